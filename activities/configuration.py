@@ -3,14 +3,15 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contracts.request import Depth, SearchPolicy, SourceType
-from contracts.resolved import EffectiveLimits, Hook, ModelPrice, ProviderChoice
+from contracts.request import Depth, SourceType
+from contracts.resolved import EffectiveLimits, EffectiveSearch, Hook, ModelPrice, ProviderChoice
 
 Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
 """From the named providers (None: any) and the requested types of sources to all providers that are candidates.
 
 Raises ValueError for an unknown name.
 """
+DEFAULT_SEARCH = EffectiveSearch(source_types=[SourceType.WEB, SourceType.ACADEMIC])
 
 
 @dataclass(frozen=True)
@@ -20,23 +21,18 @@ class WebSearchConfiguration:
     choose: Choose = lambda *_: []
     advice: Callable[[Sequence[ProviderChoice]], list[str]] = lambda _: []
     """What would make searches better, naming what to set."""
-    policy: SearchPolicy = SearchPolicy.FAN_OUT
-    max_results_per_query: int = 10
-    source_types: Sequence[SourceType] = (SourceType.WEB, SourceType.ACADEMIC)
-    domains_allow: Sequence[str] = ()
-    domains_deny: Sequence[str] = ()
+    defaults: EffectiveSearch = DEFAULT_SEARCH
+    """Options of a search that a request does not name."""
 
 
 @dataclass(frozen=True)
 class ResearchConfiguration:
     """Worker configuration as far as it shapes runs; no secrets."""
 
-    models: Mapping[str, str] = field(default_factory=dict)
-    """Model name by tier; empty when no model is configured."""
+    models: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Names of models by tier: the next one takes over where one does not answer; empty when none is configured."""
     model_host: Callable[[str], str | None] = lambda _: None
     """Where a model is asked, by its name, as `host` or `host:port`; None for one that cannot be asked."""
-    candidates: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """All models of a tier in order of preference: the next one takes over where one does not answer."""
     reasoning_tokens: Callable[[str], int | None] = lambda _: None
     """The most that a model may generate unseen, per call, by its name; None where it is not known."""
     reasons: Callable[[str], bool] = lambda _: False

@@ -27,7 +27,6 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures
 from contracts.outcome import Usage
-from contracts.resolved import Permission
 from providers import errors
 from providers.errors import ProviderError, Retryable
 
@@ -72,10 +71,9 @@ FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
 
 EXPECTED: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreadable)
 """Part of everyday work: no entry in the worker's error log."""
-LONGEST_BACKOFF_SECONDS: Final = 30.0
-"""The first pause is 1 s; each later one is twice as long, up to this."""
 LONGEST_DELAY_SECONDS: Final = 300.0
-"""Of a Retry-After: a service that names a longer time is asked again after this one."""
+"""Of a Retry-After: a service that names a longer time is asked again after this one. Up to a tenth is added, so that
+calls that failed together do not return together. Without one the server doubles its pauses from 1 s to 30 s."""
 MOST_LOSSES: Final = 3
 """Attempts that ended without a report because their worker died: a document that kills its workers is given up."""
 FIRST_BEAT_SECONDS: Final = 1.25
@@ -137,32 +135,22 @@ def application_error(
     A failure that may pass is final where the error sets a patience that has run out.
     """
     name = next(name for kind, name in FAILURES if isinstance(error, kind))
-    delay = next_delay(error.retry_after) if isinstance(error, Retryable) else None
-    if isinstance(error, Retryable) and delay is not None and error.patience is not None:
-        delay = delay if waited_seconds + delay.total_seconds() <= error.patience else None
+    delay, final = None, not isinstance(error, Retryable)
+    if isinstance(error, Retryable):
+        if error.retry_after is not None:
+            delay = max(0.0, min(error.retry_after, LONGEST_DELAY_SECONDS)) * random.uniform(1.0, 1.1)  # noqa: S311
+        final = error.patience is not None and waited_seconds + (1.0 if delay is None else delay) > error.patience
     details = _failure_details(error, spent or Usage())
     return ApplicationError(
         (str(error) or type(error).__name__)[:300],
         *([details] if details else []),
         type=str(getattr(area, name, name)),
-        non_retryable=delay is None,
-        next_retry_delay=delay,
+        non_retryable=final,
+        next_retry_delay=None if final or delay is None else timedelta(seconds=delay),
         category=ApplicationErrorCategory.BENIGN
         if isinstance(error, EXPECTED)
         else ApplicationErrorCategory.UNSPECIFIED,
     )
-
-
-def next_delay(retry_after: float | None) -> timedelta:
-    """Return the pause before the next attempt: as named by the service, else exponential from 1 s to 30 s.
-
-    With jitter, so that calls that failed together do not return together; never earlier than named.
-    """
-    if retry_after is not None:
-        return timedelta(seconds=max(0.0, min(retry_after, LONGEST_DELAY_SECONDS)) * random.uniform(1.0, 1.1))  # noqa: S311
-    number = activity.info().attempt if activity.in_activity() else 1
-    pause = min(LONGEST_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10))
-    return timedelta(seconds=random.uniform(max(1.0, pause / 2), pause))  # noqa: S311
 
 
 def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
@@ -171,9 +159,9 @@ def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
     return history.model_copy(update={"losses": max(0, number - 1 - history.reported)})
 
 
-def check_permission(permission: Permission | None) -> None:
-    """Raise `ApplicationError` of the type `NotPermitted`, which is not tried again, without a valid permission."""
-    if permission is None or not permission.is_valid:
+def check_permission(permitted: bool) -> None:
+    """Raise `ApplicationError` of the type `NotPermitted`, which is not tried again, without the permission."""
+    if not permitted:
         message = "not asked: a person has yet to approve the plan of this run (`research approve`)"
         raise ApplicationError(message, type=failures.NOT_PERMITTED, non_retryable=True)
 
@@ -222,7 +210,7 @@ def _reported(
     history: AttemptHistory, failure: ApplicationError, error: ProviderError | None = None
 ) -> ApplicationError:
     """Return the failure after it was added to the history, the metrics and the log."""
-    usage = history.usage.plus(errors.usage_of(error)) if error else history.usage
+    usage = history.usage.plus(error.usage) if error else history.usage
     activity.heartbeat(*_details_of(AttemptHistory(reported=history.reported + 1, usage=usage)))
     info, kind = activity.info(), failure.type or "unknown"
     description = "Attempts that failed, by activity, type, and whether the call was given up"
@@ -248,11 +236,13 @@ def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
 
 
 def _failure_details(error: ProviderError, spent: Usage) -> dict[str, Any]:
-    usage = spent.plus(errors.usage_of(error))
-    unusable = isinstance(error, errors.AnswerUnusable)
-    return {
-        **({"kind": error.kind} if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable)) else {}),
-        **({"usage": usage.model_dump(mode="json")} if unusable or usage != Usage() else {}),
-        **({"model": error.model} if isinstance(error, errors.AnswerUnusable) else {}),
-        **({"problem": error.problem[:600]} if isinstance(error, errors.InvalidOutput) else {}),
-    }
+    usage, details = spent.plus(error.usage), dict[str, Any]()
+    if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable)):
+        details["kind"] = error.kind
+    if isinstance(error, errors.AnswerUnusable):
+        details["model"] = error.model
+    if isinstance(error, errors.InvalidOutput):
+        details["problem"] = error.problem[:600]
+    if isinstance(error, errors.AnswerUnusable) or usage != Usage():
+        details["usage"] = usage.model_dump(mode="json")
+    return details

@@ -10,8 +10,9 @@ import structlog
 from activities.failures import count, running
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
-from providers.interfaces import AnswerCodec, CallLease, CallStore, Engine, EngineAnswer, EngineTask
-from providers.shared.cancellation_grace import finish_within_grace
+from providers.interfaces import Engine, EngineAnswer, EngineTask
+from providers.models import answers
+from providers.shared.paid_calls import CallLease, CallStore
 
 LEASE_SECONDS: Final = 12.0
 """A killed attempt blocks its call for this long at most: its lease has expired when the server lets the next attempt
@@ -26,7 +27,6 @@ class CallJournal:
     """Makes paid calls under a lease, and stores their answers before it returns them."""
 
     calls: CallStore
-    codec: AnswerCodec
     lease_seconds: float = LEASE_SECONDS
     renew_seconds: float = RENEW_SECONDS
 
@@ -38,20 +38,20 @@ class CallJournal:
         """
         request = task.input
         # The key is the request, not its purpose: a run never pays for the same request twice.
-        key = f"{request.tenant}/{request.research_id}/{self.codec.request_fingerprint(task)}"
+        key = f"{request.tenant}/{request.research_id}/{answers.request_fingerprint(task)}"
         begun = await self.calls.begin(key, request.research_id, self.lease_seconds)
         if isinstance(begun, str):
             count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
             return self._take(begun, task)
         async with running(self._renew(begun)):
-            return await finish_within_grace(self._make(engine, task, begun))
+            return await self._make(engine, task, begun)
 
     def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
         """A stored answer. One that was made for another operation of the run has no further cost."""
         operation, _, text = stored.partition("\n")
         same = operation == task.input.operation
         try:
-            answer = self.codec.answer_from_json(text, task.role)
+            answer = answers.answer_from_json(text, task.role)
         except AnswerUnusable as error:
             error.usage = error.usage if same else Usage()
             raise
@@ -76,7 +76,7 @@ class CallJournal:
     async def _write(self, lease: CallLease, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
         """Store a paid answer. Returns false if the store fails: the answer can still be used."""
         try:
-            written = f"{task.input.operation}\n{self.codec.answer_to_json(answer)}"
+            written = f"{task.input.operation}\n{answers.answer_to_json(answer)}"
             await _to_the_end(self.calls.finish(lease, written))
         except ProviderError as error:
             log.warning("journal.answer_not_stored", error=type(error).__name__)

@@ -1,12 +1,12 @@
 """Resolution: request + worker configuration → the frozen `ResolvedResearch`. Pure; refusals name the remedy."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts import presets
-from contracts.parse_request import unavailable, unknown_to_strategy
-from contracts.request import SAME_LANGUAGE, Constraints, Depth, EngineChoice, Mode, ResearchRequest, SearchOptions
+from contracts.parse_request import unknown_to_strategy
+from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveLimits,
@@ -24,7 +24,7 @@ from providers.text import detect_language
 CORPUS: Final = "corpus"
 UNCHANGEABLE: Final = frozenset({"strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of"})
 """Fields of a request that the findings of its run depend on."""
-Candidates = Mapping[str, Sequence[str]]
+Candidates = dict[str, list[str]]
 """By tier the model that is called first, then those that may take over from it."""
 
 
@@ -45,13 +45,11 @@ def resolve(
     search_attributes: bool,
 ) -> ResolvedResearch:
     """Everything that the run needs to know. Raises `RunRefused`."""
-    if lines := unavailable(request):
+    if lines := unknown_to_strategy(request, request.strategy):
         raise RunRefused("\n".join(lines))
     engine = _engine(request, configuration)
-    models = _models(request, configuration) if engine is EngineKind.MODEL else {}
-    candidates = {
-        tier: list(dict.fromkeys([first, *configuration.candidates.get(tier, ())])) for tier, first in models.items()
-    }
+    candidates = _candidates(request, configuration) if engine is EngineKind.MODEL else {}
+    models = {tier: names[0] for tier, names in candidates.items()}
     reasoning = [tier for tier, name in models.items() if configuration.reasons(name)]
     limits, choices = _limits(request, configuration, reasoning)
     # The host of the report's writer comes first.
@@ -65,12 +63,10 @@ def resolve(
     advice = list(configuration.web_search.advice([each for each in providers if each.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
-    depth, readers = presets.depth_of(request.depth), request.constraints or Constraints()
+    depth = presets.depth_of(request.depth)
     verify = presets.effective_verify(request.verify, engine, depth)
-    taken = "query strategy mode on_deadline system_prompt context metadata tenant priority exclude".split()
     return ResolvedResearch(
-        **{name: getattr(request, name) for name in taken},
-        **{name: getattr(request.output, name) for name in ("target_words", "citation_style", "uncited")},
+        **{name: getattr(request, name) for name in SharedSettings.model_fields},
         research_id=research_id,
         requested=_named(request),
         language=detect_language(request.query),
@@ -91,10 +87,6 @@ def resolve(
         hook=_hook(request, configuration),
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),
-        report_language=None if request.output.language == SAME_LANGUAGE else request.output.language,
-        sections=request.output.sections or [],
-        audience=readers.audience,
-        region=readers.region,
         search_attributes=search_attributes,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
@@ -114,7 +106,7 @@ def resolve_again(
     """
     if request.query != stored.query:
         raise RunRefused("query: this id belongs to another question; choose another id")
-    if lines := [*unavailable(request), *_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
+    if lines := [*_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
     named = _over(stored.requested, _named(request))
     fixed = {name: getattr(stored, name) for name in ("query", "strategy", "mode", "depth", "system_prompt", "tenant")}
@@ -207,21 +199,23 @@ def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> E
     return EngineKind.EXTRACTIVE
 
 
-def _models(request: ResearchRequest, configuration: ResearchConfiguration) -> dict[str, str]:
-    """Model by tier: the request's, else the configured one."""
+def _candidates(request: ResearchRequest, configuration: ResearchConfiguration) -> Candidates:
+    """Models by tier: that of the request, then the configured ones."""
     named = request.models.model_dump(exclude_none=True)
-    default = next(iter(configuration.models.values()))
-    return {tier.value: named.get(tier.value) or configuration.models.get(tier.value, default) for tier in Tier}
+    default = next(iter(configuration.models.values()))[:1]
+    found = {tier.value: configuration.models.get(tier.value, default) for tier in Tier}
+    return {
+        tier: list(dict.fromkeys([*([named[tier]] if tier in named else []), *names])) for tier, names in found.items()
+    }
 
 
 def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dict[str, ModelPrice]:
     """Price by tier: the dearest that is known, since the reserve must be enough for each of them."""
-    prices: dict[str, ModelPrice] = {}
+    prices = {}
     for tier, names in candidates.items():
-        known = [price for price in map(configuration.model_price, names) if price is not None]
-        if known:
-            most = (max(price.input for price in known), max(price.output for price in known))
-            prices[tier] = ModelPrice(input=most[0], output=most[1])
+        if known := [price for price in map(configuration.model_price, names) if price is not None]:
+            dearest = {name: max(getattr(price, name) for price in known) for name in ("input", "output")}
+            prices[tier] = ModelPrice(**dearest)
     return prices
 
 
@@ -256,21 +250,13 @@ def _unmet_need(
 # --- searching --------------------------------------------------------------------------------------------------------
 def _search(request: ResearchRequest, configured: WebSearchConfiguration) -> EffectiveSearch:
     """The search options of the request, else those that are configured."""
-    named, constraints = request.search or SearchOptions(), request.constraints or Constraints()
-    return EffectiveSearch(
-        policy=named.policy or configured.policy,
-        max_results_per_query=named.max_results_per_query or configured.max_results_per_query,
-        source_types=list(named.source_types or configured.source_types),
-        domains_allow=list(configured.domains_allow if named.domains_allow is None else named.domains_allow),
-        domains_deny=list(configured.domains_deny if named.domains_deny is None else named.domains_deny),
-        language=constraints.language,
-        timeframe=constraints.timeframe,
-    )
+    changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
+    return configured.defaults.model_copy(update=changes)
 
 
 def _named_web(request: ResearchRequest) -> list[str] | None:
     """The providers of the web that a request names; None where it names no provider at all."""
-    named = request.search.providers if request.search else None
+    named = request.search.providers
     return None if named is None else [name for name in named if name != CORPUS]
 
 
@@ -282,7 +268,8 @@ def _providers(
         message = f"corpus {corpus.name} has no readable document ({corpus.skipped} skipped)"
         raise RunRefused(f"{message}: see `research corpus status`", StopReason.NO_PROVIDERS)
     chosen = [ProviderChoice(name=CORPUS, available=True, reason="named by the request")] if corpus else []
-    web = _named_web(request)
+    named = request.search.providers if request.search else None
+    web = None if named is None else [name for name in named if name != CORPUS]
     if request.web is False and web:
         raise RunRefused(f"search.providers: {web[0]} searches the web, and web is false")
     # The web is searched when it is requested, when providers of it are named, or when there is no corpus.

@@ -18,7 +18,8 @@ from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import SourceEntry
 from providers.domains import domains_named
 from providers.errors import RateLimited, SourceUnreadable, StoreUnavailable, Unavailable
-from providers.interfaces import ContentStore, ExtractedDocument, Notebooks, SourceReader
+from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
+from providers.storage.stored_notebooks import Notebooks
 
 MOST_WARNINGS: Final = 5
 MOST_AUTHORS: Final = 50
@@ -50,15 +51,13 @@ class ReadingActivities:
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store."""
         async with attempt(READING):
-            check_permission(request.permission)
+            check_permission(request.permitted)
             if request.exposes_private_text:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
             request, hit = await self.notebooks.complete_read(request)
             domains = domains_named(request.domains_allow, request.domains_deny)
             try:
-                document = await self.reader.read(
-                    request.url, tenant=request.tenant, domains=domains, corpus_digest=request.corpus_digest
-                )
+                document = await self.reader.read(request.url, tenant=request.tenant, domains=domains)
             except (RateLimited, Unavailable) as error:
                 if not isinstance(error, StoreUnavailable):
                     error.patience = WAIT_SECONDS if isinstance(error, RateLimited) else request.patience_seconds

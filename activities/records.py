@@ -16,7 +16,7 @@ from activities.failures import RECORDS, attempt
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.searching import sources_to_offer
 from contracts import failures, messages
-from contracts.agents import PrepareAgentRequest, PreparedAgent
+from contracts.agents import PrepareAgentRequest
 from contracts.evidence import DocumentRef
 from contracts.notebooks import HitsEntry, without_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
@@ -26,7 +26,9 @@ from contracts.state import ResearchState
 from contracts.state_changes import apply_change, digest_of, unpack_json
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
-from providers.interfaces import ContentStore, Corpora, Notebooks, RunQueue, SessionStore
+from providers.interfaces import ContentStore, Corpora, SessionStore
+from providers.shared.run_queue import RunQueue
+from providers.storage.stored_notebooks import Notebooks
 
 CANARY_BYTES: Final = 12
 """96 bits: nobody can guess it."""
@@ -75,13 +77,13 @@ class RecordsActivities:
             return turn
 
     @activity.defn(name="prepare_agent")
-    async def prepare_agent(self, request: PrepareAgentRequest) -> PreparedAgent:
+    async def prepare_agent(self, request: PrepareAgentRequest) -> str:
         """Store the resolution of an agent: its calls refer to it."""
         async with attempt(RECORDS):
-            return PreparedAgent(resolved_entry=await self.notebooks.write(request.resolved))
+            return await self.notebooks.write(request.resolved)
 
     @activity.defn(name="save_session")
-    async def save_session(self, request: messages.SaveRequest) -> messages.SessionRef:
+    async def save_session(self, request: messages.SaveRequest) -> None:
         """Write a checkpoint as readable JSON: the stored state with what has changed since."""
         async with attempt(RECORDS):
             state = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
@@ -90,7 +92,6 @@ class RecordsActivities:
         if request.closed or request.yields_turn:
             with suppress(ProviderError):  # the queue frees the place of a run that is over
                 await self.queue.release(request.research_id)
-        return messages.SessionRef(research_id=request.research_id)
 
     @activity.defn(name="read_document")
     async def read_document(self, request: messages.DocumentPieceRequest) -> messages.DocumentPiece:

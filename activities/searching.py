@@ -8,7 +8,7 @@ from temporalio import activity
 
 from activities.failures import SEARCHING, attempt, check_permission, send_heartbeats
 from contracts.evidence import SearchHit, Source
-from contracts.messages import CheckedProviders, CheckProvidersRequest, SearchRequest, SearchResponse
+from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import HitsEntry
 from contracts.outcome import Usage
@@ -16,7 +16,8 @@ from contracts.request import EARLIER
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from providers.errors import NotConfigured, RateLimited, StoreUnavailable, Unavailable
-from providers.interfaces import Notebooks, SearchProvider
+from providers.interfaces import SearchProvider
+from providers.storage.stored_notebooks import Notebooks
 from providers.text import question_stems, stems
 
 Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
@@ -37,20 +38,20 @@ class SearchingActivities:
     notebooks: Notebooks
 
     @activity.defn(name="check_providers")
-    async def check_providers(self, request: CheckProvidersRequest) -> CheckedProviders:
+    async def check_providers(self, request: CheckProvidersRequest) -> dict[str, str]:
         """See which providers this worker can ask: it is the one that has the keys and the network."""
-        check_permission(request.permission)
+        check_permission(request.permitted)
         known = [name for name in request.providers if name in self.providers]
         async with send_heartbeats():
             unavailable = await self.check(known)
         unknown = [name for name in request.providers if name not in known]
-        return CheckedProviders(unavailable={**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable})
+        return {**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable}
 
     @activity.defn(name="search")
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order; none is an answer, a failure is raised."""
         async with attempt(SEARCHING) as history:
-            check_permission(request.permission)
+            check_permission(request.permitted)
             if request.provider == EARLIER:
                 known = await self.notebooks.read(request.earlier_entry, HitsEntry)
                 return await self._by_reference(request, offer(known.hits, request))
@@ -90,10 +91,7 @@ class SearchingActivities:
 
 def _shortened(hit: SearchHit) -> SearchHit:
     """Shorten a hit to some characters of its snippet and headings: the analyst reads the documents themselves."""
-    sections = [
-        part.model_copy(update={"heading": part.heading[-240:], "score": round(part.score, 1)})
-        for part in hit.sections[:3]
-    ]
+    sections = [part.model_copy(update={"heading": part.heading[-240:]}) for part in hit.sections[:3]]
     short = {"title": hit.title[:TITLE_CHARACTERS], "snippet": hit.snippet[:200], "authors": hit.authors[:3]}
     return hit.model_copy(update={**short, "sections": sections})
 
@@ -108,17 +106,13 @@ def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list
     cited = {citation.source_id: citation.number for citation in earlier.citations}
     known = [source for source in earlier.readable_sources() if source.id in statements and _may_read(source, resolved)]
     known.sort(key=lambda source: (cited.get(source.id, len(cited) + 1), source.id))
+    shared = ("url", "title", "source_type", "published_at", "authors", "doi")
     return [
         SearchHit(
-            url=source.url,
-            title=source.title,
+            **{name: getattr(source, name) for name in shared},
             snippet=" ".join(statements[source.id])[:600],
             rank=rank,
             provider=EARLIER,
-            source_type=source.source_type,
-            published_at=source.published_at,
-            authors=source.authors,
-            doi=source.doi,
         )
         for rank, source in enumerate(known[:100], start=1)
     ]
@@ -127,9 +121,9 @@ def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list
 def offer(hits: Sequence[SearchHit], request: SearchRequest) -> SearchResponse:
     """Sources of an earlier run that match the query, the best first."""
     queried = set(question_stems(request.text, request.language or "en"))
-    shares = {hit.url: _share(hit, queried) for hit in hits}
-    fitting = [hit for hit in hits if shares[hit.url] >= LEAST_SHARE]
-    found = sorted(fitting, key=lambda hit: (-shares[hit.url], hit.rank))
+    shared = {hit.url: len(queried & set(stems(f"{hit.title} {hit.snippet}"))) for hit in hits}
+    fitting = [hit for hit in hits if queried and shared[hit.url] >= LEAST_SHARE * len(queried)]
+    found = sorted(fitting, key=lambda hit: (-shared[hit.url], hit.rank))
     ranked = [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(found[: request.max_results], start=1)]
     return SearchResponse(provider=EARLIER, hits=ranked, cached=True)
 
@@ -139,8 +133,3 @@ def _may_read(source: Source, resolved: ResolvedResearch) -> bool:
     if source.url.startswith(CORPUS_SCHEME):
         return resolved.corpus is not None and source.url.startswith(f"{CORPUS_SCHEME}{resolved.corpus.name}/")
     return resolved.web
-
-
-def _share(hit: SearchHit, queried: set[str]) -> float:
-    known = set(stems(f"{hit.title} {hit.snippet}"))
-    return len(queried & known) / len(queried) if queried else 0.0

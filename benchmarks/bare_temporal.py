@@ -19,7 +19,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from benchmarks.processes import cpu_seconds, stolen_seconds
-from workers.dev_server import describe_server, detach_server, ensure_server, stop_server
+from workers.dev_server import describe_server, detach_server, ensure_server
 
 SHAPE: Final = (1, 1, 1, 1, 3, 27, 3, 5, 5, 1)
 """Activities side by side, step after step: 48, as in a run of ten role calls, 3 searches, 26 pages and its records."""
@@ -87,7 +87,6 @@ async def measure(home: Path, runs: int) -> None:
         worker.kill()
         await worker.wait()
         detach_server(home)
-        await stop_server(home)
 
 
 async def main() -> None:

@@ -21,7 +21,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
-from providers.shared.run_queue import QueueLimits, SharedRunQueue
+from providers.shared.run_queue import QueueLimits, RunQueue
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import model_world, no_list_of_runs
 from tests.integration.conftest import pools_of
@@ -58,7 +58,7 @@ async def measured(client: Client, runs: int, at_once: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with MessagesApi(latency=CALL_SECONDS) as api, AsyncExitStack() as stack:
             world = model_world(Path(folder), api.base_url)
-            world.queue = SharedRunQueue(world.shared, QueueLimits(at_once=at_once), no_list_of_runs)
+            world.queue = RunQueue(world.shared, QueueLimits(at_once=at_once), no_list_of_runs)
             stack.push_async_callback(world.close)
             contents = replace(pools_of(world), slots={"models": SLOTS})
             for pool in POOLS:

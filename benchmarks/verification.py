@@ -27,7 +27,7 @@ from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerAnswer, CheckInput, GivenVerdict
 from contracts.evidence import Verdict
 from contracts.messages import PrepareRequest
-from contracts.outcome import CallAccount, ResearchResult
+from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
@@ -105,10 +105,10 @@ async def measure_runs() -> None:
         summary = result.verification if result else slow.verification.summary
         share = 100 * added.tokens / rest
         print(
-            f"| {name} | {writer} | {summary.claims} | {summary.methods.get('model', 0)} | {added.model_calls} "
+            f"| {name} | {writer} | {summary.claims} | {summary.method_counts.get('model', 0)} | {added.model_calls} "
             f"| {rest:,} | {added.tokens:,} ({share:.1f} %) | {(seconds - idle) / REPLY_SECONDS:.1f} |"
         )
-        print(f"  verdicts {summary.verdicts}, corrections {summary.corrections}")
+        print(f"  verdicts {summary.verdict_counts}, corrections {summary.correction_counts}")
 
 
 # --- corruptions ------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def judge(
         )
         for each in with_control([asked])
     ]
-    output = ground_verdicts(RoleWork(CHECKER, request, CheckerAnswer(verdicts=given), {}, CallAccount()))
+    output = ground_verdicts(RoleWork(CHECKER, request, CheckerAnswer(verdicts=given), {}, EngineKind.MODEL))
     return output.verdicts[0], True
 
 

@@ -10,11 +10,7 @@ class ServerUnreachable(ClientError):
 
 
 class NoWorker(ClientError):
-    """No worker polls the queue of the message."""
-
-
-class WorkerStuck(ClientError):
-    """Workers poll, and the run does not answer."""
+    """No worker polls the queue of the message, or none answers."""
 
 
 class RunUnknown(ClientError):
@@ -27,14 +23,6 @@ class RunForeign(ClientError):
 
 class RunClosed(ClientError):
     """The run is over."""
-
-
-class RunFinished(ClientError):
-    """A run of this id exists and is over."""
-
-
-class IdInUse(ClientError):
-    """A run of this id is open and belongs to another tenant."""
 
 
 class MessageRefused(ClientError):

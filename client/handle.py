@@ -8,9 +8,8 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
-from pydantic import ValidationError
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflow.v1 import PendingActivityInfo
@@ -32,17 +31,14 @@ from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlrea
 
 from client.client_errors import (
     DocumentMissing,
-    IdInUse,
     MessageRefused,
     NoWorker,
     RunClosed,
-    RunFinished,
     RunForeign,
     RunUnknown,
     ServerUnreachable,
-    WorkerStuck,
 )
-from client.run_results import result_of_failure, with_duration, with_stored
+from client.run_results import result_of_failure, with_stored
 from contracts import names
 from contracts.evidence import ReportDraft, Source
 from contracts.messages import DocumentPiece
@@ -50,7 +46,7 @@ from contracts.outcome import AgentDecision, AgentProgress, Awaited, Event, Even
 from contracts.plan import PlanAnswer
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
-from contracts.texts import as_markdown, from_markdown, shorten
+from contracts.texts import as_markdown, shorten
 from contracts.vocabulary import AgentStatus, Outcome
 
 ANSWER_SECONDS: Final = 10.0
@@ -72,6 +68,7 @@ UNREADABLE: Final = (ValueError, KeyError)
 """Errors of the SDK for a payload of another form or encoding."""
 MAY_STILL_ARRIVE: Final = "\na worker may still receive it; sent again within ten minutes it counts once"
 
+Answer = TypeVar("Answer")
 StoredResult = Callable[[str], Awaitable[ResearchResult | None]]
 
 
@@ -114,8 +111,8 @@ class ResearchClient:
     ) -> "ResearchHandle":
         """Start a run, or attach (`handle.attached`) to the open run of this id.
 
-        Raises `RunFinished` when `reuse` forbids to use the id again, `IdInUse` when the open run is another tenant's,
-        pydantic's ValidationError for a bad request, `ServerUnreachable`.
+        Raises `RunClosed` when `reuse` forbids to use the id again, pydantic's ValidationError for a bad request,
+        `ServerUnreachable`.
         """
         valid = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
         handle = self.handle(research_id)
@@ -135,9 +132,7 @@ class ResearchClient:
             )
         except WorkflowAlreadyStartedError as error:
             if not await handle.is_running():
-                raise RunFinished(f"a run {research_id} exists and has ended") from error
-            if await handle.tenant() != valid.tenant:
-                raise IdInUse(f"the id {research_id} cannot be used: choose another one") from error
+                raise RunClosed(f"a run {research_id} exists and has ended: choose another id") from error
             handle.attached = True
         except RPCError as error:
             raise _rpc_failure(error, research_id) from error
@@ -179,32 +174,22 @@ class ResearchHandle:
         self._client = client
         self._stored_result = stored_result
         self._run: WorkflowHandle[Any, Any] = client.get_workflow_handle(research_id)
-        self._last_status: ResearchStatus | None = None
 
     async def status(self) -> ResearchStatus:
         """Query the state of the run, with the newest state of its agents."""
-        status: ResearchStatus = await self._query(names.STATUS, ResearchStatus)
+        status = await self._query(names.STATUS, ResearchStatus)
         agents = await asyncio.gather(*(self._with_newest(agent) for agent in status.agents))
         awaiting = await self._with_retries(status) if status.awaiting else []
-        self._last_status = status = status.model_copy(update={"agents": agents, "awaiting": awaiting})
-        return status
+        return status.model_copy(update={"agents": agents, "awaiting": awaiting})
 
     async def _with_retries(self, status: ResearchStatus) -> list[Awaited]:
-        """Add the attempt and the last failure of each call that Temporal retries; an agent has those of its calls."""
-        running = [agent.workflow_id for agent in status.agents if agent.status is AgentStatus.RUNNING]
-        of_run, *of_agents = await asyncio.gather(*(self._retried(each) for each in (self.research_id, *running)))
-        for name, retried in zip(running, of_agents, strict=True):
-            of_run |= {name: max(retried.values(), key=lambda call: call.attempt)} if retried else {}
-        return [_with_retry(call, of_run.get(call.id)) for call in status.awaiting]
-
-    async def _retried(self, workflow_id: str) -> dict[str, PendingActivityInfo]:
-        """Give the activities of a workflow that have failed before, by id; none where the server does not answer."""
+        """Add the attempt and the last failure of each call that Temporal retries, where the server answers."""
         try:
-            found = await self._client.get_workflow_handle(workflow_id).describe(rpc_timeout=AGENT_ANSWER)
+            found = await self._run.describe(rpc_timeout=AGENT_ANSWER)
         except RPCError:  # the status is worth showing without them
-            return {}
-        pending = found.raw_description.pending_activities
-        return {each.activity_id: each for each in pending if each.attempt > 1 and each.HasField("last_failure")}
+            return status.awaiting
+        retried = {call.activity_id: call for call in found.raw_description.pending_activities if call.attempt > 1}
+        return [_with_retry(call, retried.get(call.id)) for call in status.awaiting]
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
         """Add the state of a running agent, if it answers."""
@@ -221,8 +206,7 @@ class ResearchHandle:
 
     async def events(self, after: int = 0) -> EventPage:
         """Query at most 200 events behind the cursor `after`, and the next cursor."""
-        page: EventPage = await self._query(names.EVENTS, EventPage, after)
-        return page
+        return await self._query(names.EVENTS, EventPage, after)
 
     async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
         """Yield the events behind a cursor, as they come, until the run is over.
@@ -268,25 +252,20 @@ class ResearchHandle:
 
     async def report(self) -> ResearchResult | ReportDraft | None:
         """Query the result, or the newest draft; None before the first draft."""
-        written: ResearchResult | ReportDraft | None = await self._query(
-            names.REPORT, ResearchResult | ReportDraft | None
-        )
-        return written
+        written: Any = ResearchResult | ReportDraft | None
+        return cast("ResearchResult | ReportDraft | None", await self._query(names.REPORT, written))
 
     async def decisions(self) -> list[AgentDecision]:
         """Query the decision log."""
-        log: list[AgentDecision] = await self._query(names.DECISIONS, list[AgentDecision])
-        return log
+        return await self._query(names.DECISIONS, list[AgentDecision])
 
     async def sources(self) -> list[Source]:
         """Query every source as the workflow knows it; the document `session.json` has all details."""
-        known: list[Source] = await self._query(names.SOURCES, list[Source])
-        return known
+        return await self._query(names.SOURCES, list[Source])
 
     async def session(self) -> ResearchState:
         """Query the state as the workflow knows it; the document `session.json` has all details."""
-        state: ResearchState = await self._query(names.SESSION, ResearchState)
-        return state
+        return await self._query(names.SESSION, ResearchState)
 
     async def steer(self, text: str) -> str:
         """Give guidance; returns the reaction of the run. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
@@ -298,8 +277,7 @@ class ResearchHandle:
 
     async def plan(self) -> PlanAnswer:
         """Query the plan, its approved version, and the open question to a person."""
-        known: PlanAnswer = await self._query(names.PLAN, PlanAnswer)
-        return known
+        return await self._query(names.PLAN, PlanAnswer)
 
     async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
         """Answer the open questions in their order; without any answer the run continues without.
@@ -334,14 +312,6 @@ class ResearchHandle:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error
 
-    async def terminate(self, reason: str = "ended by hand") -> None:
-        """End the run at once, without workers; its last checkpoint stays. No effect on one that is over."""
-        try:
-            await self._run.terminate(reason=reason, rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
-        except RPCError as error:
-            if "already completed" not in error.message:
-                raise _rpc_failure(error, self.research_id) from error
-
     async def is_running(self) -> bool:
         """Give whether the server has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
         try:
@@ -353,43 +323,20 @@ class ResearchHandle:
         return found.status is WorkflowExecutionStatus.RUNNING
 
     async def question(self) -> str | None:
-        """Read the question from the server, without a worker; its beginning where the request is encoded.
+        """Read the question from the server, without a worker; None where the request cannot be read.
 
         Raises `RunUnknown`, `ServerUnreachable`.
         """
-        question = (await self._request()).get("query")
-        if isinstance(question, str):
-            return question
         try:
-            description = await self._run.describe(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
-            shown = await description.static_summary()
+            begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
+            payloads = [] if begun is None else begun.workflow_execution_started_event_attributes.input.payloads
+            (request,) = await self._client.data_converter.decode(payloads, [dict])
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
         except UNREADABLE:
             return None
-        return None if shown is None else from_markdown(shown)
-
-    async def tenant(self) -> str | None:
-        """Read the tenant of the newest run from the server; None where its request cannot be read.
-
-        Raises `RunUnknown`, `ServerUnreachable`.
-        """
-        request = await self._request()
-        tenant = request.get("tenant", DEFAULT_TENANT) if request else None
-        return tenant if isinstance(tenant, str) else None
-
-    async def _request(self) -> dict[str, Any]:
-        """Read the request of the newest run from its history; empty where it cannot be read."""
-        try:
-            begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
-        except RPCError as error:
-            raise _rpc_failure(error, self.research_id) from error
-        payloads = [] if begun is None else begun.workflow_execution_started_event_attributes.input.payloads
-        try:
-            (request,) = await self._client.data_converter.decode(payloads, [dict])
-        except UNREADABLE:
-            return {}
-        return request if isinstance(request, dict) else {}
+        question = request.get("query") if isinstance(request, dict) else None
+        return question if isinstance(question, str) else None
 
     async def result(self) -> ResearchResult:
         """Wait for the end; gives a `ResearchResult` for every outcome (see `run_results`).
@@ -398,27 +345,22 @@ class ResearchHandle:
         """
         try:
             raw = await self._run.result()
+            return ResearchResult.model_validate(raw)
         except WorkflowFailureError as error:
-            return await self._result_without_return(error.cause)
+            result = result_of_failure(self.research_id, error.cause)
         except RPCError as error:
             raise _rpc_failure(error, self.research_id) from error
-        except UNREADABLE as error:
+        except UNREADABLE as error:  # also pydantic's ValidationError
             raise _foreign(self.research_id) from error
-        try:
-            return ResearchResult.model_validate(raw)
-        except ValidationError as error:
-            raise _foreign(self.research_id) from error
+        if result.report or result.outcome is Outcome.REFUSED or self._stored_result is None:
+            return result
+        return with_stored(result, await self._stored_result(self.research_id))
 
-    async def _result_without_return(self, cause: BaseException | None) -> ResearchResult:
-        result = result_of_failure(self.research_id, cause, self._last_status)
-        if not result.report and result.outcome is not Outcome.REFUSED and self._stored_result is not None:
-            result = with_stored(result, await self._stored_result(self.research_id))
-        return with_duration(result, self._last_status)
-
-    async def _query(self, query: str, answer: Any, *arguments: object) -> Any:
+    async def _query(self, query: str, answer: type[Answer], *arguments: object) -> Answer:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                return await self._run.query(query, args=arguments, result_type=answer)
+                found: Answer = await self._run.query(query, args=arguments, result_type=answer)
+                return found
         except TimeoutError as error:
             raise await self._silence() from error
         except WorkflowQueryFailedError as error:
@@ -449,20 +391,18 @@ class ResearchHandle:
             raise _rpc_failure(error, self.research_id) from error
         return answer if isinstance(answer, str) else ""
 
-    async def _silence(self, consequence: str = "") -> NoWorker | WorkerStuck | ServerUnreachable:
+    async def _silence(self, consequence: str = "") -> NoWorker | ServerUnreachable:
         try:
             pollers = await ResearchClient(self._client).polled_by(names.WORKFLOWS_QUEUE)
         except RPCError:
             return ServerUnreachable(f"the server stopped answering: start it with `research serve`{consequence}")
-        if pollers:
-            return WorkerStuck(
-                f"the run {self.research_id} did not answer within {ANSWER_SECONDS:.0f} s, although a worker polled "
-                f"within a minute: start one with `research serve`, or see `research doctor`{consequence}"
-            )
-        return NoWorker(
-            f"no worker is polling {names.WORKFLOWS_QUEUE}: start one with `research serve` (this machine) "
-            f"or `research worker` (a cluster){consequence}"
+        problem = (
+            f"the run {self.research_id} did not answer within {ANSWER_SECONDS:.0f} s: see `research doctor`, or"
+            if pollers
+            else f"no worker is polling {names.WORKFLOWS_QUEUE}:"
         )
+        remedy = "start one with `research serve` (this machine) or `research worker` (a cluster)"
+        return NoWorker(f"{problem} {remedy}{consequence}")
 
 
 def refusal_text(error: WorkflowUpdateFailedError) -> str:
@@ -479,11 +419,6 @@ def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], 
 def static_summary(question: str) -> str:
     """Write the question as one line of the server's web UI, in Markdown: at most 180 characters and 200 bytes."""
     return as_markdown(question, SUMMARY_CHARACTERS, SUMMARY_BYTES)
-
-
-def shown_question(question: str) -> str:
-    """Give the part of a question that its line in the web UI has."""
-    return from_markdown(static_summary(question))
 
 
 def _foreign(research_id: str) -> RunForeign:

@@ -6,58 +6,41 @@ from contracts import failures
 from contracts.outcome import ResearchResult, ResearchStatus, carried_result
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, Outcome, RunStatus, StopReason
 
-OUTCOMES = {
-    failures.TIMED_OUT: Outcome.TIMED_OUT,
-    failures.RESEARCH_FAILED: Outcome.FAILED,
-}
 MOST_SHORTCOMINGS = 3
 """Printed limitations of a partial report; the report has them all."""
-REFUSAL_TYPES = frozenset(reason.value for reason in StopReason)
-"""The type of a refused run's failure is its stop reason."""
 STOP_REASONS = {
     Outcome.REFUSED: StopReason.INVALID_INPUT,
     Outcome.TIMED_OUT: StopReason.BUDGET_TIME,
     Outcome.CANCELLED: StopReason.USER_CANCELLED,
     Outcome.FAILED: StopReason.INTERNAL_ERROR,
 }
+"""The stop reason of an end that has none of its own."""
 
 
-def result_of_failure(research_id: str, cause: BaseException | None, last: ResearchStatus | None) -> ResearchResult:
-    """Make the result of a run that did not return one.
-
-    `cause` is the cause of the server's failure, `last` the last status that was read, for the counts.
-    """
+def result_of_failure(research_id: str, cause: BaseException | None) -> ResearchResult:
+    """Make the result of a run that did not return one; `cause` is the cause of the server's failure."""
     if isinstance(cause, ApplicationError):
-        carried = carried_result(cause.details)
-        if carried is not None:
+        if (carried := carried_result(cause.details)) is not None:
             return carried
-        if cause.type in REFUSAL_TYPES:
-            refused = bare_result(research_id, Outcome.REFUSED, last, cause.message)
+        if cause.type in {reason.value for reason in StopReason}:  # the type of a refused run's failure
+            refused = bare_result(research_id, Outcome.REFUSED, cause.message)
             return refused.model_copy(update={"stop_reason": StopReason(cause.type)})
-        outcome = OUTCOMES.get(cause.type or "", Outcome.FAILED)
-        return bare_result(research_id, outcome, last, cause.message)
+        outcome = Outcome.TIMED_OUT if cause.type == failures.TIMED_OUT else Outcome.FAILED
+        return bare_result(research_id, outcome, cause.message)
     if isinstance(cause, CancelledError):
-        return bare_result(research_id, Outcome.CANCELLED, last, "")
-    if isinstance(cause, TerminatedError):
-        return bare_result(research_id, Outcome.FAILED, last, "the run was terminated from outside")
-    return bare_result(research_id, Outcome.FAILED, last, "the server closed the run")
+        return bare_result(research_id, Outcome.CANCELLED)
+    ended = "the run was terminated from outside" if isinstance(cause, TerminatedError) else "the server closed the run"
+    return bare_result(research_id, Outcome.FAILED, ended)
 
 
-def bare_result(research_id: str, outcome: Outcome, last: ResearchStatus | None, explanation: str) -> ResearchResult:
-    """Make a result without a report from the last status of a run."""
-    stop_reason = (last.stop_reason if last else None) or STOP_REASONS.get(outcome, StopReason.INTERNAL_ERROR)
-    known = last or ResearchStatus(research_id=research_id, query="", status=RunStatus.FAILED)
+def bare_result(research_id: str, outcome: Outcome, explanation: str = "") -> ResearchResult:
+    """Make a result without a report."""
     return ResearchResult(
         research_id=research_id,
         outcome=outcome,
-        stop_reason=stop_reason,
+        stop_reason=STOP_REASONS[outcome],
         completeness=Completeness.EMPTY,
-        counts=known.counts,
-        usage=known.usage,
-        degraded=known.degraded,
         limitations=[explanation] if explanation else [],
-        started_at=known.started_at,
-        ended_at=known.ended_at or "",
     )
 
 
@@ -78,27 +61,12 @@ def bare_status(result: ResearchResult, question: str) -> ResearchStatus:
 
 
 def with_stored(result: ResearchResult, stored: ResearchResult | None) -> ResearchResult:
-    """Add the stored result: all of it if it has the same outcome, else its counts and usage."""
+    """Take the stored result, with the outcome and the explanation of the server."""
     if stored is None:
         return result
-    if stored.outcome is result.outcome:
-        both = [*stored.limitations, *(text for text in result.limitations if text not in stored.limitations)]
-        return stored.model_copy(update={"limitations": both})
-    known = ("counts", "usage", "degraded", "failed_branches", "started_at", "resumable")
-    return result.model_copy(update={name: getattr(stored, name) for name in known})
-
-
-def with_duration(result: ResearchResult, last: ResearchStatus | None) -> ResearchResult:
-    """Add the active seconds of the last status to a result without them (a cancelled run)."""
-    if last is None or result.usage.active_seconds:
-        return result
-    usage = result.usage.model_copy(update={"active_seconds": round(last.elapsed_seconds, 3)})
-    return result.model_copy(update={"usage": usage})
-
-
-def lacks_something(result: ResearchResult) -> bool:
-    """Give whether a run is partial for the limitations of its report, and not for the reason that ended it."""
-    return result.outcome is Outcome.PARTIAL and result.stop_reason in NATURAL_STOPS
+    ended = {} if stored.outcome is result.outcome else {"outcome": result.outcome, "stop_reason": result.stop_reason}
+    limitations = list(dict.fromkeys([*stored.limitations, *result.limitations]))
+    return stored.model_copy(update={**ended, "limitations": limitations})
 
 
 def reasons_of(result: ResearchResult) -> list[str]:
@@ -110,7 +78,7 @@ def reasons_of(result: ResearchResult) -> list[str]:
 def shortcomings_of(result: ResearchResult) -> list[str]:
     """List failed branches, degraded roles, and why there is no report or a partial one."""
     reasons = reasons_of(result)
-    if result.report and lacks_something(result):
+    if result.report and result.outcome is Outcome.PARTIAL and result.stop_reason in NATURAL_STOPS:
         reasons = [" ".join(line.split()) for line in result.limitations[:MOST_SHORTCOMINGS]]
     return list(dict.fromkeys([*result.failed_branches, *result.degraded, *reasons]))
 

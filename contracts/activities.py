@@ -4,10 +4,11 @@ Workflows call them, and `activities/` registers the implementations under the s
 """
 
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Final, Generic, TypeVar
 
 from contracts import messages
-from contracts.agents import PrepareAgentRequest, PreparedAgent
+from contracts.agents import PrepareAgentRequest
 from contracts.base import CompactModel
 from contracts.evidence import ReportDraft
 
@@ -26,10 +27,10 @@ class ActivitySpec(Generic[I, O]):
 
 PREPARE_RESEARCH: Final = ActivitySpec("prepare_research", messages.PrepareRequest, messages.Prepared)
 """Resolve the request against the workers' configuration; load the session to go on from."""
-PREPARE_AGENT: Final = ActivitySpec("prepare_agent", PrepareAgentRequest, PreparedAgent)
-"""Store the resolution of an agent for its calls."""
-CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, messages.CheckedProviders)
-"""Find out which providers can be reached from the workers that search."""
+PREPARE_AGENT: Final = ActivitySpec("prepare_agent", PrepareAgentRequest, str)
+"""Store the resolution of an agent for its calls; the hash of its entry."""
+CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, dict[str, str])
+"""Find providers that the workers that search cannot use: name → reason, with the remedy."""
 TAKE_TURN: Final = ActivitySpec("take_turn", messages.TurnRequest, messages.QueueTurn)
 """Ask whether a run may begin."""
 SEARCH: Final = ActivitySpec("search", messages.SearchRequest, messages.SearchResponse)
@@ -40,7 +41,7 @@ SELECT_EVIDENCE: Final = ActivitySpec("select_evidence", messages.SelectionReque
 """Choose passages for claims or sections from whole stored texts."""
 JOIN_REPORT: Final = ActivitySpec("join_report", messages.JoinRequest, ReportDraft)
 """Put sections that were written apart into their frame."""
-SAVE_SESSION: Final = ActivitySpec("save_session", messages.SaveRequest, messages.SessionRef)
+SAVE_SESSION: Final = ActivitySpec("save_session", messages.SaveRequest, NoneType)
 """Write a checkpoint."""
 RENDER_REPORT: Final = ActivitySpec("render_report", messages.RenderRequest, messages.RenderedReport)
 """Number the citations and render Markdown, HTML and JSON."""

@@ -2,9 +2,11 @@
 
 import hashlib
 import re
+import string
 import unicodedata
 from functools import lru_cache
 from typing import Final, Literal
+from urllib.parse import quote, unquote
 
 MOST_MARKS: Final = 30
 """On one letter (Unicode's stream-safe format); a longer run is put in order in time that grows with its square."""
@@ -47,22 +49,13 @@ HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([0-9]{0,5}))?", re
 NOT_IN_A_HOST: Final = re.compile(r"[\x00-\x20\x7f/?#@:\\%\[\]<>^|]")
 OTHER_DOTS: Final = re.compile("[。．｡]")
 SESSION_IN_PATH: Final = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
-IN_PATH: Final = "A-Za-z0-9._~!'()*,:@-"
+ESCAPE: Final = re.compile("%([0-9A-Fa-f]{2})?")
+PLAIN: Final = string.ascii_letters + string.digits + "-._~!'()*,:@"
 """Characters that mean the same with and without their escape: the unreserved ones, and some that part nothing."""
-IN_QUERY: Final = IN_PATH.removesuffix("-") + "/?-"
 SEPARATORS: Final = "/;=&+$"
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 LAST_PORT: Final = 65_535
 REMEMBERED: Final = 8_192
-
-
-def _to_respell(plain: str) -> re.Pattern[str]:
-    """Match escapes, and characters that must be escaped."""
-    return re.compile(rf"%([0-9A-Fa-f]{{2}})|([^{plain.removesuffix('-')}{SEPARATORS}-])", re.DOTALL)
-
-
-PATH_SPELLING: Final = (_to_respell(IN_PATH), re.compile(f"[{IN_PATH}]"))
-QUERY_SPELLING: Final = (_to_respell(IN_QUERY), re.compile(f"[{IN_QUERY}]"))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -102,33 +95,26 @@ def belongs_to(host: str, domain: str) -> bool:
 
 
 def _host(written: str) -> str:
+    """The host in ASCII; empty for one that has no identity."""
     if written.startswith("["):
         return written.lower()
-    if written.isascii() and not NOT_IN_A_HOST.search(written):
-        return written.lower().rstrip(".")
-    folded = _fold(_fold(OTHER_DOTS.sub(".", written)))
-    # A compatibility form may hide a separator (`⁈`): such a host has no identity.
-    if NOT_IN_A_HOST.search(folded):
+    host = OTHER_DOTS.sub(".", written)
+    for _ in range(2):  # the compatibility form of a letter may be a capital one
+        host = "".join(map(str.lower, normalize("NFKC", host)))
+    host = host.rstrip(".")
+    if NOT_IN_A_HOST.search(host):  # a compatibility form may hide a separator (`⁈`)
         return ""
-    host = folded.rstrip(".")
+    # The modern form (`ß` stays a letter of its own); the older codec of the standard library would merge two sites.
+    labels = (each if each.isascii() else "xn--" + each.encode("punycode").decode() for each in host.split("."))
     try:
-        return ".".join(_label(label) for label in host.split("."))
+        return ".".join(labels)
     except UnicodeError:
         return ""
 
 
-def _fold(text: str) -> str:
-    return "".join(map(str.lower, normalize("NFKC", text)))
-
-
-def _label(label: str) -> str:
-    # The modern form (`ß` stays a letter of its own); the older codec of the standard library would merge two sites.
-    return label if label.isascii() else "xn--" + label.encode("punycode").decode("ascii")
-
-
 def _path(path: str) -> str:
     kept: list[str] = []
-    segments = SESSION_IN_PATH.sub("", _respell(path, *PATH_SPELLING)).split("/")[1:]
+    segments = SESSION_IN_PATH.sub("", _respell(path, PLAIN)).split("/")[1:]
     for segment in segments:
         if segment == "..":
             del kept[-1:]
@@ -140,104 +126,52 @@ def _path(path: str) -> str:
 
 
 def _query(query: str) -> str:
-    pairs = _respell(query, *QUERY_SPELLING).replace("%20", "+").split("&")
-    return "&".join(pair for pair in pairs if pair and not _tracks(pair.partition("=")[0].lower()))
+    pairs = _respell(query, PLAIN + "/?").replace("%20", "+").split("&")
+    names = [pair.partition("=")[0].lower() for pair in pairs]
+    tracking = [name in TRACKING_NAMES or name.startswith(TRACKING_PREFIXES) for name in names]
+    return "&".join(pair for pair, tracks in zip(pairs, tracking, strict=True) if pair and not tracks)
 
 
-def _tracks(name: str) -> bool:
-    return name in TRACKING_NAMES or name.startswith(TRACKING_PREFIXES)
-
-
-def _respell(text: str, doubtful: re.Pattern[str], plain: re.Pattern[str]) -> str:
+def _respell(text: str, plain: str) -> str:
     """Each character plain or escaped, whichever is its one spelling here."""
 
-    def spell(match: re.Match[str]) -> str:
-        if match[1] is not None:
-            character = chr(int(match[1], 16))
-            return character if plain.fullmatch(character) else "%" + match[1].upper()
-        return "".join(f"%{byte:02X}" for byte in match[2].encode("utf-8", "surrogatepass"))
+    def spell(escape: re.Match[str]) -> str:
+        character = chr(int(escape[1] or "25", 16))  # a `%` that begins no escape
+        return character if character in plain else f"%{ord(character):02X}"
 
-    return doubtful.sub(spell, text)
+    return quote(ESCAPE.sub(spell, text), safe=plain + SEPARATORS + "%", errors="surrogatepass")
 
 
 DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s\"{}|\\^`]{1,200}")
 """Old ones contain `<` and `>`: 10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O."""
-MAY_NAME: Final = re.compile(r"10\.|%|arxiv|nature", re.IGNORECASE)
 LABEL: Final = re.compile(r"\s*(?:doi\s*:\s*)?(?=10\.)", re.IGNORECASE)
-ESCAPE: Final = re.compile(r"%([2-7][0-9A-F])")
-
-RESOLVERS: Final = ("doi.org",)
-PUBLISHERS: Final = (
-    "acm.org", "acs.org", "aip.org", "annualreviews.org", "aps.org", "asm.org", "biorxiv.org", "bmj.com",
-    "cambridge.org", "elifesciences.org", "emerald.com", "frontiersin.org", "informs.org", "iop.org", "medrxiv.org",
-    "nejm.org", "plos.org", "pnas.org", "royalsocietypublishing.org", "rsc.org", "sagepub.com", "science.org",
-    "springer.com", "tandfonline.com", "wiley.com", "worldscientific.com",
-)  # fmt: skip
-"""Sites whose own pages carry the identifier of their work. A page of another site about a work (a
-review, a citation index, a forgery) may carry it too: that is not the work."""
-
-PLACE: Final = re.compile(
-    r"/(?:[^?]*/)?(?:doi|articles?|chapter|book|content|abs|pdf|full|pr[a-z]|rmp)/(?:[a-z-]+/)*(?=10\.)"
-)
-PLOS_PLACE: Final = re.compile(r"[?&]id=(10\.[^&]*)")
-AFTER: Final = re.compile(
-    r"(?:/(?:full|pdf|epdf|pdfdirect|abstract|html|fulltext|meta|references|figures?|summary|xml|epub)(?:/.*)?"
-    r"|\.full(?:[.-].*)?|\.pdf|\.html?)$",
-    re.IGNORECASE,
-)
-BRACKETS: Final = {")": "(", "]": "[", ">": "<"}
-PREPRINT_VERSION: Final = re.compile(r"(?<=[0-9])v[0-9]{1,2}$")
-PREPRINT_PREFIX: Final = "10.1101/"
 ARXIV: Final = re.compile(
     r"/(?:abs|pdf|html)/([0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[A-Za-z]{2})?/[0-9]{7})(?:v[0-9]+)?(?:\.pdf)?/?"
 )
-
-
-NATURE: Final = re.compile(r"/articles/([a-z]*[0-9][a-z0-9.-]*?)(?:\.pdf)?/?")
+BRACKETS: Final = {")": "(", "]": "[", ">": "<"}
 LONGEST: Final = 2_048
 
 
 @lru_cache(maxsize=REMEMBERED)
 def doi_of(text: str | None) -> str | None:
-    """Return the identifier in lower case of a text (`10.1000/1`, `doi:10.1000/1`) or of an address.
+    """Return the identifier in lower case of a text (`10.1000/1`, `doi:10.1000/1`), or of an address of doi.org, arXiv.
 
-    Addresses: those of the resolver, of arXiv, and of publishers that have the identifier in their paths. None for
-    anything else, and for what is no identifier to its end: many may begin alike. Never raises.
+    None for anything else, and for what is no identifier to its end: many may begin alike. Never raises.
     """
-    if not text or len(text) > LONGEST or not MAY_NAME.search(text):
+    if not text or len(text) > LONGEST:
         return None
-    host = host_of(text)
-    if not host:
-        label = LABEL.match(text)
-        return _clean(text[label.end() :]) if label else None
-    return _of_address(host, canonical_url(text))
-
-
-def _of_address(host: str, url: str) -> str | None:
-    path, _, query = url.partition("://")[2].partition("/")[2].partition("?")
-    path = "/" + _unescape(path)
-    if any(belongs_to(host, resolver) for resolver in RESOLVERS):
-        return _clean(path[1:])
+    host, found = host_of(text), ADDRESS.fullmatch(canonical_url(text))
+    path = unquote(found[3]) if found else ""
     if belongs_to(host, "arxiv.org"):
         paper = ARXIV.fullmatch(path)
         return f"10.48550/arxiv.{paper[1].lower()}" if paper else None
-    if belongs_to(host, "nature.com"):
-        article = NATURE.fullmatch(path)
-        return f"10.1038/{article[1]}" if article else None
-    if belongs_to(host, "plos.org"):
-        named = PLOS_PLACE.search("?" + query)
-        return _clean(AFTER.sub("", _unescape(named[1]))) if named else None
-    if not any(belongs_to(host, publisher) for publisher in PUBLISHERS):
+    label = LABEL.match(text)
+    if belongs_to(host, "doi.org"):
+        written = path[1:]
+    elif not host and label:
+        written = text[label.end() :]
+    else:
         return None
-    place = PLACE.match(path)
-    return _clean(AFTER.sub("", path[place.end() :])) if place else None
-
-
-def _unescape(text: str) -> str:
-    return ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
-
-
-def _clean(written: str) -> str | None:
     doi = _trim(written.strip().lower())
     return doi if DOI.fullmatch(doi) else None
 
@@ -249,8 +183,6 @@ def _trim(doi: str) -> str:
         before, doi = doi, doi.rstrip(".,;:/")
         if doi.endswith(tuple(BRACKETS)) and doi.count(doi[-1]) > doi.count(BRACKETS[doi[-1]]):
             doi = doi[:-1]
-        if doi.startswith(PREPRINT_PREFIX):
-            doi = PREPRINT_VERSION.sub("", doi)
     return doi
 
 

@@ -143,12 +143,6 @@ class PrepareAgentRequest(CompactModel):
     resolved: ResolvedResearch
 
 
-class PreparedAgent(CompactModel):
-    """References of the calls of an agent."""
-
-    resolved_entry: str
-
-
 def progress_of_agent(record: AgentRecord) -> AgentProgress:
     """Return the progress of an agent, as its run knows it."""
     result = record.result

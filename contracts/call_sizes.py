@@ -47,6 +47,8 @@ LINE_TOKENS: Final = 60
 SNIPPET_TOKENS: Final = 300
 FINDING_TOKENS: Final = 600
 """A finding with its passages, in a usual report."""
+MATERIAL: Final = {"answers", "claims", "sources", "findings", "evidence", "term_documents"}
+"""Fields that prompts show in part, or with stored text."""
 MILLION: Final = 1_000_000
 
 
@@ -89,12 +91,10 @@ def expected_call(
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> CallSize:
     """Bound for one call with this input: its fields as text, and the stored text that its prompt will contain."""
-    if isinstance(request, ToolTurnInput):
-        material, apart = _turn_tokens(role, request), {"answers"}
-    else:
-        material, apart = _material_tokens(request), {"claims", "sources", "findings", "evidence", "term_documents"}
-    fields = _tokens(request.model_dump_json(exclude=apart))
-    return CallSize(FIXED_INPUT_TOKENS + fields + material, worst_output(role, reasoning_tokens))
+    fields = _tokens(request.model_dump_json(exclude=MATERIAL))
+    tools = sum(_tokens(tool.description + json.dumps(tool.schema())) + LINE_TOKENS for tool in role.tools)
+    size = FIXED_INPUT_TOKENS + fields + tools + _material_tokens(request)
+    return CallSize(size, worst_output(role, reasoning_tokens))
 
 
 def worst_report(findings: int, reasoning_tokens: int | None = None) -> CallSize:
@@ -118,13 +118,6 @@ def _tokens(text: str) -> int:
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
-def _turn_tokens(role: RoleSpec[Any, Any], request: ToolTurnInput) -> int:
-    """Tokens of the conversation so far, the new answers with their marks, and the tools."""
-    transcript = request.transcript.size if request.transcript else 0
-    tools = sum(_tokens(tool.description + json.dumps(tool.schema())) + LINE_TOKENS for tool in role.tools)
-    return tools + math.ceil(transcript / BYTES_PER_TOKEN) + sum(_answer_tokens(answer) for answer in request.answers)
-
-
 def _answer_tokens(answer: ToolAnswer) -> int:
     """Tokens of an answer with a sign before each of its lines (three tokens; lines have 80 characters at least)."""
     lines = answer.text.count("\n") + len(answer.text) // 80 + 1
@@ -132,7 +125,10 @@ def _answer_tokens(answer: ToolAnswer) -> int:
 
 
 def _material_tokens(request: RoleInput) -> int:
-    """Tokens of sources, findings, passages and drafts as prompts show them."""
+    """Tokens of the fields in `MATERIAL`, and of stored drafts and conversations, as prompts show them."""
+    if isinstance(request, ToolTurnInput):
+        transcript = request.transcript.size if request.transcript else 0
+        return math.ceil(transcript / BYTES_PER_TOKEN) + sum(map(_answer_tokens, request.answers))
     if isinstance(request, AnalyzeInput):
         return sum(
             _tokens(source.title + source.url)

@@ -3,12 +3,10 @@
 Entries of a run's notebook, and their figures for the workflow: hashes, sizes, counts.
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
 
 from contracts.base import BoundedList, CompactModel, Contract
-from contracts.evidence import Claim, ClaimVerdict, DocumentRef, Evidence, Verdict
+from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
 class ShownPassage(CompactModel):
@@ -58,12 +56,25 @@ class AnswersEntry(CompactModel):
 
 
 class ExtractedClaim(CompactModel):
-    """A claim of a draft as rules see it."""
+    """A statement of a draft that can be true or false, as rules see it.
 
-    claim: Claim
+    The id follows from its words, its evidence and how often both stood before in the same draft: neither other
+    numbers nor another place change it, other words or other evidence do.
+    """
+
+    id: str
+    text: str
+    """Plain text: without markers and markup, white space as single blanks."""
+    section: str = ""
+    """The nearest heading above it; empty where there is none below the title."""
+    evidence_ids: list[str] = []
+    """Evidence in order of appearance; empty for an assertion without a citation."""
+    start: int = 0
+    end: int = 0
+    """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
     fingerprint: str
     importance: float = 0.0
-    """Importance for the report, 0 to 1."""
+    """Weight for the report, 0 to 1: claims at the beginning and claims with figures matter most."""
     decided: ClaimVerdict | None = None
     """Verdict by rules; None: a checker decides."""
     row: bool = False
@@ -146,41 +157,34 @@ class ProposalsEntry(CompactModel):
     proposals: list[Proposal] = []
 
 
-class PlacedProposal(CompactModel):
-    """A proposal with the place of its text in the corrected draft."""
+class TriedProposal(CompactModel):
+    """A proposal with the claims of what it would write."""
 
     proposal: Proposal
-    start: int = 0
-    end: int = 0
+    claims: list[ExtractedClaim] = []
 
 
 class CorrectedEntry(CompactModel):
-    """A draft with every proposal in it, to be checked before any of them is accepted."""
+    """Proposals for a draft, to be checked before any of them is accepted."""
 
     before: str
     """Hash of the entry of the draft's claims."""
-    verdicts: str
-    """Hash of the entry of their verdicts."""
-    after: ClaimsEntry
-    placed: list[PlacedProposal] = []
-    numbers: list[int] = []
-    """Numbers of the doubtful claims."""
+    tried: list[TriedProposal] = []
     evidence: list[Evidence] = []
-    """Cited passages that are new to the run."""
+    """Passages of the proposals that are new to the run."""
 
 
 class Correction(CompactModel):
     """A correction of a claim."""
 
     claim_id: str
+    section: str = ""
     action: CorrectionAction
     before: str
     after: str = ""
     reason: str = ""
-    reverified: bool = False
-    """True if the corrected text was checked."""
     verdict: Verdict = Verdict.UNVERIFIED
-    """Verdict on the corrected text."""
+    """Verdict on the corrected text; of a removed one on what it was."""
 
 
 class CorrectionsEntry(CompactModel):
@@ -189,23 +193,8 @@ class CorrectionsEntry(CompactModel):
     corrections: list[Correction] = []
 
 
-LETTERS: Final = {verdict: verdict.value[0] if verdict is not Verdict.UNVERIFIED else "-" for verdict in Verdict}
-"""One letter for each verdict: `spucn-`."""
-
-
-def write_verdicts(verdicts: Iterable[Verdict]) -> str:
-    """Write verdicts as one letter each, for the workflow."""
-    return "".join(LETTERS[verdict] for verdict in verdicts)
-
-
-def read_verdicts(letters: str) -> list[Verdict]:
-    """Inverse of `write_verdicts`; an unknown letter is `unverified`."""
-    known = {letter: verdict for verdict, letter in LETTERS.items()}
-    return [known.get(letter, Verdict.UNVERIFIED) for letter in letters]
-
-
-class CheckFigures(Contract):
-    """Figures of the check of a report's claims, as the run and `report.json` have them."""
+class VerificationSummary(Contract):
+    """Check of a report's claims, in figures."""
 
     mode: str = ""
     """`off`, `light` or `full`."""
@@ -221,22 +210,15 @@ class CheckFigures(Contract):
     warning: bool = False
     """True if a statement is contradicted, one of the first section unsupported, or more than 20 % of the cited ones
     unsupported: the run is not `completed`."""
-    strict: bool = False
-    """True if a report with a warning is corrected once more."""
-
-
-class VerificationSummary(CheckFigures):
-    """Check of a report's claims, in figures."""
-
-    verdicts: dict[str, int] = {}
-    methods: dict[str, int] = {}
-    corrections: dict[str, int] = {}
+    verdict_counts: dict[str, int] = {}
+    method_counts: dict[str, int] = {}
+    correction_counts: dict[str, int] = {}
     """By action."""
 
     @property
     def shortfall(self) -> tuple[int, int]:
         """Statements that are not borne out, and all that cite something."""
-        wrong = sum(self.verdicts.get(verdict, 0) for verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED))
+        wrong = sum(self.verdict_counts.get(verdict, 0) for verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED))
         return wrong, self.claims - self.uncited_claims
 
 

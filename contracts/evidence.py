@@ -158,23 +158,6 @@ class Gap(Contract):
     iteration: int = 1
 
 
-class QualityUpdate(Contract):
-    """The analyzer's opinion of a source."""
-
-    source_id: str
-    quality: str
-
-
-class ClaimKind(StrEnum):
-    """Kind of statement, which decides about its check."""
-
-    GENERAL = "general"
-    NUMERIC = "numeric"
-    """It has a number, a date or an amount."""
-    QUOTE = "quote"
-    """Most of it is in quotation marks, or it is a block quote."""
-
-
 class Verdict(StrEnum):
     """Verdict on a claim."""
 
@@ -197,31 +180,6 @@ class CheckMethod(StrEnum):
     NONE = "none"
 
 
-class Claim(CompactModel):
-    """A statement of a draft that can be true or false.
-
-    The id follows from its words, its evidence and how often both stood before in the same draft: neither other
-    numbers nor another place change it, other words or other evidence do.
-    """
-
-    id: str
-    text: str
-    """Plain text: without markers and markup, white space as single blanks."""
-    kind: ClaimKind = ClaimKind.GENERAL
-    section: str = ""
-    """The nearest heading above it; empty where there is none below the title."""
-    evidence_ids: list[str] = []
-    """Evidence in order of appearance; empty for an assertion without a citation."""
-    start: int = Field(default=0, ge=0)
-    end: int = Field(default=0, ge=0)
-    """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
-
-    @property
-    def cited(self) -> bool:
-        """True if it cites anything."""
-        return bool(self.evidence_ids)
-
-
 class ClaimVerdict(CompactModel):
     """A verdict with its reason."""
 
@@ -232,10 +190,6 @@ class ClaimVerdict(CompactModel):
     """In words for a reader."""
     evidence_ids: list[str] = []
     """The passages that the verdict rests on."""
-    score: float | None = None
-    """Certainty, 0 to 1; None where unknown."""
-    importance: float | None = None
-    """Importance for the report, 0 to 1; None where unknown."""
 
 
 class VerdictsEntry(CompactModel):
@@ -285,22 +239,27 @@ CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
 """Beginning of the reason of a label that no role may change."""
 
 
-class SearchHit(Contract):
+class SourceDetails(Contract):
+    """Statements of a search, or of a page, about a source."""
+
+    title: str = ""
+    snippet: str = ""
+    source_type: str = "web"
+    authors: list[str] = []
+    venue: str | None = None
+    doi: str | None = None
+    published_at: str | None = None
+
+
+class SearchHit(SourceDetails):
     """One result of one provider, in its rank.
 
     A workflow knows address, title, DOI, rank and provider; `entries` of the run's notebook have the rest.
     """
 
     url: str
-    title: str = ""
-    snippet: str = ""
     rank: int = Field(default=1, ge=1)
     provider: str = ""
-    source_type: str = "web"
-    published_at: str | None = None
-    authors: list[str] = []
-    venue: str | None = None
-    doi: str | None = None
     sections: list[SectionHint] = []
     """Places of the match in the stored text; only a corpus knows."""
     content_hash: str | None = None
@@ -312,28 +271,17 @@ class SearchHit(Contract):
 
 
 def together(first: SearchHit, other: SearchHit) -> SearchHit:
-    """Merge two hits of one source: the first one, with better details of the other."""
+    """Merge two hits of one source: the first one, with details of the other that it lacks."""
     finders = [first.provider, *first.also_found_by, other.provider, *other.also_found_by]
-    snippet = max(first.snippet, other.snippet, key=len)
+    lacking = [name for name, field in SourceDetails.model_fields.items() if getattr(first, name) == field.default]
     update: dict[str, object] = {
-        "title": first.title if first.title not in {"", first.url} else other.title or first.title,
-        "snippet": snippet,
-        "authors": max(first.authors, other.authors, key=len),
-        "published_at": _date(first.published_at, other.published_at),
-        "venue": first.venue or other.venue,
-        "doi": first.doi or other.doi,
-        "source_type": first.source_type if first.source_type != "web" else other.source_type,
+        **{name: getattr(other, name) for name in lacking},
         "also_found_by": [name for name in dict.fromkeys(finders) if name != first.provider],
         "entries": list(dict.fromkeys([*first.entries, *other.entries])),
     }
     if not first.sections and canonical_url(first.url) == canonical_url(other.url):
         update |= {"sections": other.sections, "content_hash": other.content_hash}
     return first.model_copy(update=update)
-
-
-def _date(first: str | None, other: str | None) -> str | None:
-    """Return the first date, or the other where it is the same with more precision."""
-    return other if other and other.startswith(first or "") else first
 
 
 class SourceAssessment(Contract):
@@ -357,23 +305,31 @@ class Candidate(Contract):
     hit: SearchHit
 
 
-class Source(Contract):
+class ReadDetails(SourceDetails):
+    """A source as it was read."""
+
+    url: str
+    publisher: str | None = None
+    retrieved_at: str | None = None
+    quality: Quality = Quality.UNKNOWN
+    quality_reason: str = ""
+    assessment: SourceAssessment | None = None
+    """None for sources that the operator declared, and for unread ones."""
+    language: str | None = None
+    """Of the text, as ISO 639 has it."""
+    raw: DocumentRef | None = None
+    text: DocumentRef | None = None
+    sections: list[SectionHint] = []
+
+
+class Source(ReadDetails):
     """A document that the run knows. Identity: canonical URL, else DOI, else content hash.
 
     A workflow knows the fields that its rules need; the entries of the run's notebook have the rest.
     """
 
     id: str
-    url: str
     title: str
-    authors: list[str] = []
-    publisher: str | None = None
-    venue: str | None = None
-    doi: str | None = None
-    published_at: str | None = None
-    retrieved_at: str | None = None
-    source_type: str = "web"
-    snippet: str = ""
     provider: str
     sub_query_ids: list[str] = []
     """Every sub-query that found it; the first is its owner."""
@@ -381,21 +337,12 @@ class Source(Contract):
     iteration: int = 1
     status: SourceStatus = SourceStatus.NOT_FETCHED
     status_reason: str = ""
-    quality: Quality = Quality.UNKNOWN
-    quality_reason: str = ""
-    assessment: SourceAssessment | None = None
-    """None for sources that the operator declared, and for unread ones."""
-    language: str | None = None
-    """Of the text, as ISO 639 has it."""
     aliases: list[str] = []
     """Other URLs that led to it."""
     content_hash: str | None = None
     """SHA-256 of the raw bytes."""
-    raw: DocumentRef | None = None
-    text: DocumentRef | None = None
     pages: DocumentRef | None = None
     """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
-    sections: list[SectionHint] = []
     analyzed: bool = False
     found_quality: Quality | None = None
     """Quality by the rules, where the analyzer has changed `quality`; None: as `quality`."""

@@ -1,13 +1,13 @@
 """Lenient reading of answers: types of fields that make a model's words fit instead of refusing them. Pure.
 
-Many endpoints do not enforce a schema. A list passed as validation context collects one line for each changed value.
+Many endpoints do not enforce a schema.
 """
 
 from collections.abc import Callable, Collection, Iterable
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ValidationError
 
 from contracts.addresses import normalized_text
 from contracts.texts import shorten
@@ -32,14 +32,7 @@ def line_of(text: str, limit: int) -> str:
 
 def known_word(kind: type[E], default: E) -> BeforeValidator:
     """Member of an enumeration in any case; `default` for a word that names none."""
-
-    def read(value: Any, info: ValidationInfo) -> E:
-        found = find_member(kind, value)
-        if found is None:
-            _note(info, f"an unknown {info.field_name} was read as {default.value}")
-        return found or default
-
-    return BeforeValidator(read)
+    return BeforeValidator(lambda word: find_member(kind, word) or default)
 
 
 def find_member(kind: type[E], word: Any) -> E | None:
@@ -50,14 +43,7 @@ def find_member(kind: type[E], word: Any) -> E | None:
 
 def within(lowest: int, highest: int) -> AfterValidator:
     """Number, moved into the range."""
-
-    def clamp(number: Any, info: ValidationInfo) -> Any:
-        moved = min(highest, max(lowest, number))
-        if moved != number:
-            _note(info, f"a {info.field_name} was moved to {moved:g}")
-        return moved
-
-    return AfterValidator(clamp)
+    return AfterValidator(lambda number: min(highest, max(lowest, number)))
 
 
 def distinct(items: Iterable[T], words: Callable[[T], str], known: Collection[str] = ()) -> list[T]:
@@ -79,6 +65,8 @@ def first(items: list[T], most: int, notes: list[str], noun: str) -> list[T]:
     return items[:most]
 
 
-def _note(info: ValidationInfo, text: str) -> None:
-    if isinstance(info.context, list) and text not in info.context:
-        info.context.append(text)
+def lines_of(error: ValidationError, most: int) -> list[str]:
+    """At most so many lines `path: message` of an answer that does not fit, without any of its words."""
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    lines = [f"{'.'.join(map(str, item['loc'])) or '$'}: {item['msg']}"[:160] for item in found[:most]]
+    return [*lines, f"and {len(found) - most} more"] if len(found) > most else lines

@@ -6,11 +6,11 @@ from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, SourceAssessment
+from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, Verdict
 from contracts.notebooks import refer_source
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
-from contracts.resolved import Permission, ResolvedResearch
+from contracts.resolved import ResolvedResearch
 from contracts.roles import SourceExtract
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
@@ -47,12 +47,6 @@ class Prepared(CompactModel):
     """True if the run may begin at once; else it waits for its turn."""
 
 
-class SessionRef(CompactModel):
-    """A saved session."""
-
-    research_id: str
-
-
 class TurnRequest(RunRequest):
     """A run that wants to begin."""
 
@@ -77,8 +71,6 @@ class SearchRequest(RunRequest):
     operation: str
     provider: str
     corpus: str | None = None
-    corpus_digest: str = ""
-    """State of the corpus that the run searches, where hosts share published ones."""
     text: str
     max_results: int = Field(default=10, ge=0)
     offset: int = Field(default=0, ge=0)
@@ -100,8 +92,8 @@ class SearchRequest(RunRequest):
     """Date of the run: recency is judged against it."""
     resolved_entry: str = ""
     """Hash of the stored resolution, by which pages are judged."""
-    permission: Permission | None = None
-    """Without a valid one no call is made."""
+    permitted: bool = False
+    """False while a person has yet to approve the plan: no call is made."""
     patience_seconds: float | None = None
     """Time for which a provider that does not answer is tried; None: as long as the call has time."""
 
@@ -114,8 +106,6 @@ class SearchResponse(CompactModel):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
-    spellings: dict[str, str] = {}
-    """Stem that no document contains → the most similar one that some contain."""
     cached: bool = False
     """True if the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
@@ -134,15 +124,11 @@ class ReadRequest(CompactModel):
     tenant: str = "default"
     source_id: str
     url: str
-    corpus_digest: str = ""
-    """Of which state of a corpus, where hosts share published ones."""
     title: str = ""
     query: str = ""
     """The query that found it: relevance is judged against it."""
     snippet: str = ""
-    source_type: str = "web"
     published_at: str | None = None
-    venue: str | None = None
     doi: str | None = None
     mode: SourceType = SourceType.WEB
     """Table of authorities that applies."""
@@ -157,8 +143,8 @@ class ReadRequest(CompactModel):
     """The address contains words that only this run knows: it is refused."""
     hit_entries: list[str] = []
     """Hashes of the entries of the searches that found it, with the other fields; empty: all is here."""
-    permission: Permission | None = None
-    """Without a valid one no call is made."""
+    permitted: bool = False
+    """False while a person has yet to approve the plan: no call is made."""
     needs_title: bool = False
     """True if the workflow does not know the title."""
     patience_seconds: float = 10.0
@@ -172,13 +158,8 @@ class ReadRecord(CompactModel):
     """The final URL; empty where it is the requested one."""
     title: str = ""
     """Empty where it is the one of the hit."""
-    authors: list[str] = []
     publisher: str | None = None
-    published_at: str | None = None
-    doi: str | None = None
-    retrieved_at: str = ""
     content_hash: str
-    raw: DocumentRef | None = None
     text: DocumentRef
     pages: DocumentRef | None = None
     """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
@@ -186,8 +167,6 @@ class ReadRecord(CompactModel):
     quality_reason: str = ""
     best_quality: Quality = Quality.HIGH
     """The best that an analyzer may call it."""
-    assessment: SourceAssessment | None = None
-    language: str | None = None
     cached: bool = False
     """True if it came from the cache, so that no site was asked."""
     entry: str | None = None
@@ -198,15 +177,8 @@ class CheckProvidersRequest(RunRequest):
     """Search providers to be checked before a run begins."""
 
     providers: list[str]
-    permission: Permission | None = None
-    """Without a valid one no call is made."""
-
-
-class CheckedProviders(CompactModel):
-    """Answer of the workers that search."""
-
-    unavailable: dict[str, str] = {}
-    """Name → reason why it cannot be used, with the remedy; the others can."""
+    permitted: bool = False
+    """False while a person has yet to approve the plan: no call is made."""
 
 
 class StateChange(CompactModel):
@@ -294,7 +266,6 @@ class FinalizeVerificationRequest(RunRequest):
     """Put the verdicts on a draft together; with `corrected_entry` choose the corrections that stay."""
 
     mode: str = ""
-    strict: bool = False
     by_model: bool = True
     claims_entry: str = ""
     corrected_entry: str = ""
@@ -315,8 +286,8 @@ class FinalizedVerification(CompactModel):
     verdicts_entry: str = ""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
-    verdicts: str = ""
-    """One letter for each claim in order (`contracts.checking.write_verdicts`)."""
+    verdicts: list[Verdict] = []
+    """Of each claim in order."""
     draft: ReportDraft | None = None
     """The corrected draft, if any correction stays."""
     evidence_entry: str = ""
@@ -325,8 +296,6 @@ class FinalizedVerification(CompactModel):
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim that is to be corrected."""
-    queries: list[str] = []
-    """Queries for the most important claims without another passage in any text."""
 
 
 class ApplyRequest(RunRequest):
@@ -334,7 +303,6 @@ class ApplyRequest(RunRequest):
 
     by_model: bool = True
     claims_entry: str
-    verdicts_entry: str
     doubtful_entry: str
     proposals: list[str]
     """Hashes of the entries of proposals."""
@@ -361,7 +329,6 @@ class SelectionRequest(RunRequest):
     questions: list[str]
     """Texts of claims, or questions that sections answer."""
     sources: list[SourceExtract]
-    """Sources with a stored text, or with the snippet of a search only."""
     per_question: int = Field(default=SPANS_PER_QUESTION, ge=1, le=50)
     per_source: int = Field(default=SPANS_PER_SOURCE, ge=1, le=50)
     """For one question."""
@@ -371,33 +338,14 @@ class SelectionRequest(RunRequest):
         return self.model_copy(update={"sources": [refer_source(source) for source in self.sources]})
 
 
-class SelectedSpan(CompactModel):
-    """A passage by its place: `text[start:end]` of the source with that number in the request."""
-
-    source: int = Field(ge=0)
-    start: int = Field(ge=0)
-    end: int = Field(ge=1)
-    relevance: float = 0.0
-    """Share of the question, 0 to 1, and the bonus of a shared figure."""
-    numeric: bool = False
-    """True if it has a figure of the question."""
-    snippet_based: bool = False
-    """True if it is from the snippet of a search, without the page: never to be cited."""
-
-
 class SelectedEvidence(CompactModel):
     """Passages for each question, the best first."""
 
     entry: str | None = None
     """Hash of the `AnalysisEntry` with the passages as evidence; None where none was found."""
-    spans: list[list[SelectedSpan]] = []
+    places: list[list[PassagePlace]] = []
     """By question, in their order."""
 
-    def evidence(self, request: SelectionRequest) -> list[list[Evidence]]:
-        """The passages that can be cited, by question; `request` is the original one."""
-
-        def cited(span: SelectedSpan) -> Evidence:
-            place = PassagePlace(source_id=request.sources[span.source].id, start=span.start, end=span.end)
-            return place.evidence(self.entry)
-
-        return [[cited(span) for span in found if not span.snippet_based] for found in self.spans]
+    def evidence(self) -> list[list[Evidence]]:
+        """The passages by question."""
+        return [[place.evidence(self.entry) for place in found] for found in self.places]

@@ -8,16 +8,7 @@ from typing import Any, Final, TypeVar
 
 from contracts.addresses import canonical_url, doi_of, finding_id
 from contracts.base import CompactModel
-from contracts.evidence import (
-    DocumentRef,
-    Evidence,
-    Finding,
-    FindingLabel,
-    SearchHit,
-    SectionHint,
-    SourceAssessment,
-    together,
-)
+from contracts.evidence import Evidence, Finding, FindingLabel, ReadDetails, SearchHit, together
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
@@ -57,28 +48,11 @@ class HitsEntry(CompactModel):
     hits: list[SearchHit] = []
 
 
-class SourceEntry(CompactModel):
-    """A source as it was read."""
+class SourceEntry(ReadDetails):
+    """A source as it was read, with the details of the search that found it."""
 
     source_id: str = ""
-    quality: Quality = Quality.UNKNOWN
-    url: str
-    title: str
-    snippet: str = ""
-    source_type: str = "web"
-    authors: list[str] = []
-    publisher: str | None = None
-    venue: str | None = None
-    doi: str | None = None
-    published_at: str | None = None
-    retrieved_at: str = ""
     media_type: str = ""
-    quality_reason: str = ""
-    assessment: SourceAssessment | None = None
-    language: str | None = None
-    raw: DocumentRef | None = None
-    text: DocumentRef | None = None
-    sections: list[SectionHint] = []
     warnings: list[str] = []
 
 

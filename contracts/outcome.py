@@ -275,6 +275,10 @@ class ReportFiles(Contract):
     html: DocumentRef
     json_document: DocumentRef
 
+    def by_form(self) -> dict[str, DocumentRef]:
+        """Return them by the name of their form."""
+        return {"md": self.markdown, "html": self.html, "json": self.json_document}
+
 
 class ResearchResult(Contract):
     """Result of the workflow and of every handle, also from the session when the server has none."""

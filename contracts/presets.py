@@ -1,9 +1,9 @@
 """Presets of strategy × depth: what `null` in a request means (`docs/configuration.md` prints them)."""
 
-from contracts.request import Approve, Checks, Clarify, Depth, Gates, Limits, Review, Verify
-from contracts.resolved import EffectiveChecks, EffectiveGates, EffectiveLimits
+from contracts.request import Checks, Depth, Gates, Limits, Review, Verify
+from contracts.resolved import EffectiveLimits
 from contracts.strategies import declaration
-from contracts.vocabulary import EngineKind, GatePolicy, ThinkMode
+from contracts.vocabulary import EngineKind, ThinkMode
 
 RESERVE_SHARE = 1 / 6
 """Share of a request's own deadline that is reserved for writing."""
@@ -34,16 +34,10 @@ def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
     return EffectiveLimits.model_validate(merged)
 
 
-def effective_gates(asked: Gates, engine: EngineKind) -> EffectiveGates:
-    """Gate policy and think mode: a model thinks where a model works, the gate's rules alone elsewhere."""
-    default_think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
-    return EffectiveGates(
-        policy=asked.policy or GatePolicy.STRICT,
-        think=asked.think or default_think,
-        clarify=asked.clarify or Clarify.OFF,
-        approve=asked.approve or Approve.NONE,
-        hook=asked.hook,
-    )
+def effective_gates(asked: Gates, engine: EngineKind) -> Gates:
+    """Return the gates with an author of reflections."""
+    think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
+    return asked if asked.think else asked.model_copy(update={"think": think})
 
 
 def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> Verify:
@@ -53,12 +47,9 @@ def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> 
     return Verify.FULL if engine is EngineKind.MODEL and depth is Depth.EXTENDED else Verify.LIGHT
 
 
-def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> EffectiveChecks:
+def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> Checks:
     """Return the parts of a full verification: corrections, and without a model the free review by rules."""
     full = verify is Verify.FULL
-    reviewer = Review.OFF if engine is EngineKind.MODEL else Review.RULES
-    return EffectiveChecks(
-        correct=full if asked.correct is None else asked.correct,
-        strict=bool(asked.strict),
-        review=asked.review or (reviewer if full else Review.OFF),
-    )
+    review = Review.RULES if full and engine is not EngineKind.MODEL else Review.OFF
+    correct = full if asked.correct is None else asked.correct
+    return asked.model_copy(update={"correct": correct, "review": asked.review or review})

@@ -6,8 +6,11 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from contracts.base import BoundedList, Contract
-from contracts.checking import CheckFigures, Correction, ReviewSummary
+from contracts.checking import Correction, ReviewSummary, VerificationSummary
+from contracts.evidence import Finding, Gap
 from contracts.outcome import AgentDecision
+from contracts.plan import PlanNode
+from contracts.resolved import CorpusSnapshot
 from contracts.vocabulary import ReportKind
 
 MARKDOWN_FILE: Final = "report.md"
@@ -25,16 +28,6 @@ class ReportText(Contract):
     """Headings of the second level."""
     word_count: int = 0
     """Of the body: without sources and method."""
-
-
-class ReportCorpus(Contract):
-    """The corpus that was searched."""
-
-    name: str
-    digest: str = ""
-    files: int = 0
-    skipped: int = 0
-    indexed_at: str = ""
 
 
 class ReportSource(Contract):
@@ -79,29 +72,6 @@ class ReportEvidence(Contract):
     page: int | None = None
 
 
-class ReportFinding(Contract):
-    """A finding of an analysis with its passages."""
-
-    id: str
-    statement: str
-    confidence: str = ""
-    evidence_ids: BoundedList[str] = []
-    source_ids: BoundedList[str] = []
-    category: str | None = None
-    contradicts: BoundedList[str] = []
-
-
-class ReportGap(Contract):
-    """A gap that an analysis found."""
-
-    id: str
-    description: str
-    kind: str = ""
-    status: str = ""
-    severity: str = ""
-    priority: int = 1
-
-
 class ReportClaim(Contract):
     """A statement of the text: `markdown[start:end] == text`."""
 
@@ -109,7 +79,6 @@ class ReportClaim(Contract):
     text: str
     start: int = Field(default=0, ge=0)
     end: int = Field(default=0, ge=0)
-    kind: str = ""
     section: str = ""
     citation_numbers: BoundedList[int] = []
     evidence_ids: BoundedList[str] = []
@@ -130,50 +99,20 @@ class ReportCitation(Contract):
     """Text of the link in place of `[number]`; empty for a plain number."""
 
 
-class ReportNode(Contract):
-    """A part of the plan."""
-
-    id: str
-    parent: str | None = None
-    depth: int = 0
-    kind: str = ""
-    needs_search: bool = True
-    text: str = ""
-    status: str = ""
-    status_reason: str = ""
-
-
 class ReportPlan(Contract):
     """The plan."""
 
     brief: str = ""
-    nodes: BoundedList[ReportNode] = []
+    nodes: BoundedList[PlanNode] = []
 
 
-class ReportQuery(Contract):
-    """A sub-query and its search."""
-
-    id: str
-    text: str = ""
-    origin: str = ""
-    status: str = ""
-    status_reason: str = ""
-    error: str | None = None
-    provider: str | None = None
-    result_count: int | None = None
-
-
-class ReportVerification(CheckFigures):
+class ReportVerification(VerificationSummary):
     """Check of the claims, with what was corrected, reviewed and taken out."""
 
-    method_counts: dict[str, int] = {}
-    verdict_counts: dict[str, int] = {}
-    correction_counts: dict[str, int] = {}
     corrections: BoundedList[Correction] = []
     review: ReviewSummary | None = None
     passages_matched: int = 0
     """Passages that are word for word in the stored texts: all of them, or there is no report."""
-    uncited_removed: int = 0
     markers_removed: BoundedList[str] = []
     addresses_removed: int = 0
 
@@ -191,7 +130,7 @@ class Report(Contract):
     models: BoundedList[str] = []
     prompt_versions: dict[str, str] = {}
     language: str = "en"
-    corpus: ReportCorpus | None = None
+    corpus: CorpusSnapshot | None = None
     kind: ReportKind = ReportKind.REPORT
     outcome: str = ""
     stop_reason: str = ""
@@ -204,8 +143,8 @@ class Report(Contract):
     report: ReportText
     sources: BoundedList[ReportSource] = []
     evidence: BoundedList[ReportEvidence] = []
-    findings: BoundedList[ReportFinding] = []
-    gaps: BoundedList[ReportGap] = []
+    findings: BoundedList[Finding] = []
+    gaps: BoundedList[Gap] = []
     claims: BoundedList[ReportClaim] = []
     citations: BoundedList[ReportCitation] = []
     citations_count: int = 0
@@ -213,7 +152,7 @@ class Report(Contract):
     decisions: BoundedList[AgentDecision] = []
     decisions_dropped: int = 0
     plan: ReportPlan = ReportPlan()
-    queries: BoundedList[ReportQuery] = []
+    queries: BoundedList[PlanNode] = []
     queries_failed: int = 0
     usage: dict[str, Any] = {}
     """The total; where it is known who used what, `by_role` and `by_phase` besides, each of which sums up to it."""

@@ -5,13 +5,25 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from contracts.base import Contract, StrictContract
 from contracts.texts import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME
 from contracts.vocabulary import GatePolicy, ThinkMode
 
 Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
+
+
+class RequestPart(StrictContract):
+    """A part of a request, in which `null` means the default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: value for name, value in given.items() if value is not None or name not in optional}
 
 
 class Mode(StrEnum):
@@ -87,15 +99,7 @@ class CitationStyle(StrEnum):
     LINK = "link"
 
 
-class Uncited(StrEnum):
-    """Treatment of a model's assertions that cite no passage."""
-
-    MARK = "mark"
-    """They stay, marked as the writer's own."""
-    REMOVE = "remove"
-
-
-class Models(StrictContract):
+class Models(RequestPart):
     """Model names by tier; None means: as configured."""
 
     simple: str | None = Field(default=None, min_length=1, max_length=200)
@@ -128,7 +132,7 @@ Domain = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, 
 Exclusion = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
 
-class SearchOptions(StrictContract):
+class SearchOptions(RequestPart):
     """Search providers and their use; None means: as configured."""
 
     providers: list[ProviderName] | None = Field(default=None, min_length=1, max_length=10)
@@ -139,7 +143,7 @@ class SearchOptions(StrictContract):
     domains_deny: list[Domain] | None = Field(default=None, max_length=50)
 
 
-class Constraints(StrictContract):
+class Constraints(RequestPart):
     """Constraints on the answer."""
 
     language: str | None = Field(default=None, pattern=LANGUAGE.pattern)
@@ -152,7 +156,7 @@ class Constraints(StrictContract):
     """`day`, `week`, `month` or `year` (the last one), or `FROM..TO` of ISO dates, `TO` left out for: until today."""
 
 
-class Limits(StrictContract):
+class Limits(RequestPart):
     """Hard limits of a run; None means: the preset."""
 
     max_iterations: int | None = Field(default=None, ge=1, le=20)
@@ -177,23 +181,22 @@ class Limits(StrictContract):
     """Time that a person is waited for each time; it costs the run no time."""
 
 
-class Gates(StrictContract):
+class Gates(RequestPart):
     """Checks, and questions to a person."""
 
-    policy: GatePolicy | None = None
+    policy: GatePolicy = GatePolicy.STRICT
     think: ThinkMode | None = None
-    clarify: Clarify | None = None
-    approve: Approve | None = None
+    """None: a model where a model works, the gate's rules alone elsewhere."""
+    clarify: Clarify = Clarify.OFF
+    approve: Approve = Approve.NONE
     hook: Name | None = None
 
 
-class Checks(StrictContract):
+class Checks(RequestPart):
     """Parts of a full verification besides judging; None means: by depth and engine."""
 
     correct: bool | None = None
     """True if citations and sentences that fail are corrected, and checked again."""
-    strict: bool | None = None
-    """True if a report that would warn of itself is corrected once more, and marked if it still does."""
     review: Review | None = None
     """Reviewer of the first draft; below the bar it is revised once."""
 
@@ -202,7 +205,7 @@ SAME_LANGUAGE: Final = "same as question"
 SectionTitle = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
 
 
-class Output(StrictContract):
+class Output(RequestPart):
     """The form of the report."""
 
     language: str = Field(default=SAME_LANGUAGE, pattern=REPORT_LANGUAGE.pattern)
@@ -211,45 +214,48 @@ class Output(StrictContract):
     sections: list[SectionTitle] | None = Field(default=None, min_length=1, max_length=20)
     """Headings that a model writes under, in this order."""
     citation_style: CitationStyle = CitationStyle.NUMERIC
-    uncited: Uncited = Uncited.MARK
-    """Treatment of assertions that cite no passage, where a model writes."""
 
 
-class Turn(StrictContract):
+class Turn(RequestPart):
     """An earlier question with its answer."""
 
     question: str = Field(max_length=10_000)
     answer: str = Field(max_length=20_000)
 
 
-class ResearchRequest(StrictContract):
-    """The one argument of the workflow `deep-research`."""
+class SharedSettings(RequestPart):
+    """Settings that a run takes from its request as they are."""
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
     strategy: Name = "supervisor"
     """The name of a declared strategy (`contracts.strategies`)."""
     mode: Mode = Mode.AUTO
-    depth: Depth = Depth.AUTO
-    engine: EngineChoice = EngineChoice.AUTO
-    models: Models = Models()
-    search: SearchOptions | None = None
-    corpus: Name | None = None
-    web: bool | None = None
-    constraints: Constraints | None = None
-    limits: Limits = Limits()
-    gates: Gates = Gates()
-    verify: Verify | None = None
-    checks: Checks = Checks()
+    constraints: Constraints = Constraints()
     output: Output = Output()
     on_deadline: OnDeadline = OnDeadline.REPORT
     system_prompt: str | None = Field(default=None, max_length=20_000)
     context: list[Turn] = Field(default=[], max_length=5)
-    follow_up_of: Name | None = None
     exclude: list[Exclusion] = Field(default=[], max_length=50)
     """Words, names and domains that no source and no passage may be about."""
     metadata: dict[str, Any] | None = None
     tenant: Name = "default"
     priority: int = Field(default=3, ge=1, le=5)
+
+
+class ResearchRequest(SharedSettings):
+    """The one argument of the workflow `deep-research`."""
+
+    depth: Depth = Depth.AUTO
+    engine: EngineChoice = EngineChoice.AUTO
+    models: Models = Models()
+    search: SearchOptions = SearchOptions()
+    corpus: Name | None = None
+    web: bool | None = None
+    limits: Limits = Limits()
+    gates: Gates = Gates()
+    verify: Verify | None = None
+    checks: Checks = Checks()
+    follow_up_of: Name | None = None
     continue_from: Name | None = Field(
         default=None, description="a stored session to go on from; set by `research resume` and by continue-as-new"
     )
@@ -268,22 +274,13 @@ def published_between(timeframe: str | None, today: str) -> tuple[str | None, st
     if timeframe in DAYS:
         return (date.fromisoformat(today) - timedelta(days=DAYS[timeframe])).isoformat(), None
     first, _, last = timeframe.partition("..")
-    return _first_day(first), _last_day(last) if last else None
+    return _day(first, 1, 1), _day(last, 12, 31) if last else None
 
 
-def _first_day(text: str) -> str:
-    year, month, day = [*text.split("-"), "01", "01"][:3]
-    return _within(int(year), int(month), int(day))
-
-
-def _last_day(text: str) -> str:
+def _day(text: str, month: int, day: int) -> str:
+    """The day, or the nearest that the calendar has; `month` and `day` complete a year or a month."""
     parts = [int(part) for part in text.split("-")]
-    year, month = parts[0], parts[1] if len(parts) > 1 else 12
-    return _within(year, month, parts[2] if len(parts) > 2 else 31)
-
-
-def _within(year: int, month: int, day: int) -> str:
-    """The day, or the nearest that the calendar has: `2026-02-31` is the end of that February."""
+    year, month, day = [*parts, *(month, day)[len(parts) - 1 :]]
     year, month = min(9999, max(1, year)), min(12, max(1, month))
     return date(year, month, min(max(1, day), calendar.monthrange(year, month)[1])).isoformat()
 

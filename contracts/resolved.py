@@ -2,26 +2,26 @@
 
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from contracts.base import CompactModel, Contract
+from pydantic import ConfigDict, Field
+
+from contracts.base import Contract, StrictContract
 from contracts.request import (
-    Approve,
-    CitationStyle,
-    Clarify,
+    SAME_LANGUAGE,
+    Checks,
     Depth,
     FollowUp,
-    Mode,
-    OnDeadline,
+    Gates,
     Review,
     SearchPolicy,
+    SharedSettings,
     SourceType,
     Turn,
-    Uncited,
     Verify,
 )
-from contracts.vocabulary import EngineKind, GatePolicy, Severity, ThinkMode
+from contracts.vocabulary import EngineKind, Severity
 
 NOTHING_LEAVES = "nothing leaves this machine"
 
@@ -84,24 +84,6 @@ class EffectiveLimits(Contract):
     """Time after which the run goes on without the agent."""
 
 
-class EffectiveGates(Contract):
-    """Gates with every preset filled in."""
-
-    policy: GatePolicy = GatePolicy.STRICT
-    think: ThinkMode = ThinkMode.RULES
-    clarify: Clarify = Clarify.OFF
-    approve: Approve = Approve.NONE
-    hook: str | None = None
-
-
-class EffectiveChecks(Contract):
-    """Parts of a full verification besides judging, with every default filled in."""
-
-    correct: bool = False
-    strict: bool = False
-    review: Review = Review.OFF
-
-
 class Hook(Contract):
     """A named hook of the operator's configuration: an activity on a task queue."""
 
@@ -142,27 +124,27 @@ class EffectiveSearch(Contract):
     source_types: list[SourceType] = [SourceType.WEB]
     domains_allow: list[str] = []
     domains_deny: list[str] = []
-    language: str | None = None
-    timeframe: str | None = None
 
 
-class ModelPrice(Contract):
-    """Price of a tier's first model, in US dollars per million tokens (for the reserve before each call)."""
-
-    input: float
-    output: float
+Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
-class ResolvedResearch(Contract):
+class ModelPrice(StrictContract):
+    """Price of a model, in US dollars per million tokens."""
+
+    input: Dollars
+    output: Dollars
+
+
+class ResolvedResearch(SharedSettings):
     """Request + worker configuration. Workflow code reads nothing else of the configuration."""
 
+    model_config = ConfigDict(extra="ignore")
+
     research_id: str
-    query: str
     requested: dict[str, Any] = {}
     """Settings that the request names, as JSON: a resumed run is resolved again from them."""
     language: str = "en"
-    strategy: str = "supervisor"
-    mode: Mode = Mode.AUTO
     depth: Depth = Depth.MEDIUM
     choices: dict[str, EffectiveLimits] = {}
     """Limits by depth or mode that the run may choose; empty where the request has chosen."""
@@ -183,31 +165,13 @@ class ResolvedResearch(Contract):
     web: bool = False
     """True if the web is searched."""
     limits: EffectiveLimits
-    gates: EffectiveGates
+    gates: Gates
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
     """`light` is by rules, without a model."""
-    checks: EffectiveChecks = EffectiveChecks()
-    on_deadline: OnDeadline = OnDeadline.REPORT
-    system_prompt: str | None = None
-    context: list[Turn] = []
+    checks: Checks = Checks(correct=False, review=Review.OFF)
     follow_up: FollowUp | None = None
     """The earlier run whose evidence is offered first; None for a question of its own."""
-    target_words: int | None = None
-    report_language: str | None = None
-    """None: the language of the question."""
-    sections: list[str] = []
-    """Headings that the report is to have; empty: those of the prompt."""
-    citation_style: CitationStyle = CitationStyle.NUMERIC
-    uncited: Uncited = Uncited.MARK
-    """Treatment of assertions that cite no passage."""
-    audience: str | None = None
-    region: str | None = None
-    metadata: dict[str, Any] | None = None
-    tenant: str = "default"
-    priority: int = 3
-    exclude: list[str] = []
-    """Words, names and domains that no source and no passage may be about."""
     search_attributes: bool = False
     canary: str = ""
     """Private mark of the run, which nothing that leaves may contain (`contracts.canary`)."""
@@ -216,6 +180,11 @@ class ResolvedResearch(Contract):
     egress: str = "nothing leaves this machine"
     advice: list[str] = []
     """Settings that would make the run better: one line each."""
+
+    @property
+    def report_language(self) -> str | None:
+        """The requested language of the report; None: that of the question."""
+        return None if self.output.language == SAME_LANGUAGE else self.output.language
 
     @property
     def earlier_turns(self) -> list[Turn]:
@@ -235,23 +204,3 @@ class ResolvedResearch(Contract):
         hosts = [choice.host for choice in providers if choice.available and choice.host is not None]
         egress = where_text_goes(self.model_host, hosts, pages=bool(hosts))
         return self.model_copy(update={"providers": providers, "web": bool(hosts), "egress": egress})
-
-
-class Permission(CompactModel):
-    """Permission for calls that leave this machine."""
-
-    approve: Approve = Approve.NONE
-    """Approval that the request demands; `none` is a permission by itself."""
-    plan_version: int | None = None
-    """The version of the plan that a person approved; None where none was."""
-
-    @property
-    def is_valid(self) -> bool:
-        """True if no approval was needed, or a plan was approved."""
-        return self.approve is Approve.NONE or (self.plan_version or 0) > 0
-
-
-def permission_of(gates: EffectiveGates, approved_version: int | None) -> Permission | None:
-    """The permission of a run; None before its plan is approved where that is demanded."""
-    permission = Permission(approve=gates.approve, plan_version=approved_version)
-    return permission if permission.is_valid else None

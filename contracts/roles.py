@@ -17,7 +17,6 @@ from contracts.evidence import (
     Finding,
     FindingLabel,
     Gap,
-    QualityUpdate,
     ReportDraft,
     SearchHit,
     SectionHint,
@@ -239,8 +238,8 @@ class ProposedGap(Contract):
     kind: Annotated[GapKind, known_word(GapKind, GapKind.MISSING)] = GapKind.MISSING
 
 
-class SourceOpinion(Contract):
-    """An opinion of a source."""
+class QualityUpdate(Contract):
+    """The analyzer's opinion of a source."""
 
     source_id: str
     quality: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)]
@@ -251,7 +250,7 @@ class AnalyzerAnswer(RoleAnswer):
 
     findings: list[ProposedFinding]
     gaps: list[ProposedGap] = []
-    quality_updates: list[SourceOpinion] = []
+    quality_updates: list[QualityUpdate] = []
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
         """Keep the most important gaps, each once, with a few distinct queries."""
@@ -311,8 +310,6 @@ class WriteInput(RoleInput):
     corpus: CorpusSnapshot | None = None
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
-    spellings: dict[str, str] = {}
-    """Stem that no document has → the nearest spelling that one has."""
     cut_short: str | None = None
     """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
@@ -517,11 +514,11 @@ def language_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch, engin
 
 def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
     """Preferences of the request beyond the question; the form of the report concerns its writer alone."""
-    preferences = [f"The region that matters: {resolved.region}"] if resolved.region else []
-    if resolved.audience:
-        preferences.append(f"The readers: {resolved.audience}")
+    preferences = [f"The region that matters: {resolved.constraints.region}"] if resolved.constraints.region else []
+    if resolved.constraints.audience:
+        preferences.append(f"The readers: {resolved.constraints.audience}")
     preferences += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
-    if role.writes_report and resolved.sections:
-        headings = "; ".join(resolved.sections)
+    if role.writes_report and resolved.output.sections:
+        headings = "; ".join(resolved.output.sections)
         preferences.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
     return preferences

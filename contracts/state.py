@@ -1,6 +1,5 @@
 """The one mutable model: the state of a run, owned by its workflow."""
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
@@ -133,8 +132,6 @@ class ResearchState(BaseModel):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """Stem → number of documents of the corpus with it, as far as known."""
-    spellings: dict[str, str] = {}
-    """Stem that no document of the corpus contains → the most similar one that some contain."""
     evidence: dict[str, Evidence] = {}
     findings: list[Finding] = []
     gaps: list[Gap] = []
@@ -224,15 +221,6 @@ class ResearchState(BaseModel):
     def high_quality_sources(self) -> list[Source]:
         """Readable sources of high quality."""
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
-
-    def clashing_ids(self, fresh: Iterable[Evidence]) -> set[str]:
-        """Return the ids under which another passage is known already: one must never hide another."""
-        return {
-            item.id
-            for item in fresh
-            if (known := self.evidence.get(item.id))
-            and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)
-        }
 
     def counts(self) -> Counts:
         """Count everything there is now."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 
 class AgentRole(StrEnum):
@@ -69,25 +69,34 @@ class ReportKind(StrEnum):
 class StopReason(StrEnum):
     """Reason for the end of a run; every run has exactly one."""
 
-    NO_OPEN_GAPS = "no_open_gaps"
-    NO_ACTIONABLE_GAPS = "no_actionable_gaps"
-    COVERAGE_SUFFICIENT = "coverage_sufficient"
-    MAX_ITERATIONS = "max_iterations"
-    ANSWERED_DIRECTLY = "answered_directly"
-    BUDGET_TIME = "budget_time"
-    BUDGET_TOKENS = "budget_tokens"
-    BUDGET_CALLS = "budget_calls"
-    BUDGET_COST = "budget_cost"
-    NO_EVIDENCE = "no_evidence"
-    NO_PROVIDERS = "no_providers"
-    PROVIDER_OUTAGE = "provider_outage"
-    INVALID_INPUT = "invalid_input"
-    CLARIFICATION_EXPIRED = "clarification_expired"
-    APPROVAL_EXPIRED = "approval_expired"
-    APPROVAL_REJECTED = "approval_rejected"
-    USER_STOPPED = "user_stopped"
-    USER_CANCELLED = "user_cancelled"
-    INTERNAL_ERROR = "internal_error"
+    text: str
+    """The reason in words, for reports and limitations."""
+
+    def __new__(cls, value: str, text: str = "") -> Self:
+        """Make a member with its text."""
+        member = str.__new__(cls, value)
+        member._value_, member.text = value, text
+        return member
+
+    NO_OPEN_GAPS = "no_open_gaps", "no gap was left open"
+    NO_ACTIONABLE_GAPS = "no_actionable_gaps", "the gaps that are left could not be closed with further searches"
+    COVERAGE_SUFFICIENT = "coverage_sufficient", "the gaps that are left were judged not to be worth another iteration"
+    MAX_ITERATIONS = "max_iterations", "the limit of iterations was reached"
+    ANSWERED_DIRECTLY = "answered_directly", "the question was answered without research"
+    BUDGET_TIME = "budget_time", "the time limit was reached"
+    BUDGET_TOKENS = "budget_tokens", "the token limit was reached"
+    BUDGET_CALLS = "budget_calls", "the limit of model calls was reached"
+    BUDGET_COST = "budget_cost", "the cost limit was reached"
+    NO_EVIDENCE = "no_evidence", "no passage was found that answers the question"
+    NO_PROVIDERS = "no_providers", "no model or no search provider was available"
+    PROVIDER_OUTAGE = "provider_outage", "a service that the run needs did not answer"
+    INVALID_INPUT = "invalid_input", "the request was not valid"
+    CLARIFICATION_EXPIRED = "clarification_expired", "nobody answered what the question means"
+    APPROVAL_EXPIRED = "approval_expired", "nobody approved the plan in time"
+    APPROVAL_REJECTED = "approval_rejected", "the plan was rejected"
+    USER_STOPPED = "user_stopped", "the user asked for the report early"
+    USER_CANCELLED = "user_cancelled", "the user cancelled the run"
+    INTERNAL_ERROR = "internal_error", "an internal error ended the run"
 
 
 NATURAL_STOPS: Final = (
@@ -99,28 +108,7 @@ NATURAL_STOPS: Final = (
 )
 """The run stopped because its work was done; no limit, fault or person cut it short."""
 
-STOP_REASON_TEXTS: Final[Mapping[str, str]] = {
-    StopReason.NO_OPEN_GAPS: "no gap was left open",
-    StopReason.NO_ACTIONABLE_GAPS: "the gaps that are left could not be closed with further searches",
-    StopReason.COVERAGE_SUFFICIENT: "the gaps that are left were judged not to be worth another iteration",
-    StopReason.MAX_ITERATIONS: "the limit of iterations was reached",
-    StopReason.ANSWERED_DIRECTLY: "the question was answered without research",
-    StopReason.BUDGET_TIME: "the time limit was reached",
-    StopReason.BUDGET_TOKENS: "the token limit was reached",
-    StopReason.BUDGET_CALLS: "the limit of model calls was reached",
-    StopReason.BUDGET_COST: "the cost limit was reached",
-    StopReason.NO_EVIDENCE: "no passage was found that answers the question",
-    StopReason.NO_PROVIDERS: "no model or no search provider was available",
-    StopReason.PROVIDER_OUTAGE: "a service that the run needs did not answer",
-    StopReason.INVALID_INPUT: "the request was not valid",
-    StopReason.CLARIFICATION_EXPIRED: "nobody answered what the question means",
-    StopReason.APPROVAL_EXPIRED: "nobody approved the plan in time",
-    StopReason.APPROVAL_REJECTED: "the plan was rejected",
-    StopReason.USER_STOPPED: "the user asked for the report early",
-    StopReason.USER_CANCELLED: "the user cancelled the run",
-    StopReason.INTERNAL_ERROR: "an internal error ended the run",
-}
-"""Each reason in words, for reports and limitations."""
+STOP_REASON_TEXTS: Final[Mapping[str, str]] = {reason: reason.text for reason in StopReason}
 
 
 class Completeness(StrEnum):

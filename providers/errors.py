@@ -158,8 +158,3 @@ class AnswerRefused(AnswerUnusable):
 
 class StorageFull(Retryable):
     """No room left."""
-
-
-def usage_of(error: ProviderError) -> Usage:
-    """Return what a failed call is known to have cost: nothing, unless an answer came."""
-    return error.usage

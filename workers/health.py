@@ -1,34 +1,25 @@
 """Health of a worker process: a tiny HTTP endpoint for probes.
 
-/healthz reports whether all pools can get work, /livez whether they run. With a nearly full disk a worker lives and is
-not ready: a restart would free no room.
+/healthz reports whether all pools can get work, /livez whether they run.
 """
 
 import asyncio
 import json
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 
 from workers.pools import PoolHealth
 
 REQUEST_SECONDS: Final = 5.0
 MAX_REQUEST_BYTES: Final = 8_192
-LEAST_FREE_BYTES: Final = 64_000_000
-"""With less, a worker is not ready: a few large pages, or the index of a corpus, would fill the rest."""
 
 Health = Callable[[], Awaitable[dict[str, PoolHealth]]]
-Room = Callable[[], int | None]
-"""Returns the free bytes where the worker writes, or None where the system does not report them."""
 
 
 @asynccontextmanager
-async def serve_health(
-    health: Health, host: str = "127.0.0.1", port: int = 0, room: Room = lambda: None
-) -> AsyncIterator[str]:
+async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
     """Serve at the yielded address, `host:port`, while the block runs. Raises `OSError` if the port is taken."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,7 +28,7 @@ async def serve_health(
                 head = await reader.readuntil(b"\r\n\r\n")
                 method, path, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
                 if method in {"GET", "HEAD"}:
-                    writer.write(_response(*await respond(path.partition("?")[0], health, room)))
+                    writer.write(_response(*await respond(path.partition("?")[0], health)))
                     await writer.drain()
         except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the client does not speak HTTP or closed the connection
@@ -49,23 +40,14 @@ async def serve_health(
         yield "{}:{}".format(*server.sockets[0].getsockname()[:2])
 
 
-async def respond(path: str, health: Health, room: Room) -> tuple[HTTPStatus, dict[str, object]]:
+async def respond(path: str, health: Health) -> tuple[HTTPStatus, dict[str, object]]:
     """Return status and body of the answer for a path."""
     if path not in {"/healthz", "/livez"}:
         return HTTPStatus.NOT_FOUND, {"error": "unknown path: use /healthz or /livez"}
-    states, free, live = await health(), await asyncio.to_thread(room), path == "/livez"
-    full = free is not None and free < LEAST_FREE_BYTES
-    good = all(state.alive and (state.ready or live) for state in states.values()) and (live or not full)
+    states, live = await health(), path == "/livez"
+    good = all(state.alive and (state.ready or live) for state in states.values())
     pools = {name: {"alive": state.alive, "ready": state.ready} for name, state in states.items()}
-    return (HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE), {"ok": good, "pools": pools, "free_bytes": free}
-
-
-def free_bytes(folder: Path) -> int | None:
-    """Return how many bytes a process of ours may still write there. Blocks for a moment."""
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return None
+    return (HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE), {"ok": good, "pools": pools}
 
 
 def _response(status: HTTPStatus, body: dict[str, object]) -> bytes:

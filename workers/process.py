@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import TextIO
 
 import structlog
 
 from workers.composition import compose
-from workers.health import free_bytes, serve_health
+from workers.health import serve_health
 from workers.pools import run_pools
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Settings
@@ -89,9 +88,8 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
     ):
         health = None
         if options.health_port is not None:
-            room = partial(free_bytes, settings.home)
             try:
-                endpoint = serve_health(group.health, options.host, options.health_port, room)
+                endpoint = serve_health(group.health, options.host, options.health_port)
                 health = await stack.enter_async_context(endpoint)
             except OSError as error:
                 raise _unusable("health", options.host, options.health_port, error) from None
@@ -156,6 +154,5 @@ async def _connect(settings: Settings, options: ProcessOptions) -> tuple[Connect
 
 
 def _unusable(service: str, host: str, port: int | None, error: Exception) -> PortUnusableError:
-    words = error.strerror if isinstance(error, OSError) else str(error).rpartition(": ")[2].partition(" (os error")[0]
-    reason = (words or "the address cannot be used").lower()
+    reason = (getattr(error, "strerror", None) or str(error).rpartition(": ")[2]).lower()
     return PortUnusableError(f"{service} cannot be served at {host}:{port}: {reason}; port 0 takes a free one")

@@ -6,7 +6,7 @@ from functools import partial
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from contracts.request import Depth, SourceType
-from contracts.resolved import Hook, ModelPrice, ProviderChoice
+from contracts.resolved import EffectiveSearch, Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
 from providers.models.chat import ToolUse
 from providers.models.endpoints import split_name
@@ -21,20 +21,18 @@ def configuration_of(
     settings: Settings, search_attributes: Callable[[], Awaitable[bool]] | None = None
 ) -> ResearchConfiguration:
     """Return the configuration that a worker resolves requests with; `search_attributes` asks the namespace."""
-    models, search, table = settings.models, settings.search, PriceTable(settings.models.prices)
+    models, table = settings.models, PriceTable(settings.models.prices)
     choices = search_choices(settings)
 
     def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
         return choose(choices, names, source_types, broken=settings.web_search.broken())
 
     def highest_price(model: str) -> ModelPrice | None:
-        known = table.highest(split_name(model, models.endpoints)[1], written=model)
-        return None if known is None else ModelPrice(input=known.input, output=known.output)
+        return table.highest(split_name(model, models.endpoints)[1], written=model)
 
     return ResearchConfiguration(
-        models=models.by_tier() if settings.model_configured else {},
+        models={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},
         model_host=partial(models.host_for, keys=settings.model_keys()),
-        candidates={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},
         reasoning_tokens=lambda model: models.capabilities_of(model).reasoning_tokens,
         reasons=lambda model: models.capabilities_of(model).reasons,
         takes_tools=lambda model: models.capabilities_of(model).tools is not ToolUse.NONE,
@@ -42,11 +40,7 @@ def configuration_of(
         web_search=WebSearchConfiguration(
             choose=chosen,
             advice=advice,
-            policy=search.policy,
-            max_results_per_query=search.max_results_per_query,
-            source_types=search.source_types,
-            domains_allow=search.domains_allow,
-            domains_deny=search.domains_deny,
+            defaults=EffectiveSearch(**settings.search.model_dump(include=set(EffectiveSearch.model_fields))),
         ),
         hooks={name: Hook(name=name, **hook.model_dump()) for name, hook in settings.hooks.items()},
         presets={

@@ -17,8 +17,8 @@ from contracts import names
 from contracts.evidence import DocumentRef
 from contracts.texts import plural
 from providers.errors import ProviderError
-from providers.interfaces import CallStore, ContentStore, SessionStore, SharedStore
-from providers.shared.paid_calls import STORED_SECONDS
+from providers.interfaces import ContentStore, SessionStore, SharedStore
+from providers.shared.paid_calls import STORED_SECONDS, CallStore
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
@@ -49,7 +49,13 @@ class Retention:
     """Removal of runs and of documents that no run uses."""
 
     def __init__(
-        self, sessions: SessionStore, content: ContentStore, calls: CallStore, client: Client | None, *, sole: bool
+        self,
+        sessions: SessionStore,
+        content: ContentStore,
+        calls: CallStore,
+        client: Client | None,
+        *,
+        sole: bool,
     ) -> None:
         """`client` is None where there never was a server; `sole`: no other sessions name documents of this store."""
         self._sessions = sessions
@@ -72,15 +78,24 @@ class Retention:
         `SharedStateUnavailable`, `RPCError`.
         """
         documents = await self._sessions.documents()
-        answers, histories, runs, unnamed = 0, 0, 0, set[str]()
+        removed, unnamed = Removed(), set[str]()
         for research_id in research_ids:
-            answers += await self._calls.forget(research_id)
+            answers = await self._calls.forget(research_id)
             unnamed |= documents.get(research_id) or frozenset()
-            histories += await self._delete_histories(research_id)
+            histories = await self._delete_histories(research_id)
             await self._sessions.delete(research_id)
-            runs += 1
-        gone, remaining = await self._remove_unused(unnamed)
-        return Removed(runs, gone, answers, histories, remaining)
+            removed = Removed(removed.runs + 1, 0, removed.answers + answers, removed.histories + histories)
+        if not unnamed:
+            return removed
+        try:
+            used, earliest = await self._used()
+        except UsesUnknown as error:
+            return replace(removed, remaining=f"{_remaining(len(unnamed))} ({error})")
+        unused = [DocumentRef(hash=digest) for digest in unnamed - used]
+        gone = sum([await self._content.delete(document, unless_put_since=earliest) for document in unused])
+        left = len(unused) - gone
+        remaining = f"{_remaining(left)} while a run that may use them is going on" if left else ""
+        return replace(removed, documents=gone, remaining=remaining)
 
     async def sweep(self, research_ids: Iterable[str]) -> Removed:
         """Remove runs, then every document that no run names and that is older than the journal of calls.
@@ -99,23 +114,6 @@ class Retention:
         settled = datetime.now(UTC) - timedelta(seconds=STORED_SECONDS)
         others = await self._content.delete_others(used, unless_put_since=min(settled, earliest or settled))
         return replace(removed, documents=removed.documents + others)
-
-    async def _remove_unused(self, documents: set[str]) -> tuple[int, str]:
-        """Remove those of the documents that no run uses: how many were removed, and why the rest stays."""
-        if not documents:
-            return 0, ""
-        try:
-            used, earliest = await self._used()
-        except UsesUnknown as error:
-            return 0, f"{_remaining(len(documents))} ({error})"
-        unused = documents - used
-        gone = [
-            digest
-            for digest in unused
-            if await self._content.delete(DocumentRef(hash=digest), unless_put_since=earliest)
-        ]
-        left = len(unused) - len(gone)
-        return len(gone), f"{_remaining(left)} while a run that may use them is going on" if left else ""
 
     async def _used(self) -> tuple[frozenset[str], datetime | None]:
         """Return the documents that sessions name, and when the oldest open run began; None if none is open.

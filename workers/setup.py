@@ -19,7 +19,7 @@ from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.dev_server import ServerError
 from workers.process_exit import exit_process
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
-from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, connect, register_search_attributes
+from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, open_connection, register_search_attributes
 
 T = TypeVar("T")
 
@@ -49,20 +49,15 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--wait-seconds", type=float, default=WAIT_SECONDS, help="for a server that is just starting")
     options = parser.parse_args(given)
     try:
-        settings = _settings_of_cluster(options.config)
+        settings = load_settings(Flags(config=options.config))
+        if not settings.uses_cluster:
+            raise SettingsError("TEMPORAL_ADDRESS is not set: the dev server sets itself up")  # noqa: TRY301
         lines = asyncio.run(set_up(settings, timedelta(days=options.retention_days), options.wait_seconds))
     except (SettingsError, ServerError) as error:
         sys.stderr.write(f"{error}\n")
         return USAGE if isinstance(error, SettingsError) else FAILED
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
-
-
-def _settings_of_cluster(config: Path | None) -> Settings:
-    settings = load_settings(Flags(config=config))
-    if not settings.uses_cluster:
-        raise SettingsError("TEMPORAL_ADDRESS is not set: the dev server sets itself up")
-    return settings
 
 
 async def set_up(
@@ -73,49 +68,39 @@ async def set_up(
     Raises `SetupError`, `ServerUnreachableError` if the server does not answer in time.
     """
     end = time.monotonic() + wait_seconds
-    client = await _retry(partial(connect, settings), end)
+    client = (await _retry(partial(open_connection, settings), end)).client
+    added: set[str] = set()
     try:
-        created, stored = await _retry(partial(ensure_namespace, client, retention), end)
-        added = await _ensure_attributes(client, end)
+        created = await _retry(partial(ensure_namespace, client, retention), end)
+        while missing := await _retry(partial(register_search_attributes, client), end):
+            added |= missing
+            if time.monotonic() > end:
+                raise SetupError(f"the server does not list these search attributes yet: {', '.join(sorted(missing))}")
+            await asyncio.sleep(POLL_SECONDS)
     except RPCError as error:
         raise _refused(client.namespace, retention, error.status) from None
-    days = stored / timedelta(days=1)
-    change = "created" if created else "there already"
-    attributes = f"added {', '.join(sorted(added))}" if added else "as they should be"
     return [
-        f"namespace {client.namespace}: {change}; it stores closed runs for {days:g} {'day' if days == 1 else 'days'}",
-        f"search attributes: {attributes}",
+        f"namespace {client.namespace}: {'created' if created else 'there already'}",
+        f"search attributes: {', '.join(sorted(added)) + ' added' if added else 'as they should be'}",
     ]
 
 
-async def ensure_namespace(client: Client, retention: timedelta) -> tuple[bool, timedelta]:
-    """Create the client's namespace if it is missing; return whether it was, and how long it stores closed runs.
+async def ensure_namespace(client: Client, retention: timedelta) -> bool:
+    """Create the client's namespace if it is missing; return whether it was. Raises `RPCError`.
 
-    A namespace that somebody else made, perhaps for other programs too, stays as it is. Raises `RPCError`.
+    A namespace that somebody else made, perhaps for other programs too, stays as it is.
     """
     service, period = client.workflow_service, Duration()
     period.FromTimedelta(retention)
     try:
-        request = DescribeNamespaceRequest(namespace=client.namespace)
-        described = await service.describe_namespace(request, timeout=CALL_TIMEOUT)
+        await service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace), timeout=CALL_TIMEOUT)
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
         register = RegisterNamespaceRequest(namespace=client.namespace, workflow_execution_retention_period=period)
         await service.register_namespace(register, timeout=CALL_TIMEOUT)
-        return True, retention
-    return False, described.config.workflow_execution_retention_ttl.ToTimedelta()
-
-
-async def _ensure_attributes(client: Client, end: float) -> set[str]:
-    """Add the missing search attributes and wait until the server lists them. Raises `SetupError` at `end`."""
-    added: set[str] = set()
-    while missing := await _retry(partial(register_search_attributes, client), end):
-        added |= missing
-        if time.monotonic() > end:
-            raise SetupError(f"the server does not list these search attributes yet: {', '.join(sorted(missing))}")
-        await asyncio.sleep(POLL_SECONDS)
-    return added
+        return True
+    return False
 
 
 async def _retry(step: Callable[[], Awaitable[T]], end: float) -> T:

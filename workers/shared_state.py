@@ -5,9 +5,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from providers.interfaces import CallStore, SharedStore
+from providers.interfaces import SharedStore
 from providers.shared.cache import Cache
-from providers.shared.paid_calls import SharedCallStore
+from providers.shared.paid_calls import CallStore
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
@@ -36,11 +36,11 @@ async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
         if settings.redis_url is not None:
             store = RedisSharedStore(settings.redis_url.get_secret_value())
             stack.push_async_callback(store.close)
-            yield SharedState(SharedCallStore(store), Cache(store), store)
+            yield SharedState(CallStore(store), Cache(store), store)
         else:
             journal = SqliteSharedStore(settings.home / SHARED_FILE, durable=True)
             quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
             for each in (journal, quick):
                 stack.push_async_callback(each.close)
             await journal.get("opened")  # reports an unusable file now, not in the middle of a run
-            yield SharedState(SharedCallStore(journal, quick), Cache(quick), quick)
+            yield SharedState(CallStore(journal, quick), Cache(quick), quick)

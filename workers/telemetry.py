@@ -5,7 +5,6 @@ import re
 import socket
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -63,7 +62,7 @@ def configure_logging(
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         _shorten_expected,
         structlog.processors.format_exc_info,
-        Redaction.of(secrets),
+        redaction(secrets),
         *(as_json if form == "json" else as_text),
     ]
     handler = logging.StreamHandler(stream or sys.stderr)
@@ -88,33 +87,23 @@ def configure_logging(
     )
 
 
-@dataclass(frozen=True)
-class Redaction:
-    """A log processor that hides secrets by name and by value, however deep."""
+def redaction(secrets: Collection[str]) -> Processor:
+    """Return a log processor that hides secrets by name and by value, however deep."""
+    hidden = sorted({text for text in secrets if len(text) >= SHORTEST_SECRET}, key=len, reverse=True)
 
-    secrets: tuple[str, ...]
-
-    @classmethod
-    def of(cls, secrets: Collection[str]) -> "Redaction":
-        """Create the processor; longer values are replaced first."""
-        return cls(tuple(sorted({text for text in secrets if len(text) >= SHORTEST_SECRET}, key=len, reverse=True)))
-
-    def __call__(self, logger: Any, method: str, event: EventDict) -> EventDict:
-        """Return the event without secrets."""
-        del logger, method
-        return {name: self._redact(name, value) for name, value in event.items()}
-
-    def _redact(self, name: str, value: Any) -> Any:
+    def redact(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {key: self._redact(str(key), inner) for key, inner in value.items()}
+            return {key: redact(str(key), inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
-            return [self._redact(name, inner) for inner in value]
+            return [redact(name, inner) for inner in value]
         if SECRET_NAME.search(name) and isinstance(value, str | bytes):
             return value if value in NO_SECRETS else HIDDEN
         if isinstance(value, str):
-            for secret in self.secrets:
+            for secret in hidden:
                 value = value.replace(secret, HIDDEN)
         return value
+
+    return lambda _, __, event: redact("", event)
 
 
 def _without_tables(logger: Any, method: str, event: EventDict) -> EventDict:

@@ -59,11 +59,6 @@ async def open_connection(
     return Connection(client, server.address, server.ui_url or None)
 
 
-async def connect(settings: Settings, *, runtime: Runtime | None = None) -> Client:
-    """Connect as `open_connection` does; the client alone."""
-    return (await open_connection(settings, runtime=runtime)).client
-
-
 async def missing_search_attributes(client: Client) -> set[str]:
     """Return the search attributes that the namespace lacks or has with another type. Raises `RPCError`."""
     request = ListSearchAttributesRequest(namespace=client.namespace)

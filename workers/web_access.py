@@ -3,8 +3,7 @@
 import asyncio
 import importlib.metadata
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
 from activities.searching import SearchingActivities
@@ -12,13 +11,13 @@ from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Tier
 from providers.credentials import ensure_key
 from providers.errors import NotConfigured
-from providers.interfaces import Limiter, Notebooks, SearchProvider
+from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
-from providers.reading.reader import PolitenessOfHosts, WebReader
+from providers.reading.reader import Visit, WebReader
 from providers.reading.robots import Robots
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import probe, usable
@@ -26,7 +25,8 @@ from providers.search.corpus import CorpusLibrary
 from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.search.web_api import web_client
-from providers.shared.limits import ServiceLimits
+from providers.shared.limits import Limiter, ServiceLimits
+from providers.storage.stored_notebooks import Notebooks
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 from workers.settings.sections import APPLICATION
@@ -94,7 +94,7 @@ async def open_search_providers(
         for name in ready if names is None else names:
             declaration = search_declaration(name)
             if name == BY_MODEL and model is not None:
-                opened[name] = AnthropicSearch(client, declaration, model.variables, model.prices)
+                opened[name] = AnthropicSearch(client, declaration, model, PriceTable(settings.models.prices))
             else:
                 opened[name] = declaration.open(client, settings.web_search.values())
         yield opened
@@ -104,64 +104,42 @@ def search_choices(settings: Settings) -> list[ProviderChoice]:
     """Return the search providers in the configured order, each with whether it can be used and why."""
     model = search_model(settings)
     choices = settings.web_search.choices(settings.search.providers, model_offers_search=model is not None)
-    if model is None or model.base_url is None:
+    if model is None or "ANTHROPIC_BASE_URL" not in model:
         return choices
-    host = {"host": host_of(model.base_url)}
+    host = {"host": host_of(model["ANTHROPIC_BASE_URL"])}
     return [choice.model_copy(update=host) if choice.name == BY_MODEL else choice for choice in choices]
 
 
-@dataclass(frozen=True)
-class SearchModel:
-    """A model whose endpoint searches the web, for the provider `anthropic`."""
+def search_model(settings: Settings) -> dict[str, str] | None:
+    """Return the variables of the provider `anthropic`: the first configured model whose endpoint searches the web.
 
-    variables: dict[str, str]
-    """The provider's variables."""
-    prices: PriceTable
-
-    @property
-    def base_url(self) -> str | None:
-        """The address of its endpoint; None for the public one."""
-        return self.variables.get("ANTHROPIC_BASE_URL")
-
-
-def search_model(settings: Settings) -> SearchModel | None:
-    """Return the first configured model whose endpoint has a web search of its own, or None.
-
-    A model with a malformed key is skipped; its own calls report the key.
+    None without one. A model with a malformed key is skipped; its own calls report the key.
     """
     models, keys = settings.models, settings.model_keys()
     endpoints = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
         endpoint, model = split_name(written, models.endpoints)
-        key = keys[endpoint].get_secret_value() if endpoint in keys else None
+        key = keys[endpoint].get_secret_value() if endpoint in keys else ""
         public = host_of(models.base_url_of(endpoint)) == PUBLIC_HOST
-        if endpoint not in endpoints or (public and key is None) or not _is_well_formed(key):
+        if endpoint not in endpoints or (public and not key) or not models.capabilities_of(written).searches_web:
             continue
-        if models.capabilities_of(written).searches_web:
-            address = models.address_of(endpoint)
+        address = models.address_of(endpoint) or ""
+        with suppress(NotConfigured):
+            if key:
+                ensure_key(key, "its variable")
             variables = {"RESEARCH_MODEL": model, "ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": key}
-            given = {name: value for name, value in variables.items() if value is not None}
-            return SearchModel(given, PriceTable(models.prices))
+            return {name: value for name, value in variables.items() if value}
     return None
-
-
-def _is_well_formed(key: str | None) -> bool:
-    try:
-        if key is not None:
-            ensure_key(key, "its variable")
-    except NotConfigured:
-        return False
-    return True
 
 
 @asynccontextmanager
 async def open_web_reader(
-    settings: Settings, pool: SubprocessPool, *, politeness: PolitenessOfHosts | None = None
+    settings: Settings, pool: SubprocessPool, *, visit: Visit | None = None
 ) -> AsyncIterator[WebReader]:
     """Open a reader until the end of the block; every request carries the configured contact."""
     egress = Egress(user_agent(settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
     try:
-        yield WebReader(egress, pool, Robots(egress, APPLICATION), politeness=politeness)
+        yield WebReader(egress, pool, Robots(egress, APPLICATION), visit=visit)
     finally:
         await egress.close()
 

@@ -4,17 +4,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from temporalio import workflow
-from temporalio.converter import StorageDriverStoreContext
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 from temporalio.worker import (
     ExecuteWorkflowInput,
     Interceptor,
     WorkflowInboundInterceptor,
-    WorkflowInstance,
     WorkflowInterceptorClassInput,
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
-from temporalio.workflow import Info
 
 from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus, carried_result
@@ -42,43 +39,9 @@ modules use nothing that the sandbox would refuse.
 REASON_CHARACTERS: Final = 300
 
 
-class WorkflowRunner(SandboxedWorkflowRunner):
-    """The sandbox without a context for each payload."""
-
-    def create_instance(self, det: Any) -> WorkflowInstance:
-        """Create the instance of one run in a sandbox of its own."""
-        return _WithoutContexts(super().create_instance(det))
-
-
-class _WithoutContexts(WorkflowInstance):
-    """An instance whose payloads need no context: our converter has none, and neither codec nor external storage.
-
-    The SDK asks five times for each payload, and each time compiles and enters the sandbox: a tenth of a millisecond.
-    """
-
-    def __init__(self, instance: WorkflowInstance) -> None:
-        self._instance = instance
-
-    def activate(self, act: Any) -> Any:
-        return self._instance.activate(act)
-
-    def get_serialization_context(self, command_info: Any) -> None:
-        del command_info
-
-    def get_external_store_context(self, command_info: Any) -> StorageDriverStoreContext:
-        del command_info
-        return StorageDriverStoreContext(target=None)
-
-    def get_info(self) -> Info:
-        return self._instance.get_info()
-
-    def get_thread_id(self) -> int | None:
-        return self._instance.get_thread_id()
-
-
-def workflow_runner() -> WorkflowRunner:
+def workflow_runner() -> SandboxedWorkflowRunner:
     """Create the runner of every workflow worker and of the replay tests."""
-    return WorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
+    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
 
 
 class RunLog(Interceptor):

@@ -17,7 +17,7 @@ from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_limits, preset
 from contracts.request import Approve, ResearchRequest
-from contracts.resolved import Permission, ResolvedResearch
+from contracts.resolved import ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
@@ -175,7 +175,7 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
     async def _with_providers_checked(self, prepared: Prepared) -> Prepared:
         """Before anything is paid: those who search look whether the web's providers can be asked."""
         resolved = prepared.resolved
-        argument = providers_to_check(resolved, Permission(approve=Approve.NONE))
+        argument = providers_to_check(resolved, permitted=True)
         if argument is None or workflow.info().continued_run_id is not None:
             return prepared
         options = check_options("check-providers", resolved.limits.deadline_seconds)
@@ -185,25 +185,25 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
             if is_cancelled(error):
                 raise
             raise _refusal_of(resolved.research_id, error) from None
-        resolved = resolved.without_providers(checked.unavailable)
+        resolved = resolved.without_providers(checked)
         if not any(choice.available for choice in resolved.providers):
             raise _nothing_to_search(resolved)
         return prepared.model_copy(update={"resolved": resolved})
 
     async def _check_after_approval(self, run: ResearchRun) -> None:
         """The same once a person has approved the plan: nothing leaves before. Raises `Interrupted`."""
-        argument = providers_to_check(run.resolved, run.permission())
+        argument = providers_to_check(run.resolved, permitted=run.is_permitted)
         if argument is None:
             return
         options = check_options(run.operation("check-providers"), run.clock.remaining_work_seconds())
         checked = await run.within_limits(run.host.execute(activities.CHECK_PROVIDERS, argument, options))
-        resolved = run.resolved.without_providers(checked.unavailable)
+        resolved = run.resolved.without_providers(checked)
         if not any(choice.available for choice in resolved.providers):
             run.state.status = RunStatus.REFUSED
             await run.checkpoints.save(closed=True)
             raise _nothing_to_search(resolved)
         run.state.resolved = resolved
-        for name, why in checked.unavailable.items():
+        for name, why in checked.items():
             run.note("status", f"not searched: {name}: {why}", level="warning")
 
     async def _wait_for_turn(self, prepared: Prepared) -> bool:
@@ -324,11 +324,11 @@ class WorkflowWatchers(DetailsWatchers):
         workflow.upsert_search_attributes([*updates, known])
 
 
-def providers_to_check(resolved: ResolvedResearch, permission: Permission | None) -> CheckProvidersRequest | None:
+def providers_to_check(resolved: ResolvedResearch, *, permitted: bool) -> CheckProvidersRequest | None:
     """Return what those who search are to look at; None where nothing but a corpus is searched."""
     web = [choice.name for choice in resolved.providers if choice.available and choice.name != names.CORPUS_PROVIDER]
     asked = {"research_id": resolved.research_id, "tenant": resolved.tenant, "providers": web}
-    return CheckProvidersRequest(**asked, permission=permission) if web else None
+    return CheckProvidersRequest(**asked, permitted=permitted) if web else None
 
 
 def queued_status(resolved: ResolvedResearch, turn: QueueTurn) -> ResearchStatus:

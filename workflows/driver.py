@@ -121,7 +121,7 @@ class Driver:
         remedy = REJECTED_REMEDIES[reason].format(id=run.resolved.research_id)
         state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy])
         state.status = RunStatus(outcome.value)
-        run.note("run.finished", f"{outcome.value}: {reason.value}", outcome=outcome.value)
+        run.note("run.finished", f"{outcome.value}: {reason.value}".replace("_", " "), outcome=outcome.value)
         await run.checkpoints.save(closed=True)
         return outcome
 

@@ -16,6 +16,7 @@ from workflows.phases.checking import VERIFICATION
 from workflows.run import inbox
 from workflows.run.context import page_after
 from workflows.run.inbox import Inbox
+from workflows.status import plan_of
 
 R = TypeVar("R")
 
@@ -154,16 +155,7 @@ class StateQueries:
     @workflow.query(name=names.PLAN)
     def plan(self) -> PlanAnswer:
         """Brief, nodes, and those of them that are sub-queries."""
-        state = self._shown_state()
-        plan = state.plan
-        return PlanAnswer(
-            version=plan.version,
-            approved_version=state.approved_version,
-            waiting=state.waiting,
-            brief=plan.brief,
-            nodes=plan.nodes,
-            sub_queries=plan.parts,
-        )
+        return plan_of(self._shown_state())
 
     @workflow.query(name=names.DECISIONS)
     def decisions(self) -> list[dict[str, Any]]:

@@ -126,7 +126,7 @@ class AgentDriver:
         if not self._request.packed_state:
             options = record_options(f"{self._request.task.id}/prepare", "keep what the agent was given")
             asked = PrepareAgentRequest(resolved=self._request.resolved)
-            entry = (await self._host.execute(activities.PREPARE_AGENT, asked, options)).resolved_entry
+            entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
         self.state = scoped_state(self._request, entry, now)
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from temporalio import workflow
 
 from contracts.agents import AgentRecord, progress_of_agent
 from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
+from contracts.plan import PlanAnswer
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
 from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
@@ -180,3 +181,15 @@ def _cost(state: ResearchState) -> str:
 
 def _show(text: str, characters: int) -> str:
     return as_markdown(text, characters, 4 * characters)
+
+
+def plan_of(state: ResearchState) -> PlanAnswer:
+    """Return the plan of a run, and the open question to a person."""
+    return PlanAnswer(
+        version=state.plan.version,
+        approved_version=state.approved_version,
+        waiting=None if state.result else state.waiting,
+        brief=state.plan.brief,
+        nodes=state.plan.nodes,
+        sub_queries=state.plan.parts,
+    )

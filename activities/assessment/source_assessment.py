@@ -25,7 +25,8 @@ from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
 from contracts.vocabulary import Quality
-from providers.interfaces import ExtractedDocument, IsolatedCalls
+from providers.interfaces import ExtractedDocument
+from providers.isolation.pool import KillableCalls
 from providers.text import STEMMED_LANGUAGES, detect_language, question_stems, stems
 
 WEIGHTS: Final[Mapping[SourceType, tuple[float, float, float, float]]] = {
@@ -67,42 +68,16 @@ class AuthorityTier(StrictContract):
     """Domains with everything below them, between blanks."""
 
 
-@dataclass(frozen=True)
-class Authority:
-    """Authority of one host."""
-
-    tier: str
-    authority: float
-    phrase: str
-    user_generated: bool = False
-    declared: Quality | None = None
-    """Set where the operator's word decides."""
-
-
 class Authorities(StrictContract):
     """The table that comes with the product."""
 
     as_of: str
-    forum_labels: str
     general: AuthorityTier
     tiers: Mapping[str, AuthorityTier]
 
-    def find(self, url: str, mode: SourceType, declared: Mapping[str, Quality]) -> Authority:
-        """Return the authority of a host: the operator's word, else the longest domain of the table, else general.
-
-        `declared` maps domains in lower case to labels; each counts for what lies below it, too.
-        """
-        host = host_of(url)
-        for domain in _upwards(host):
-            label = declared.get(domain, Quality.UNKNOWN)
-            if label in DECLARED:
-                return Authority("declared", DECLARED[label], CHOSEN_BY_OPERATOR, declared=label)
-        domain = next((domain for domain in _upwards(host) if domain in self._tier_by_domain), "")
-        name = self._tier_by_domain.get(domain, "general")
-        if domain != host and host.partition(".")[0] in self.forum_labels.split():
-            name = "community"
-        tier = self.tiers.get(name, self.general)
-        return Authority(name, getattr(tier, mode.value), tier.phrase, tier.user_generated)
+    def tier_of(self, url: str) -> str:
+        """Return the name of the tier of a host: that of its longest domain in the table, else `general`."""
+        return next((self._tier_by_domain[each] for each in _upwards(url) if each in self._tier_by_domain), "general")
 
     @cached_property
     def _tier_by_domain(self) -> dict[str, str]:
@@ -116,8 +91,15 @@ def load_authorities() -> Authorities:
     return Authorities.model_validate(tomllib.loads(text))
 
 
-def _upwards(host: str) -> Iterator[str]:
-    """Give the host, then each domain above it."""
+def declared_quality(url: str, declared: Mapping[str, Quality]) -> Quality | None:
+    """Return the operator's word about a host: that of its longest domain in lower case which is declared."""
+    labels = (declared.get(domain, Quality.UNKNOWN) for domain in _upwards(url))
+    return next((label for label in labels if label in DECLARED), None)
+
+
+def _upwards(url: str) -> Iterator[str]:
+    """Give the host of an address, then each domain above it."""
+    host = host_of(url)
     while host:
         yield host
         host = host.partition(".")[2]
@@ -130,30 +112,28 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
     `declared` are the operator's own words about domains (`high`, `medium`, `low`), which decide the label.
     """
     table = load_authorities()
-    host = table.find(document.url, request.mode, declared)
-    if host.tier == "general" and request.mode is SourceType.ACADEMIC and request.doi:
-        # A search for papers gives the identifier; on a host without an entry it speaks for a publisher's page.
-        worth = (host.authority + table.tiers["publisher"].academic) / 2
-        host = Authority(host.tier, worth, "publication with an identifier")
+    tier = table.tiers.get(table.tier_of(document.url), table.general)
+    said = declared_quality(document.url, declared)
+    authority: float = DECLARED[said] if said else getattr(tier, request.mode.value)
     relevance, covered = _relevance(request, document)
     recency, age = age_of(document.published_at or request.published_at, request)
     content = content_quality(document.text)
-    parts = (host.authority, relevance, recency, content)
+    parts = (authority, relevance, recency, content)
     score = sum(weight * part for weight, part in zip(WEIGHTS[request.mode], parts, strict=True))
     label = Quality.MEDIUM
-    if score < 0.4 or host.authority <= 0.15 or relevance < 0.15 or content < 0.05:
+    if score < 0.4 or authority <= 0.15 or relevance < 0.15 or content < 0.05:
         label = Quality.LOW
-    elif score >= 0.7 and host.authority >= HIGH_AUTHORITY and relevance >= 0.3 and content >= 0.4:
+    elif score >= 0.7 and authority >= HIGH_AUTHORITY and relevance >= 0.3 and content >= 0.4:
         label = Quality.MEDIUM if recency == OUTSIDE else Quality.HIGH
-    reasons = (host.phrase, covered, age, "little text" if content < 0.4 else "")
+    reasons = (CHOSEN_BY_OPERATOR if said else tier.phrase, covered, age, "little text" if content < 0.4 else "")
     return SourceAssessment(
-        authority=round(host.authority, 2),
+        authority=round(authority, 2),
         relevance=round(relevance, 2),
         recency=round(recency, 2),
         content_quality=round(content, 2),
-        label=host.declared or label,
+        label=said or label,
         reason="; ".join(part for part in reasons if part),
-        user_generated=host.user_generated,
+        user_generated=tier.user_generated and not said,
     )
 
 
@@ -234,7 +214,7 @@ ASSESS: Final = f"{__name__}:assess"
 
 
 def judge_of(
-    isolated: IsolatedCalls, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
+    isolated: KillableCalls, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
 ) -> Judge:
     """Make the judge that knows the operator's words: what each corpus is worth, and domains of the web.
 

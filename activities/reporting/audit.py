@@ -17,19 +17,19 @@ from activities.reporting.citations import ReportMarks
 from activities.reporting.claims import (
     CitedWords,
     FoundClaim,
-    PageWords,
     Tallied,
     claim_id,
     claim_key,
     count_verdicts,
     find_claims,
+    is_word_for_word,
     judge,
 )
 from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
 from activities.reporting.tree import Run, parse, sentences
 from activities.reporting.words import ReportWords
-from activities.roles.claim_checking import objections
+from activities.roles.claim_checking import find_objection
 from contracts.addresses import digest
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.evidence import CheckMethod, Verdict
@@ -40,12 +40,11 @@ from contracts.report import (
     ReportClaim,
     ReportEvidence,
     ReportSource,
-    ReportVerification,
 )
 from contracts.texts import shorten
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.interfaces import IsolatedCalls
+from providers.isolation.pool import KillableCalls
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
@@ -110,18 +109,19 @@ async def audit(
     report: Mapping[str, Any],
     get_text: TextOf | None,
     get_bytes: BytesOf | None,
-    isolated: IsolatedCalls,
+    isolated: KillableCalls,
     *,
     markdown: str | None = None,
     html: bytes | None = None,
+    before: AuditResult | None = None,
 ) -> AuditResult:
     """Check every source, passage, citation, claim, number and address of a `report.json`.
 
     `get_text` and `get_bytes` give a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`; None
-    where such documents were left out on purpose. `markdown` and `html` are the other forms, if they are there. Raises
-    `InputUnprocessable` for a report that ends its readers.
+    where such documents were left out on purpose. `markdown` and `html` are the other forms, if they are there;
+    `before` is what was compared so far. Raises `InputUnprocessable` for a report that ends its readers.
     """
-    result = AuditResult()
+    result = before or AuditResult()
     try:
         read = Report.model_validate(report)
     except ValidationError as error:
@@ -346,8 +346,8 @@ class _Comparison:
             shown = ShownPassage(evidence_id=item.id, title=title, before=before, quote=item.quote, after=after)
             passages.append(shown)
         asked = AskedClaim(fingerprint=claim.id, text=found.words, passages=passages)
-        if objection := next(objections(asked, self._report.language), None):
-            message = f"a model called it supported, and the rules object: {objection}"
+        if objection := find_objection(asked, self._report.language):
+            message = f"a model called it supported, and the rules object: {objection[1]}"
             self._problem("verdict_differs", claim.id, message)
 
     def _check_verdict(self, claim: ReportClaim, found: FoundClaim, items: list[ReportEvidence]) -> None:
@@ -355,7 +355,7 @@ class _Comparison:
         verbatim = claim.method == CheckMethod.VERBATIM
         self._count("word for word claims" if verbatim else "claims judged by rules")
         cited = [CitedWords(item.quote, item.heading, self._titles.get(item.source_id, "")) for item in items]
-        judged = judge(found.words, cited, self._registry, self._report.language)
+        judged = judge(found.words, cited, self._registry, self._report.language, quoted=found.quoted)
         if verbatim and judged.method is not CheckMethod.VERBATIM:
             self._problem("claim_not_the_quote", claim.id, "it is not word for word a passage that it cites")
         elif judged.verdict != claim.verdict:
@@ -368,10 +368,8 @@ class _Comparison:
             Tallied(each.verdict, each.method, len(each.citation_numbers), each.section) for each in self._report.claims
         ])  # fmt: skip
         self._count("tally of verdicts")
-        named = {"verdict_counts": "verdicts", "method_counts": "methods"}
-        for name in ReportVerification.model_fields:
-            wanted = expected.get(named.get(name, name))
-            if wanted is not None and getattr(figures, name) != wanted:
+        for name, wanted in expected.items():
+            if getattr(figures, name) != wanted:
                 self._problem("tally_differs", name, "the figure does not follow from the verdicts of the statements")
         if expected["warning"] and self._report.outcome == Outcome.COMPLETED:
             self._problem("outcome_differs", "outcome", "it is called completed, and its statements are not borne out")
@@ -391,18 +389,14 @@ class _Comparison:
             self._problem("marker_left", marker, "a marker was not resolved")
 
     def _check_quotations(self) -> None:
-        """Check that each source which a block quote cites has its words."""
-        texts = {number: self._texts.get(source) for number, source in self._sources.items()}
-        pages = {number: PageWords(text, self._registry) for number, text in texts.items() if text is not None}
-        for found in (claim for claim in self._found if claim.quoted):
-            for number in found.numbers:
-                if number not in pages:
-                    self._skip("quotations without the text of their source")
-                    continue
-                self._count("quotations")
-                if not pages[number].has(found.words):
-                    message = f"“{shorten(found.words, 80)}”: its source does not have these words"
-                    self._problem("quotation_differs", f"[{number}]", message)
+        """Check that a passage of each source which a block quote cites has its words."""
+        for found, number in ((claim, number) for claim in self._found if claim.quoted for number in claim.numbers):
+            self._count("quotations")
+            source = self._sources.get(number)
+            quotes = [item.quote for item in self._report.evidence if item.source_id == source]
+            if not is_word_for_word(found.words, quotes, self._registry, in_part=True):
+                message = f"“{shorten(found.words, 80)}”: no passage of its source has these words"
+                self._problem("quotation_differs", f"[{number}]", message)
 
     def _foreign_addresses(self) -> Iterator[str]:
         """Give the addresses that the text names or links to and that no source has."""

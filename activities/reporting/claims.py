@@ -8,18 +8,15 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from activities.reporting.addresses import KnownAddresses
-from activities.reporting.citations import INLINE_QUOTE
 from activities.reporting.markdown import Written
 from activities.reporting.tree import (
     Block,
     Blocks,
     Run,
     Sentence,
-    change_sentences,
     clean_characters,
     parse_words,
     sentences,
@@ -27,16 +24,13 @@ from activities.reporting.tree import (
     tidy,
 )
 from contracts.addresses import long_hash
-from contracts.evidence import CheckMethod, ClaimKind, ClaimVerdict, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.request import Verify
 from providers.verification.assertions import asserts
-from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 
 MOST_UNSUPPORTED: Final = 0.2
 """Share of the cited statements above which a report with unsupported ones is not complete."""
-MOSTLY_QUOTED: Final = 0.5
-"""From this share of its characters in quotation marks on, a sentence is a quotation."""
 LED_TO: Final = ("list", "table", "quote")
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
 """A fence, the rule below the header of a table, the border of a listing."""
@@ -58,7 +52,6 @@ class FoundClaim:
     id: str
     words: str
     """Plain text."""
-    kind: ClaimKind
     section: str
     """The nearest heading above it; empty where there is none below the title."""
     evidence_ids: list[str]
@@ -164,15 +157,7 @@ class _Finder:
         words = (", " if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
         if marked or (not only_cited and asserts(words, self._language, leads=leads)):
-            kind = _kind(words, self._language, quoted=quoted)
-            yield FoundClaim("", words, kind, self._section, evidence_ids, parts, quoted, row)
-
-
-def _kind(words: str, language: str, *, quoted: bool) -> ClaimKind:
-    in_marks = sum(len(match[0]) for match in INLINE_QUOTE.finditer(words))
-    if quoted or in_marks >= MOSTLY_QUOTED * max(1, len(words)):
-        return ClaimKind.QUOTE
-    return ClaimKind.NUMERIC if find_quantities(words, language) else ClaimKind.GENERAL
+            yield FoundClaim("", words, self._section, evidence_ids, parts, quoted, row)
 
 
 class Tallied(NamedTuple):
@@ -192,8 +177,8 @@ def count_verdicts(judged: Collection[Tallied]) -> dict[str, Any]:
     return {
         "claims": len(judged),
         "uncited_claims": sum(not each.citations for each in judged),
-        "verdicts": dict(sorted(verdicts.items())),
-        "methods": dict(sorted(Counter(each.method for each in judged).items())),
+        "verdict_counts": dict(sorted(verdicts.items())),
+        "method_counts": dict(sorted(Counter(each.method for each in judged).items())),
         "unsupported_share": round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
         "contradicted_share": round(verdicts[Verdict.CONTRADICTED] / decided, 4),
         "effective_citations": sum(each.citations for each in judged if each.verdict == Verdict.SUPPORTED),
@@ -216,13 +201,6 @@ def is_borne_out(judged: Iterable[Tallied]) -> bool:
     )
 
 
-def without_claims(blocks: Blocks, claims: Iterable[FoundClaim]) -> Blocks:
-    """Return the tree without these claims; a paragraph or an item that has nothing else goes, too."""
-    gone = {sentence for claim in claims for sentence in claim.sentences}
-
-    return change_sentences(blocks, lambda each: replace(each, inlines=()) if each in gone else each)
-
-
 def judge(
     words: str,
     cited: Sequence[CitedWords],
@@ -234,7 +212,7 @@ def judge(
 ) -> ClaimVerdict:
     """Judge the words of a claim by rules beside the passages that it cites. Pure: an audit does it again."""
     verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
-    if cited and is_word_for_word(words, (item.quote for item in cited), registry):
+    if is_word_for_word(words, (item.quote for item in cited), registry):
         verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, WORD_FOR_WORD
     elif cited and (quoted or verify is Verify.OFF):
         reason = NOT_THE_QUOTE if quoted else NOT_CHECKED
@@ -245,13 +223,14 @@ def judge(
     return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)
 
 
-def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses) -> bool:
-    """Return whether the words of a claim are exactly one of the quotes, apart from their layout."""
+def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
+    """Return whether the words of a claim are exactly one of the quotes, or a part of one, whatever the layout."""
     quoted = words[:1] + words[-1:] in QUOTATION_MARKS
     forms = {bare_words(words), bare_words(words[1:-1].strip() if quoted else words)} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
-        if not forms.isdisjoint((bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown)))):
+        theirs = {bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown))}
+        if any(form in their if in_part else form == their for form in forms for their in theirs):
             return True
     return False
 
@@ -262,40 +241,19 @@ def bare_words(text: str) -> str:
     return " ".join(lines.translate(LAYOUT_SIGNS).split())
 
 
-class PageWords:
-    """The stored text of a source as quotations are compared with it."""
+def unquote_other_words(blocks: Blocks, quotes: Mapping[str, str], registry: KnownAddresses) -> tuple[Blocks, int]:
+    """Make plain the block quotes whose words the passages that they cite do not have, and count them.
 
-    def __init__(self, text: str, registry: KnownAddresses) -> None:
-        self._text = text
-        self._registry = registry
-
-    @cached_property
-    def _plain_words(self) -> str:
-        return bare_words(clean_characters(self._text))
-
-    @cached_property
-    def _shown_words(self) -> str:
-        shown = self._registry.strip(clean_characters(self._text))
-        return bare_words(shown) + "\n" + bare_words(NUMBER.sub("", shown))
-
-    def has(self, words: str) -> bool:
-        """Return whether the source has these words; layout and white space do not count."""
-        bare = bare_words(words)
-        return bare in self._plain_words or bare in self._shown_words  # looking for addresses takes ten times as long
-
-
-def unquote_other_words(blocks: Blocks, pages: Mapping[str, PageWords]) -> tuple[Blocks, int]:
-    """Make plain the block quotes whose words the sources that they cite do not have, and count them.
-
-    `pages` gives texts by evidence id; where one is missing nothing is decided.
+    `quotes` gives the words of passages by evidence id; where one is missing nothing is decided.
     """
     made: list[Block] = []
     count = 0
     for block in blocks:
-        inside = [unquote_other_words(part, pages) for part in block.parts]
+        inside = [unquote_other_words(part, quotes, registry) for part in block.parts]
         count += sum(each for _, each in inside)
         cited = find_claims((block,), uncited=False) if block.kind == "quote" else ()
-        if any(not pages[key].has(claim.words) for claim in cited for key in claim.evidence_ids if key in pages):
+        pairs = [(claim.words, quotes[key]) for claim in cited for key in claim.evidence_ids if key in quotes]
+        if not all(is_word_for_word(words, [quote], registry, in_part=True) for words, quote in pairs):
             count += 1
             for part in block.parts[0]:
                 flat = tidy(inline for each in part.sentences for inline in (Run(each.gap), *each.inlines))

@@ -16,7 +16,7 @@ from temporalio import activity
 from activities.failures import RECORDS, attempt
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, cited_evidence, read_stored_marks
-from activities.reporting.claims import PageWords, unquote_other_words
+from activities.reporting.claims import unquote_other_words
 from activities.reporting.markdown import write
 from activities.reporting.tree import Block, Blocks, clean_characters, heading, parse, sentences
 from contracts.evidence import ReportDraft
@@ -50,22 +50,20 @@ class CleanDraft:
     unresolved: list[str]
     foreign_urls: list[str]
     unquoted: int
-    """Block quotes that became plain text, since no source that they cite has their words."""
+    """Block quotes that became plain text, since no passage that they cite has their words."""
 
 
-def clean_draft(
-    markdown: str, marks: DraftMarks, registry: KnownAddresses, pages: Mapping[str, PageWords]
-) -> CleanDraft:
+def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quotes: Mapping[str, str]) -> CleanDraft:
     """Make a draft of what a writer wrote: without foreign addresses, unknown citations and lists of sources.
 
-    `pages` gives the texts of sources by evidence id.
+    `quotes` gives the words of passages by evidence id.
     """
     foreign: list[str] = []
     text = _unwrap(clean_characters(markdown))
     # Some models escape the brackets of their citations.
     text = text if marks.exact else re.sub(r"\\([\[\]])", r"\1", text)
     blocks = parse(text, marks, registry.filter(foreign))
-    blocks, unquoted = unquote_other_words(without_source_lists(blocks), pages)
+    blocks, unquoted = unquote_other_words(without_source_lists(blocks), quotes, registry)
     return CleanDraft(blocks, list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign)), unquoted)
 
 

@@ -12,7 +12,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from activities.reporting.inputs import JudgedClaim, ReportInputs
-from activities.reporting.markdown import is_tight
+from activities.reporting.passages import words_around
 from activities.reporting.report_text import RenderedText, pages_of, quality_words
 from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
 from contracts.texts import shorten
@@ -62,10 +62,10 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
         rel="noopener noreferrer nofollow ugc",
         style=style,
         style_hash=style_hash,
-        is_tight=is_tight,
         pages_of=pages_of,
         quality_words=quality_words,
         shorten=shorten,
+        words_around=words_around,
     )
     return page + "\n"
 

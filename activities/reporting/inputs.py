@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, citation_labels, number_citations
@@ -13,7 +14,6 @@ from activities.reporting.claims import (
     count_verdicts,
     find_claims,
     judge,
-    without_claims,
 )
 from activities.reporting.drafts import TITLE_CHARACTERS, without_source_lists
 from activities.reporting.passages import QuotedPassage, cut_passages
@@ -22,7 +22,6 @@ from activities.reporting.words import ReportWords
 from contracts.checking import Correction, VerificationSummary
 from contracts.evidence import ClaimVerdict, Finding, Source
 from contracts.outcome import Citation, Ending
-from contracts.request import Uncited
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
@@ -30,7 +29,6 @@ from contracts.texts import shorten
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
-from providers.verification.contradictions import find_contradictions
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,6 @@ class ReportInputs:
     """Actions on claims that did not pass."""
     replaced_list: bool
     """The draft had a list of sources of its own, which ours replaces."""
-    uncited_removed: int
-    """Assertions without citations that were taken out as the request demands."""
     unresolved: list[str]
     """Citations of the draft that name nothing."""
     foreign_urls: list[str]
@@ -143,10 +139,8 @@ def gather_inputs(
     title = title or (state.draft.title if state.draft else "") or resolved.query
     body = without_source_lists(blocks)
     free = state.draft is not None and writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE
-    uncited = [each for each in find_claims(body, resolved.language) if not each.evidence_ids]
-    removed = uncited if free and resolved.uncited is Uncited.REMOVE else []
-    labels = citation_labels(resolved.citation_style, state.sources, registry)
-    numbered, citations = number_citations(without_claims(body, removed), state.evidence, state.citations, labels)
+    labels = citation_labels(resolved.output.citation_style, state.sources, registry)
+    numbered, citations = number_citations(body, state.evidence, state.citations, labels)
     cited = _cited_sources(numbered, passages, state.sources)
     others = [source for source in state.sources.values() if source.id not in {each.source.id for each in cited}]
     given = {verdict.claim_id: verdict for verdict in verdicts}
@@ -169,10 +163,9 @@ def gather_inputs(
         unread=[source for source in others if source.status is not SourceStatus.FULL],
         skipped=list(skipped),
         registry=registry,
-        contradictions=_contradictions(state, resolved.language),
+        contradictions=_contradictions(state.findings),
         corrections=corrections,
         replaced_list=len(body) < len(blocks),
-        uncited_removed=len(removed),
         unresolved=list(dict.fromkeys(marks.unresolved)),
         foreign_urls=list(dict.fromkeys(foreign)),
     )
@@ -239,16 +232,7 @@ def _summarize(claims: Sequence[JudgedClaim], state: ResearchState, resolved: Re
     return state.verification.summary.model_copy(update=figures)
 
 
-def _contradictions(state: ResearchState, language: str) -> list[tuple[Finding, Finding]]:
-    """Return what the analyses linked, and what rules find between findings of different ones."""
-    findings = state.findings
-    place = {finding.id: number for number, finding in enumerate(findings)}
-    linked = {
-        (min(place[one.id], place[other]), max(place[one.id], place[other]))
-        for one in findings
-        for other in one.contradicts
-        if other in place
-    }
-    sources = [finding.source_ids for finding in findings]
-    linked |= set(find_contradictions([finding.statement for finding in findings], sources, language))
-    return [(findings[one], findings[other]) for one, other in sorted(linked)]
+def _contradictions(findings: Sequence[Finding]) -> list[tuple[Finding, Finding]]:
+    """Return the findings that an analysis linked, each pair once."""
+    pairs = combinations(findings, 2)
+    return [(one, other) for one, other in pairs if other.id in one.contradicts or one.id in other.contradicts]

@@ -35,7 +35,7 @@ class Written:
 def write(blocks: Sequence[Block]) -> Written:
     """Write a tree."""
     writer = _Writer()
-    writer.blocks(blocks, tight=False)
+    writer.blocks(blocks)
     return Written("".join([*writer.pieces, "\n"]), writer.places)
 
 
@@ -53,10 +53,11 @@ class _Writer:
         self._length = 0
         self._prefix = ""
 
-    def blocks(self, blocks: Sequence[Block], *, tight: bool) -> None:
+    def blocks(self, blocks: Sequence[Block], *, item: bool = False) -> None:
         for place, block in enumerate(blocks):
             if place:
-                self._line(blank=not tight)
+                below = blocks[place - 1].kind == "paragraph" and block.kind == "list" and block.start in (None, 1)
+                self._line(blank=not (item and below))
             self._block(block)
 
     def _put(self, text: str) -> None:
@@ -74,13 +75,13 @@ class _Writer:
             case "paragraph":
                 self._leaf(block.sentences, "{}")
             case "quote":
-                self._nested("> ", "> ", block.parts[0], tight=False)
+                self._nested("> ", "> ", block.parts[0])
             case "list":
                 for place, item in enumerate(block.parts):
                     if place:
-                        self._line(blank=not is_tight(block))
+                        self._line()
                     sign = "- " if block.start is None else f"{block.start + place}. "
-                    self._nested(sign, " " * len(sign), item, tight=is_tight(block))
+                    self._nested(sign, " " * len(sign), item, item=True)
             case "table":
                 self._table(block)
             case "code":
@@ -88,10 +89,10 @@ class _Writer:
             case "rule":
                 self._put("***")
 
-    def _nested(self, first: str, prefix: str, blocks: Sequence[Block], *, tight: bool) -> None:
+    def _nested(self, first: str, prefix: str, blocks: Sequence[Block], *, item: bool = False) -> None:
         outside, self._prefix = self._prefix, self._prefix + prefix
         self._put(first)
-        self.blocks(blocks, tight=tight)
+        self.blocks(blocks, item=item)
         self._prefix = outside
 
     def _table(self, block: Block) -> None:
@@ -131,16 +132,6 @@ class _Writer:
             start = self._length
             self._put(text.replace("\n", f"\n{self._prefix}"))
             self.places[sentence] = (start, self._length)
-
-
-def is_tight(block: Block) -> bool:
-    """Return whether a list has items of one paragraph each, with at most a list below it."""
-    return all(
-        item[0].kind == "paragraph"
-        and len(item) <= 2
-        and all(below.kind == "list" and below.start in (None, 1) and is_tight(below) for below in item[1:])
-        for item in block.parts
-    )
 
 
 # --- leaves ----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
-"""Evidence with its words: cut out of the stored text, checked, and shown to readers without Markdown's signs."""
+"""Evidence with its words: cut out of the stored text, and checked, with the words around it."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -11,8 +10,6 @@ from providers.errors import ContentCorrupt, ContentMissing
 
 SELECTOR_CHARACTERS: Final = 32
 """Length of prefix and suffix of a text quote selector (Web Annotation)."""
-BORDERS: Final = "\ue104\ue105"
-"""Mark the quote while lines are looked at; foreign text has no such characters left."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +34,6 @@ class QuotedPassage:
         """The characters after it."""
         return self.text[self.evidence.end : self.evidence.end + SELECTOR_CHARACTERS]
 
-    def shown_parts(self) -> tuple[str, str, str]:
-        """Return the text before, the quote and the text after, without the signs of headings, lists and tables."""
-        opening, closing = BORDERS
-        before, after = words_around(self.text, self.evidence.start, self.evidence.end, most=220)
-        parts = [re.sub(f"[{BORDERS}]", "", part) for part in (before, self.quote, after)]
-        lines = f"{parts[0]}{opening}{parts[1]}{closing}{parts[2]}".split("\n")
-        shown = "\n".join(text for line in lines if (text := _shown_line(line)) or not line)
-        before, _, rest = shown.partition(opening)
-        quote, _, after = rest.partition(closing)
-        return before, quote, after
-
 
 def words_around(text: str, start: int, end: int, most: int = 100) -> tuple[str, str]:
     """Return the text before and after a place, at most so many characters of each, cut between words."""
@@ -57,18 +43,6 @@ def words_around(text: str, start: int, end: int, most: int = 100) -> tuple[str,
     if end + most < len(text) and " " in after:
         after = after.rsplit(" ", 1)[0]
     return before, after
-
-
-def _shown_line(line: str) -> str:
-    """Return a line as it is shown: nothing of a fence and of the rule in a table but the borders of the quote."""
-    if re.fullmatch(rf"[|:\- {BORDERS}]*|[ {BORDERS}]*(?:```|~~~).*", line):
-        return "".join(sign for sign in line if sign in BORDERS)
-    if line.strip(f" {BORDERS}").startswith("|"):
-        cells = re.sub(rf"^([ {BORDERS}]*)\| ?| ?\|([ {BORDERS}]*)$", r"\1\2", line)
-        line = re.sub(rf" ?(?<!\\)\|([{BORDERS}]?) ?", r"\1 · ", cells)
-    line = re.sub(rf"^([ {BORDERS}]*)(?:#{{1,6}}|>) ", r"\1", line)
-    line = re.sub(rf"^([ {BORDERS}]*)[-*+] ", r"\1• ", line)
-    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", line)
 
 
 def cut_passages(

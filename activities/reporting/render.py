@@ -30,10 +30,11 @@ from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
-from providers.errors import ContentMissing
-from providers.interfaces import ContentStore, IsolatedCalls, Notebooks, SessionStore, SkippedFile
+from providers.interfaces import ContentStore, SessionStore, SkippedFile
+from providers.isolation.pool import KillableCalls
+from providers.storage.stored_notebooks import Notebooks
 
-SkippedOf = Callable[[str, str], Awaitable[list[SkippedFile]]]
+SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
 """The files of a corpus, by its name and digest, that could not be used."""
 
 FOREIGN: Final = ("findings", "gaps", "decisions", "plan", "queries", "degraded", "failed_branches", "limitations")
@@ -83,17 +84,9 @@ def render_packed(packed_state: str, *arguments: Any) -> tuple[Any, ...]:
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
-    """Return the stored texts that the evidence of a run refers to, each once, in order of its evidence.
-
-    Raises `ContentMissing` if a source of evidence has no stored text.
-    """
-    references: dict[str, DocumentRef] = {}
-    for item in state.evidence.values():
-        source = state.sources.get(item.source_id)
-        if source is None or source.text is None:
-            raise ContentMissing(f"{item.id}: there is no stored text for its source")
-        references.setdefault(source.text.hash, source.text)
-    return list(references.values())
+    """Return the stored texts that the evidence of a run refers to, each once."""
+    sources = (state.sources.get(item.source_id) for item in state.evidence.values())
+    return list({source.text.hash: source.text for source in sources if source and source.text}.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +96,7 @@ class ReportingActivities:
     content: ContentStore
     skipped_of: SkippedOf
     product_version: str
-    isolated: IsolatedCalls
+    isolated: KillableCalls
     sessions: SessionStore
     notebooks: Notebooks
 
@@ -114,7 +107,7 @@ class ReportingActivities:
             changed = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
             state = await self.notebooks.complete_state(ResearchState.model_validate(changed))
             corpus = state.resolved.corpus if state.resolved else None
-            skipped = await self.skipped_of(corpus.name, corpus.digest) if corpus else []
+            skipped = await self.skipped_of(corpus.name) if corpus else []
             draft = await self.content.get_text(state.draft.document) if state.draft else None
             texts = await load_texts(self.content, evidence_texts(state))
             entry = state.verdicts_entry
@@ -235,7 +228,7 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
         "start": start,
         "end": end,
         "citation_numbers": claim.numbers,
-        **_taken(claim, "kind", "section", "evidence_ids"),
+        **_taken(claim, "section", "evidence_ids"),
         "rests_on": item.judged.evidence_ids,
         **_taken(item.judged, "verdict", "method", "reason"),
     }
@@ -245,16 +238,12 @@ def _verification(inputs: ReportInputs) -> dict[str, Any]:
     """Return the figures, with what was corrected, reviewed and taken out."""
     figures, strip = inputs.checked, inputs.registry.strip
     return _plain(figures) | {
-        "method_counts": figures.methods,
-        "verdict_counts": figures.verdicts,
-        "correction_counts": figures.corrections,
         "corrections": [
             _plain(each) | {"before": strip(each.before), "after": strip(each.after), "reason": strip(each.reason)}
             for each in inputs.corrections
         ],
         "review": inputs.state.verification.review,
         "passages_matched": len(inputs.passages),
-        "uncited_removed": inputs.uncited_removed,
         "markers_removed": inputs.unresolved,
         "addresses_removed": len(inputs.foreign_urls),
     }

@@ -16,7 +16,7 @@ from contracts.request import EARLIER, Verify
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import shorten
-from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, Outcome, Quality, SourceStatus, StopReason
+from contracts.vocabulary import EngineKind, NodeStatus, Outcome, Quality, SourceStatus, StopReason
 
 LISTED: Final = 10
 """Statements, files and pages of a list that are shown."""
@@ -53,7 +53,7 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
     say = inputs.words
     body = inputs.body or _without_draft(inputs)
     notice, facts = _notice(inputs), report_facts(inputs)
-    checking = describe_checking(inputs.claims, inputs.resolved.verify, say)
+    checking = describe_checking(inputs.claims, say)
     top = [heading(1, inputs.title)]
     if notice:
         see = say("see_method", method=say("method"))
@@ -116,7 +116,7 @@ def _fact_item(inputs: ReportInputs, fact: Fact) -> Blocks:
 # --- method and limits ------------------------------------------------------------------------------------------------
 def report_facts(inputs: ReportInputs) -> list[Fact]:
     """Return all facts in the order in which they are read."""
-    parts = (_verification, _outcome, _engine, _requested, _corpus, _agents, _searching, _contradictions, _limits, _run)
+    parts = (_verification, _outcome, _engine, _requested, _corpus, _searching, _contradictions, _limits, _run)
     return [fact for part in parts for fact in part(inputs, inputs.words)]
 
 
@@ -136,31 +136,18 @@ def _because(reason: str | None, say: ReportWords) -> str:
 
 
 # --- what was checked ------------------------------------------------------------------------------------------------
-def describe_checking(claims: Iterable[JudgedClaim], verify: Verify, say: ReportWords) -> str:
+def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
     """Return what the citations of a report were checked for, and what not."""
     judged = [each.judged for each in claims if each.claim.evidence_ids]
     if not judged:
         return say("cites_nothing")
     methods = Counter(each.method for each in judged)
     verdicts = Counter(each.verdict.value for each in judged if each.method != CheckMethod.VERBATIM)
-    others = len(judged) - methods[CheckMethod.VERBATIM]
-    if not others:
-        message = "all_quoted"
-    elif verify is Verify.OFF or others == methods[CheckMethod.NONE]:
-        message = "some_quoted"
-    else:
-        message = "some_checked" if methods[CheckMethod.MODEL] else "some_judged"
     figures = {name: verdicts[name] for name in (Verdict.SUPPORTED, *DOUBTFUL)}
-    undecided = others - sum(figures.values())
     same, rules, model = (methods[each] for each in (CheckMethod.VERBATIM, CheckMethod.RULES, CheckMethod.MODEL))
-    counts = {
-        "all": len(judged),
-        "same": same,
-        "others": others,
-        "rules": rules,
-        "model": model,
-        "undecided": undecided,
-    }
+    undecided = len(judged) - same - sum(figures.values())
+    counts = {"all": len(judged), "same": same, "rules": rules, "model": model, "undecided": undecided}
+    message = "all_quoted" if same == len(judged) else "some_checked"
     return f"{say('leads')} {say(message, **counts, **figures)}"
 
 
@@ -219,22 +206,17 @@ def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give the preferences of the request, later guidance by people and hooks, and the run that this one follows."""
-    resolved, state = inputs.resolved, inputs.state
-    values = {
-        "language": resolved.report_language,
-        "sections": "; ".join(resolved.sections),
-        "readers": resolved.audience,
-        "region": resolved.region,
-    }
-    if items := [f"{say.name('wish', name)}: {value}" for name, value in values.items() if value]:
-        by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
-        yield Fact(say("fact_asked"), say("wishes_told" if by_model else "wishes_not_told"), items)
-    given = [each for each in state.guidance if each.origin in (PERSON, HOOK)]
+    """Give wishes that were not applied, the guidance by people and hooks, and the run that this one follows."""
+    resolved = inputs.resolved
+    readers = resolved.constraints
+    wishes = [resolved.report_language, "; ".join(resolved.output.sections or []), readers.audience, readers.region]
+    if any(wishes) and writer_engine(inputs.state.engine_by_role) is not EngineKind.MODEL:
+        yield Fact(say("fact_asked"), say("wishes_not_told"), [wish for wish in wishes if wish])
+    given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
         yield _fact(say, "guidance", items)
     if followed := resolved.follow_up:
-        again = sum(source.provider == EARLIER for source in state.readable_sources())
+        again = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
         sources = say.count("source", followed.sources)
         yield _fact(say, "follows", id=followed.research_id, query=followed.query, sources=sources, again=again)
 
@@ -247,24 +229,6 @@ def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     if inputs.skipped:
         items = [f"{file.path}: {say.translated(file.reason or file.kind)}" for file in inputs.skipped]
         yield _fact(say, "skipped", _first(items, say), files=say.count("file", len(items)))
-
-
-def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give the task of each agent, and what it brought back."""
-    lines = []
-    for record in inputs.state.agents:
-        task, result = record.task, record.result
-        searches = {query.text for query in inputs.state.query_ledger if query.sub_query_id == task.id}
-        interrupted = record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED)
-        parts = [
-            say.count("finding", len(result.finding_ids)) if result else "",
-            say.count("search", len(searches)) if searches else "",
-            say.name("agent", record.status) if interrupted else "",
-            say.translated(result.problem) if result and result.problem else "",
-        ]
-        lines.append(f"{task.id}: {task.text} – {', '.join(filter(None, parts))}")
-    if lines:
-        yield _fact(say, "agents", lines, agents=say.count("agent", len(lines)))
 
 
 def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
@@ -315,8 +279,6 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield _fact(say, "degraded", notes)
     limitations = [say.translated(line) for line in state.limitations]
     limitations += [say("replaced_list")] * inputs.replaced_list
-    if count := inputs.uncited_removed:
-        limitations.append(say("uncited_removed", statements=say.count("statement", count)))
     for message, removed in (("markers_removed", inputs.unresolved), ("addresses_removed", inputs.foreign_urls)):
         limitations += [say(message, count=len(removed))] if removed else []
     described = {say.translated(gap.description) for gap in state.gaps}
@@ -328,9 +290,7 @@ def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     """Give the cost, for a run that called a model or paid, its identity and times, and the command that checks it."""
     state, resolved = inputs.state, inputs.resolved
     if state.usage.model_calls or state.usage.cost_usd != 0:
-        parts = sorted(state.usage_by_role.items())
-        roles = [f"{say.name('role', role)}: {_usage_words(part, say)}" for role, part in parts]
-        yield Fact(say("fact_use"), f"{_usage_words(state.usage, say)}.", roles)
+        yield Fact(say("fact_use"), f"{_usage_words(state.usage, say)}.")
     words = say(
         "run_words",
         id=resolved.research_id,

@@ -50,9 +50,7 @@ class ReportWords:
         return timestamp[:10] if timestamp else self("unknown_day")
 
     def moment(self, timestamp: str | None) -> str:
-        """Return date and minute of an ISO 8601 timestamp with its offset."""
+        """Return date and minute of an ISO 8601 timestamp in UTC, as all of a run are."""
         if not timestamp:
             return self("unknown_moment")
-        offset = f" {timestamp[-6:]}" if timestamp[-6:-5] in "+-" else ""
-        zone = " UTC" if timestamp.endswith(("Z", "+00:00")) else offset
-        return timestamp[:16].replace("T", " ") + zone
+        return timestamp[:16].replace("T", " ") + " UTC"

@@ -8,20 +8,21 @@ supported.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from activities.reporting.citations import without_markers
 from activities.roles.grounding import RoleWork, find_quote
-from activities.roles.untrusted import label_all, label_key
+from activities.roles.untrusted import label_all
 from contracts import checking_roles
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal
 from contracts.evidence import Verdict
 from contracts.lenient import find_member, line_of
+from contracts.roles import RoleInput
 from contracts.texts import shorten
 from providers.text import detect_language
-from providers.verification.rules import check, check_numbers, find_hint, shared_words
+from providers.verification.rules import UNDECIDED, check, check_numbers, shared_words
 
 REASON_CHARACTERS: Final = 240
 MOST_CITED: Final = 3
@@ -61,35 +62,24 @@ def control_of(claims: Sequence[AskedClaim]) -> AskedClaim | None:
 # --- verdicts --------------------------------------------------------------------------------------------------------
 def ground_verdicts(work: Checking) -> checking_roles.CheckerResult:
     """One answer for every claim of the call: the checker's where it can be used, else none."""
-    given = _verdicts_by_claim(work)
-    control = control_of(work.request.claims)
+    claims = work.request.claims
+    known = label_all((claim.fingerprint for claim in with_control(claims)), work.request)
+    given: dict[str, list[checking_roles.GivenVerdict]] = defaultdict(list)
+    for one in work.answer.verdicts:
+        given[known.get(one.claim.strip(), "")].append(one)
+    if given[""]:
+        work.warnings.append("a verdict on an unknown statement was ignored")
+    control = control_of(claims)
     credulous = control is not None and any(
-        read_verdict(one.verdict) is Verdict.SUPPORTED for one in given.get(control.fingerprint, [])
+        read_verdict(one.verdict) is Verdict.SUPPORTED for one in given[control.fingerprint]
     )
     if credulous:
         work.warnings.append("the checker called a statement supported that no passage speaks of")
-    answers = [
-        _answer(claim, given.get(claim.fingerprint, []), work.request.language, credulous=credulous)
-        for claim in work.request.claims
-    ]
+    answers = [_answer(claim, given[claim.fingerprint], work.request.language, credulous=credulous) for claim in claims]
     unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
     if unjudged:
         work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
     return checking_roles.CheckerResult(answers=answers, verdicts=[answer.verdict for answer in answers])
-
-
-def _verdicts_by_claim(work: Checking) -> dict[str, list[checking_roles.GivenVerdict]]:
-    """The verdicts by the fingerprints of their claims."""
-    key = label_key(work.request)
-    known = label_all((claim.fingerprint for claim in with_control(work.request.claims)), key)
-    found: dict[str, list[checking_roles.GivenVerdict]] = defaultdict(list)
-    for given in work.answer.verdicts:
-        name = known.get(given.claim.strip())
-        if name is None:
-            work.warnings.append("a verdict on an unknown statement was ignored")
-        else:
-            found[name].append(given)
-    return found
 
 
 def read_verdict(word: str) -> Verdict | None:
@@ -106,55 +96,45 @@ def _answer(
     if verdict is None:
         usable = "two verdicts" if len(given) > 1 else "no usable verdict"
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=f"The checker gave {usable} on it.")
-    quote, reason = _stored_words(given[0].quote, claim), line_of(given[0].reason, REASON_CHARACTERS)
+    places = ((one.text, find_quote(one.text, given[0].quote)) for one in claim.passages)
+    found = next((text[slice(*place)] for text, place in places if place), "")
+    quote, reason = line_of(found, REASON_CHARACTERS), line_of(given[0].reason, REASON_CHARACTERS)
     if verdict is Verdict.SUPPORTED:
-        limited = _limited_support(claim, quote, language, credulous=credulous)
-        verdict, reason = limited or (verdict, reason)
-    if verdict is Verdict.UNVERIFIED:
-        quote = ""
+        verdict, reason = _limited_support(claim, quote, language, credulous=credulous) or (verdict, reason)
+    quote = "" if verdict is Verdict.UNVERIFIED else quote
     return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
 
 
 def _limited_support(claim: AskedClaim, quote: str, language: str, *, credulous: bool) -> tuple[Verdict, str] | None:
     """The verdict that remains of `supported` after doubts, objections and hints; None: all of it."""
-    same_language = _same_language(claim)
     if credulous:
         return Verdict.UNVERIFIED, "The checker called it supported, and something that no passage speaks of as well."
     if not quote:
         return Verdict.UNVERIFIED, "The checker called it supported, yet named no words of its passages."
-    if same_language and not any(shared_words(claim.text, [quote], language)):
+    if _same_language(claim) and not any(shared_words(claim.text, [quote], language)):
         return Verdict.UNVERIFIED, "The checker called it supported by words that share nothing with it."
-    if objection := next(objections(claim, language), None):
-        return Verdict.PARTIAL, objection
-    hint = find_hint(claim.text, [one.text for one in claim.passages], language) if same_language else ""
-    return (Verdict.NOT_ENOUGH_INFORMATION, hint) if hint else None
-
-
-def _stored_words(quote: str, claim: AskedClaim) -> str:
-    """The words of the shown passages that match the quote; empty if there are none."""
-    for passage in claim.passages:
-        place = find_quote(passage.text, quote)
-        if place is not None:
-            return line_of(passage.text[slice(*place)], REASON_CHARACTERS)
-    return ""
+    return find_objection(claim, language)
 
 
 def _same_language(claim: AskedClaim) -> bool:
     """Return true if a claim and its passages are in one language, as far as detected."""
-    texts = " ".join(passage.text for passage in claim.passages)
-    return detect_language(texts) == detect_language(claim.text)
+    return detect_language(" ".join(one.text for one in claim.passages)) == detect_language(claim.text)
 
 
-def objections(claim: AskedClaim, language: str) -> Iterator[str]:
-    """Objections of the rules to calling a claim supported. Across languages they compare numbers alone."""
+def find_objection(claim: AskedClaim, language: str) -> tuple[Verdict, str] | None:
+    """Return the verdict that the rules leave of `supported`, and why; None where they do not object.
+
+    Across languages they compare numbers alone.
+    """
     texts = [passage.text for passage in claim.passages]
-    titles = [passage.title for passage in claim.passages if passage.title]
     if _same_language(claim):
-        judgement = check(claim.text, texts, titles, language)
+        judgement = check(claim.text, texts, [one.title for one in claim.passages if one.title], language)
         if judgement.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED):
-            yield judgement.reason
-    elif (problem := check_numbers(claim.text, texts, language)) is not None:
-        yield problem.reason
+            return Verdict.PARTIAL, judgement.reason
+        is_hint = judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION and judgement.reason != UNDECIDED
+        return (judgement.verdict, judgement.reason) if is_hint else None
+    problem = check_numbers(claim.text, texts, language)
+    return (Verdict.PARTIAL, problem.reason) if problem else None
 
 
 # --- corrections -----------------------------------------------------------------------------------------------------
@@ -162,42 +142,39 @@ def ground_corrections(
     work: RoleWork[checking_roles.CorrectInput, checking_roles.CorrectorAnswer],
 ) -> checking_roles.CorrectorResult:
     """One proposal for each claim of the call; an unusable one does not change the claim."""
-    key = label_key(work.request)
-    known = label_all((claim.asked.fingerprint for claim in work.request.claims), key)
-    by_claim: dict[str, checking_roles.ProposedCorrection] = {}
-    for proposed in work.answer.proposals:
-        name = known.get(proposed.claim.strip())
-        if name is None or name in by_claim:
+    claims = work.request.claims
+    known = label_all((claim.asked.fingerprint for claim in claims), work.request)
+    proposed: dict[str, checking_roles.ProposedCorrection] = {}
+    for one in work.answer.proposals:
+        name = known.get(one.claim.strip(), "")
+        if not name or name in proposed:
             work.warnings.append("a proposal for an unknown or a settled statement was ignored")
-        else:
-            by_claim[name] = proposed
-    proposals = [_proposal(claim, by_claim.get(claim.asked.fingerprint), key) for claim in work.request.claims]
-    return checking_roles.CorrectorResult(proposals=proposals)
+        proposed.setdefault(name, one)
+    return checking_roles.CorrectorResult(
+        proposals=[_proposal(claim, proposed.get(claim.asked.fingerprint), work.request) for claim in claims]
+    )
 
 
-def _proposal(claim: DoubtfulClaim, proposed: checking_roles.ProposedCorrection | None, key: str) -> Proposal:
+def _proposal(claim: DoubtfulClaim, one: checking_roles.ProposedCorrection | None, request: RoleInput) -> Proposal:
     unchanged = Proposal(number=claim.number)
-    if proposed is None or proposed.action is CorrectionAction.KEEP:
+    if one is None or one.action is CorrectionAction.KEEP:
         return unchanged
-    action, reason = proposed.action, line_of(proposed.reason, REASON_CHARACTERS)
-    if action is CorrectionAction.REMOVE:
-        return Proposal(number=claim.number, action=action, reason=reason)
-    passages = _named_passages(claim, proposed.passages, key)
+    reason = line_of(one.reason, REASON_CHARACTERS)
+    if one.action is CorrectionAction.REMOVE:
+        return Proposal(number=claim.number, action=one.action, reason=reason)
+    known = label_all((each.evidence_id for each in [*claim.asked.passages, *claim.candidates]), request)
+    given = [name.strip().strip("[]") for name in one.passages]
+    passages = list(dict.fromkeys(known[name] for name in given if name in known))[:MOST_CITED]
     cited = [passage.evidence_id for passage in claim.asked.passages]
-    has_text = action in (CorrectionAction.REWRITE, CorrectionAction.SOFTEN)
-    text = line_of(without_markers(proposed.text), 600) if has_text else ""
-    if action is CorrectionAction.ADD:
+    if one.action is CorrectionAction.ADD:
         passages = list(dict.fromkeys([*cited, *passages]))
-    if action is CorrectionAction.SOFTEN:
-        passages = passages or cited
-    changed = text != claim.asked.text if text else passages != cited
-    if not passages or not changed or (has_text and not text):
+    text = ""
+    if one.action in (CorrectionAction.REWRITE, CorrectionAction.SOFTEN):
+        text = line_of(without_markers(one.text), 600)
+        passages = passages or (cited if one.action is CorrectionAction.SOFTEN else [])
+        changed = bool(text) and text != claim.asked.text
+    else:
+        changed = passages != cited
+    if not passages or not changed:
         return unchanged
-    return Proposal(number=claim.number, action=action, text=text, evidence_ids=passages, reason=reason)
-
-
-def _named_passages(claim: DoubtfulClaim, names: Sequence[str], key: str) -> list[str]:
-    """The passages of this claim that an answer names by their labels."""
-    known = label_all((passage.evidence_id for passage in [*claim.asked.passages, *claim.candidates]), key)
-    found = [known[name.strip().strip("[]")] for name in names if name.strip().strip("[]") in known]
-    return list(dict.fromkeys(found))[:MOST_CITED]
+    return Proposal(number=claim.number, action=one.action, text=text, evidence_ids=passages, reason=reason)

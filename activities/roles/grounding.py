@@ -15,8 +15,8 @@ from activities.roles.untrusted import INVISIBLE_CLASS
 from contracts.addresses import digest, evidence_id, normalize
 from contracts.evidence import DocumentRef, Evidence
 from contracts.lenient import line_of
-from contracts.outcome import CallAccount
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
+from contracts.vocabulary import EngineKind
 from providers.interfaces import ContentStore
 
 I = TypeVar("I", bound=RoleInput)
@@ -25,9 +25,6 @@ A = TypeVar("A", bound=RoleAnswer)
 SHORTEST_QUOTE: Final = 8
 """Characters; shorter ones support nothing and occur everywhere."""
 LONGEST_QUOTE: Final = 2_000
-AT_ONCE: Final = 32
-"""Documents that are fetched in parallel."""
-SENTENCE_END: Final = re.compile(r"[.!?。！？][\"'”’)\]]*+(?=\s|$)")
 UNQUOTED: Final = re.compile(f"[`{INVISIBLE_CLASS}]")
 """Characters that a quote may lack: those that a prompt does not contain, and the marks of code."""
 HEADING_OR_FENCE: Final = re.compile(
@@ -44,17 +41,12 @@ class RoleWork(Generic[I, A]):
     answer: A
     documents: Mapping[str, str]
     """Stored texts by hash."""
-    account: CallAccount
+    engine: EngineKind
+    """The engine that answered."""
     warnings: list[str] = field(default_factory=list)
     """One short line for each thing that was changed or dropped; never with words of a page."""
     texts: list[str] = field(default_factory=list)
     """Texts to store beside the result: the parts of a report, or a transcript."""
-
-    def account_with_warnings(self) -> CallAccount:
-        """The account with all warnings, each once."""
-        return self.account.model_copy(
-            update={"warnings": list(dict.fromkeys([*self.account.warnings, *self.warnings]))}
-        )
 
 
 async def load_documents(value: BaseModel, content: ContentStore) -> dict[str, str]:
@@ -65,14 +57,7 @@ async def load_documents(value: BaseModel, content: ContentStore) -> dict[str, s
 async def load_texts(content: ContentStore, references: Iterable[DocumentRef]) -> dict[str, str]:
     """Fetch stored texts, each once, by hash. Raises as `load_documents`."""
     named = {reference.hash: reference for reference in references}
-    free = asyncio.Semaphore(AT_ONCE)
-
-    async def fetch(reference: DocumentRef) -> str:
-        async with free:
-            return await content.get_text(reference)
-
-    texts = await asyncio.gather(*(fetch(reference) for reference in named.values()))
-    return dict(zip(named, texts, strict=True))
+    return dict(zip(named, await asyncio.gather(*map(content.get_text, named.values())), strict=True))
 
 
 def _references(value: Any) -> Iterator[DocumentRef]:
@@ -97,29 +82,19 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
     at the end of a sentence, else between words.
     """
     words = quote.strip()
-    if len(_visible_line(words)) < SHORTEST_QUOTE:
+    if len(_flatten(words)[0].strip()) < SHORTEST_QUOTE:
         return None
-    if start is not None and start >= 0 and text.startswith(quote, start):
-        lead = len(quote) - len(quote.lstrip())
-        return _shorten(text, start + lead, start + lead + len(words))
+    if start is not None and start >= 0 and text.startswith(words, start):
+        return _shorten(text, start, start + len(words))
     for form in dict.fromkeys((words, normalize("NFC", words), normalize("NFD", words))):
-        found = _find(text, form)
-        if found:
-            return _shorten(text, *found)
+        place = text.find(form)
+        if place >= 0:
+            return _shorten(text, place, place + len(form))
+        line, (flat, places) = _flatten(form)[0].strip(), _flatten(text)
+        place = flat.find(line)
+        if place >= 0:
+            return _shorten(text, places[place], places[place + len(line) - 1] + 1)
     return None
-
-
-def _find(text: str, words: str) -> tuple[int, int] | None:
-    place = text.find(words)
-    if place >= 0:
-        return place, place + len(words)
-    line, (flat, places) = _visible_line(words), _flatten(text)
-    place = flat.find(line)
-    return (places[place], places[place + len(line) - 1] + 1) if place >= 0 else None
-
-
-def _visible_line(text: str) -> str:
-    return _flatten(text)[0].strip()
 
 
 @lru_cache(maxsize=4)  # for the many quotes of a page
@@ -138,43 +113,35 @@ def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
     if end - start <= LONGEST_QUOTE:
         return start, end
     limit = start + LONGEST_QUOTE
-    ends = [match.end() for match in SENTENCE_END.finditer(text, start, limit)]
-    if ends:
-        return start, ends[-1]
-    space = text.rfind(" ", start, limit)
-    return start, space if space > start else limit
+    cut = text.rfind(". ", start, limit) + 1 or text.rfind(" ", start, limit)
+    return start, cut if cut > start else limit
 
 
-class Headings:
-    """The headings of a text in order, code apart; built once for many quotes."""
-
-    def __init__(self, text: str) -> None:
-        self._places: list[int] = []
-        self._headings: list[str] = []
-        fence = ""
-        for match in HEADING_OR_FENCE.finditer(text):
-            marks = match["fence"]
-            if marks and not fence:
-                fence = marks
-            elif marks and marks.startswith(fence):
-                fence = ""
-            elif not fence and (heading := line_of((match["heading"] or "").rstrip().rstrip("#"), 120)):
-                self._places.append(match.start())
-                self._headings.append(heading)
-
-    def above(self, place: int) -> str:
-        """The nearest heading at or before an offset, at most 120 characters; empty if there is none."""
-        index = bisect_right(self._places, place)
-        return self._headings[index - 1] if index else ""
-
-
-def evidence_at(source_id: str, text: str, start: int, end: int, headings: Headings) -> Evidence:
+def evidence_at(source_id: str, text: str, start: int, end: int) -> Evidence:
     """The passage `text[start:end]` of a source as evidence."""
+    places, headings = _headings(text)
+    above = bisect_right(places, start)
     return Evidence(
         id=evidence_id(source_id, start, end),
         source_id=source_id,
         start=start,
         end=end,
         quote_hash=digest(text[start:end]),
-        heading=headings.above(start),
+        heading=headings[above - 1] if above else "",
     )
+
+
+@lru_cache(maxsize=32)  # for the many passages of a page
+def _headings(text: str) -> tuple[list[int], list[str]]:
+    """Offsets and words of the headings of a text, code apart; at most 120 characters of each."""
+    places, headings, fence = list[int](), list[str](), ""
+    for match in HEADING_OR_FENCE.finditer(text):
+        marks = match["fence"]
+        if marks and not fence:
+            fence = marks
+        elif marks and marks.startswith(fence):
+            fence = ""
+        elif not fence and (heading := line_of((match["heading"] or "").rstrip().rstrip("#"), 120)):
+            places.append(match.start())
+            headings.append(heading)
+    return places, headings

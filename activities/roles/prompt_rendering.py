@@ -7,7 +7,7 @@ value is guarded when it is printed, and never read as a template: braces in a p
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -18,11 +18,12 @@ from activities.reporting.citations import without_markers
 from activities.roles.claim_checking import with_control
 from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
 from contracts.call_sizes import CONTENT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
-from contracts.checking import AskedClaim, ShownPassage
+from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
 from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 from contracts.texts import shorten
 from contracts.vocabulary import Confidence
+from providers.interfaces import RenderedPrompt
 from providers.text import question_stems
 
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
@@ -30,37 +31,18 @@ SPARE_LINES: Final = re.compile(r"\n{3,}")
 PRODUCT: Final = "activities.roles"
 
 
-@dataclass(frozen=True)
-class RenderedPrompt:
-    """Everything that a model is sent of a role without tools."""
-
-    system: str
-    prompt: str
-    version: str
-    common_length: int = 0
-    """Number of leading characters that the run's other calls of this role share."""
-    left_out: list[str] = field(default_factory=list)
-    """One line for each kind of content that has no room at all."""
-
-
 def render_role(
-    role: RoleSpec[Any, Any],
-    request: RoleInput,
-    documents: Mapping[str, str],
-    share: float = 1.0,
-    excerpts: dict[str, str] | None = None,
+    role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str], share: float = 1.0
 ) -> RenderedPrompt:
     """Render the prompt of a role; `documents` are stored texts by hash.
 
     With a smaller `share` than 1 texts from outside are shortened, all alike, down to the least that makes sense at 0.
-    `excerpts` caches the excerpts of the sources between renderings of one request.
     """
-    file = prompt_of(role)
-    show = PromptBlocks(request, documents, share, {} if excerpts is None else excerpts)
+    file, show = prompt_of(role), PromptBlocks(request, documents, share)
     common = _fill(file.common, request, show)
     common = seal(f"{common}\n\n" if common else "", request.canary)
     prompt = common + seal(_fill(file.template, request, show), request.canary)
-    return RenderedPrompt(with_canary(file.system, request.canary), prompt, file.version, len(common), show.missing())
+    return RenderedPrompt(prompt, len(common), show.missing())
 
 
 def render_shared(name: str, request: RoleInput) -> str:
@@ -106,8 +88,8 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
 
 
 ITEM_CHARACTERS: Final = 600
-FINDINGS_FROM: Final = 0.3
-"""Share down to which only the words of sources are shortened; below it findings are left out too."""
+ALL_ITEMS: Final = 0.25
+"""Share of the content down to which texts are shortened alone; below it sources and findings are left out too."""
 FEWEST_FINDINGS: Final = 5
 PASSAGE_CHARACTERS: Final = 500
 CONTEXT_CHARACTERS: Final = 100
@@ -115,10 +97,10 @@ CONTEXT_CHARACTERS: Final = 100
 SHORTEST: Final = 60
 """Characters of a passage or a title that are shown at least."""
 LEAST_CHARACTERS: Final = 200
-"""Fewer of a source are of little use: rather one source less."""
+"""Of a source."""
 SEARCHED_CHARACTERS: Final = 60_000
 """Of a document without hinted sections: all of a book would take too long."""
-BLOCK_BREAK: Final = re.compile(r"\n[ \t]*\r?\n\s*|\n\[…\]\n")
+PARAGRAPH: Final = re.compile(r"\S(?:[^\n]|\n(?![ \t\r]*\n))*")
 SEPARATORS: Final = ("\n", ". ", "。", " ")
 LEFT_OUT: Final = "\n[…]\n"
 
@@ -137,8 +119,6 @@ class PromptBlocks:
     documents: Mapping[str, str]
     """Stored texts by hash."""
     share: float = 1.0
-    excerpts: dict[str, str] = field(default_factory=dict)
-    """Excerpt of each source at full share, by its id: selected once, shortened as often as needed."""
 
     def element(self, name: str, heading: str = "", *, caller: Callable[[], str], **attributes: str) -> str:
         """Wrap the lines of a `call` block into an element of data; empty without lines and attributes."""
@@ -153,8 +133,8 @@ class PromptBlocks:
         return PromptBlock(_with_heading(heading, data(name, lines)))
 
     def limit(self, characters: int, least: int = 0) -> int:
-        """A limit in characters for the share of this prompt; `least` where too few would be left."""
-        return part_of(characters, self.share, least)
+        """A limit in characters for the share of this prompt, `least` or more."""
+        return max(int(characters * self.share), min(characters, least))
 
     def text(self, reference: DocumentRef | None, characters: int, cited: str = "") -> str:
         """The beginning of a stored draft without its markers; `cited` takes the place of each marker."""
@@ -163,18 +143,18 @@ class PromptBlocks:
 
     def sources(self) -> list[tuple[SourceExtract, str]]:
         """The sources that have room, each with the passages about the sub-query."""
-        shown = shown_sources(self.request, self.share)
-        budgets = _budgets(self.request, self.share)
-        return [(source, self._excerpt(source, budget)) for source, budget in zip(shown, budgets, strict=True)]
+        topic = f"{self.request.sub_query.text} {self.request.query}"
+        budget = self.limit(CONTENT_CHARACTERS, LEAST_CHARACTERS)
+        return [
+            (source, excerpt(self._stored(source), source.sections, topic, budget))
+            for source in shown_sources(self.request, self.share)
+        ]
 
     def findings(self) -> list[Finding]:
         """The findings that have room, in their order; if some have not, certain ones go before guesses."""
-        count = len(self.request.findings)
-        if self.share < FINDINGS_FROM:
-            count = min(count, max(FEWEST_FINDINGS, int(count * self.share / FINDINGS_FROM)))
         certainty = list(Confidence)  # from the surest to guesses
         ranked = sorted(self.request.findings, key=lambda finding: certainty.index(finding.confidence))
-        shown = {finding.id for finding in ranked[:count]}
+        shown = {finding.id for finding in ranked[: most_items(len(ranked), self.share, FEWEST_FINDINGS)]}
         return [finding for finding in self.request.findings if finding.id in shown]
 
     def evidence(self, finding: Finding) -> list[tuple[Evidence, str]]:
@@ -190,17 +170,13 @@ class PromptBlocks:
         used = {source_id for finding in self.findings() for source_id in finding.source_ids}
         return [source for source in self.request.sources if source.id in used]
 
-    def with_control(self, claims: Sequence[AskedClaim]) -> list[AskedClaim]:
-        """The claims of a checker with the control among them."""
-        return with_control(claims)
-
     def passage(self, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:
         """Title and words of a passage, on one line behind our own name for it."""
-        context = self.limit(CONTEXT_CHARACTERS) if in_context else 0
-        before, after = (passage.before[-context:], passage.after[:context]) if context else ("", "")
-        quote = shorten(passage.quote, self.limit(PASSAGE_CHARACTERS, SHORTEST))
+        words = shorten(passage.quote, self.limit(PASSAGE_CHARACTERS, SHORTEST))
+        if in_context and self.share >= 1:
+            words = f"{passage.before[-CONTEXT_CHARACTERS:]} {words} {passage.after[:CONTEXT_CHARACTERS]}"
         title = guard_line(passage.title, SHORTEST)
-        words = guard_line(f"{before} {quote} {after}", PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
+        words = guard_line(words, PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
         return PromptBlock(f" ({title}): {words}" if title else f": {words}")
 
     def missing(self) -> list[str]:
@@ -213,26 +189,18 @@ class PromptBlocks:
             noun, every, shown = "findings", len(self.request.findings), len(self.findings())
         return [f"{every - shown} of {every} {noun} had no room in the prompt"] if shown < every else []
 
-    def _excerpt(self, source: SourceExtract, budget: int) -> str:
-        topic = f"{self.request.sub_query.text} {self.request.query}"
-        full = self.excerpts.get(source.id)
-        if full is None:
-            full = excerpt(self._stored(source), source.sections, topic, CONTENT_CHARACTERS)
-            self.excerpts[source.id] = full
-        return full if budget >= CONTENT_CHARACTERS else excerpt(full, [], topic, budget)
-
     def _stored(self, source: SourceExtract) -> str:
         return self.documents.get(source.text.hash, "") if source.text else ""
 
 
 def shown_sources(request: AnalyzeInput, share: float = 1.0) -> list[SourceExtract]:
-    """The sources that fit into a prompt, in their order."""
-    return request.sources[: len(_budgets(request, share))]
+    """The sources that fit into a prompt with that share of its content, in their order."""
+    return request.sources[: most_items(min(len(request.sources), MOST_SOURCES), share, 1)]
 
 
-def _budgets(request: AnalyzeInput, share: float) -> list[int]:
-    """Characters of each source that is shown."""
-    return allot(len(request.sources[:MOST_SOURCES]), CONTENT_CHARACTERS, share)
+def most_items(count: int, share: float, fewest: int) -> int:
+    """Number of so many items that have room in a prompt with that share of its content."""
+    return max(min(count, fewest), int(count * min(1.0, share / ALL_ITEMS)))
 
 
 def _with_heading(heading: str, element: str) -> str:
@@ -240,62 +208,45 @@ def _with_heading(heading: str, element: str) -> str:
     return (f"{heading}\n" if heading else "") + f"{element}\n" if element else ""
 
 
-# --- what has room ----------------------------------------------------------------------------------------------------
-def allot(count: int, most: int, share: float) -> list[int]:
-    """Characters for each of so many texts, at most `most`; fewer texts where they would get too few."""
-    level = int(most * min(share, 1.0))
-    if level >= LEAST_CHARACTERS:
-        return [level] * count
-    return [LEAST_CHARACTERS] * min(count, max(1, count * level // LEAST_CHARACTERS))
-
-
-def part_of(limit: int, share: float, least: int = 0) -> int:
-    """A limit in characters for that share; `least` where too few would be left."""
-    part = limit if share >= 1 else int(limit * max(share, 0.0))
-    return part if share >= 1 or part >= LEAST_CHARACTERS else min(limit, least)
-
-
+# --- excerpts --------------------------------------------------------------------------------------------------------
 def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: int) -> str:
-    """Select about `budget` characters of a text, in document order, with `[…]` between blocks.
+    """Select about `budget` characters of a text, in document order, with `[…]` between what is apart.
 
-    Blocks of the hinted sections are ranked by the number of the question's stems in them, then by the section's score.
+    Paragraphs of the hinted sections are ranked by the number of the question's stems in them, then by the section's
+    score.
     """
     if len(text) <= budget:
         return text.strip()
     stems, taken = question_stems(question), list[tuple[int, int]]()
-
-    def rank(block: tuple[int, int, float]) -> tuple[int, float, int]:
-        folded = text[block[0] : block[1]].casefold()
-        return -sum(stem in folded for stem in stems), -block[2], block[0]
-
-    for start, end, _ in sorted(_blocks(text, sections, budget), key=rank):
+    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
+    pieces = [
+        (-sum(stem in text[start:end].casefold() for stem in stems), -hint.score, start, end)
+        for hint in hints or [SectionHint(start=0, end=SEARCHED_CHARACTERS)]
+        for start, end in _pieces(text, hint.start, hint.end, budget)
+    ]
+    for _, _, start, end in sorted(pieces):
         if end - start <= budget and not any(start < stop and first < end for first, stop in taken):
             taken.append((start, end))
             budget -= end - start
     shown, last = "", 0
     for start, end in sorted(taken):
-        between = text[last:start]
-        shown += (LEFT_OUT if between.strip() and shown else between * bool(shown)) + text[start:end]
+        between = text[last:start] if shown else ""
+        shown += (LEFT_OUT if between.strip() else between) + text[start:end]
         last = end
-    return shown.strip()
+    return shown
 
 
-def _blocks(text: str, sections: Sequence[SectionHint], budget: int) -> Iterator[tuple[int, int, float]]:
-    """Give the blocks of the sections: what blank lines separate, in pieces that fit into the budget."""
-    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
-    for hint in hints or [SectionHint(start=0, end=SEARCHED_CHARACTERS)]:
-        start, limit = hint.start, min(hint.end, len(text))
-        for gap in (*BLOCK_BREAK.finditer(text, start, limit), None):
-            end, following = gap.span() if gap else (limit, limit)
-            while end - start > budget:
-                half, most = start + budget // 4, start + max(1, budget // 2)
-                cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
-                cut = next(cuts, most)
-                yield start, cut, hint.score
-                start = cut
-            if text[start:end].strip():
-                yield start, end, hint.score
-            start = following
+def _pieces(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
+    """Give the paragraphs of a section; one that is too long is cut at a line, a sentence or a blank."""
+    for paragraph in PARAGRAPH.finditer(text, start, end):
+        place = paragraph.start()
+        while paragraph.end() - place > longest:
+            half, most = place + longest // 4, place + longest // 2
+            cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
+            cut = next(cuts, most)
+            yield place, cut
+            place = cut
+        yield place, paragraph.end()
 
 
 # --- filters of templates ---------------------------------------------------------------------------------------------
@@ -327,4 +278,4 @@ TEMPLATES: Final = Environment(  # noqa: S701 - a prompt is no HTML: `_printed` 
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters.update(line=cut_line, lines=guard_lines, label=show_label)
+TEMPLATES.filters.update(line=cut_line, lines=guard_lines, label=show_label, with_control=with_control)

@@ -6,9 +6,9 @@ if it is paid), grounds the answer in stored text, and stores long results by re
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from temporalio import activity
 
@@ -18,12 +18,11 @@ from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
-from activities.roles.prompt_rendering import RenderedPrompt, render_role, shown_sources
+from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
-from activities.roles.untrusted import label_all, label_key, remove_signs_of
+from activities.roles.untrusted import label_all, remove_signs_of
 from contracts import checking_roles, roles
-from contracts.base import CompactModel
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
@@ -43,10 +42,9 @@ from contracts.roles import (
 from contracts.strategies import declared_roles
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, InputUnprocessable, InvalidOutput, NotConfigured
-from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask, Notebooks, ShortPrompt
-
-O = TypeVar("O", bound=RoleAnswer)
+from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured
+from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask
+from providers.storage.stored_notebooks import Notebooks
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +85,8 @@ class RoleActivities:
             answer = await self._answer(task)
             try:
                 result, texts = await asyncio.to_thread(ground_answer, task, answer)
-            except (AnswerUnusable, InputUnprocessable) as error:
-                error.usage = answer.usage
-                if isinstance(error, AnswerUnusable):
-                    error.model = answer.model
+            except AnswerUnusable as error:
+                error.usage, error.model = answer.usage, answer.model
                 raise
             return await self._stored(task.input, result, texts)
 
@@ -113,13 +109,12 @@ class RoleActivities:
         if isinstance(result, AnalyzerResult) and isinstance(request, AnalyzeInput) and result.findings:
             return await self._stored_analysis(request, result)
         if isinstance(result, CheckerResult):
-            return await self._by_reference(result, AnswersEntry(answers=result.answers), "answers")
+            entry = await self.notebooks.write(AnswersEntry(answers=result.answers))
+            return result.model_copy(update={"entry": entry, "answers": []})
         if isinstance(result, CorrectorResult):
-            return await self._by_reference(result, ProposalsEntry(proposals=result.proposals), "proposals")
+            entry = await self.notebooks.write(ProposalsEntry(proposals=result.proposals))
+            return result.model_copy(update={"entry": entry, "proposals": []})
         return result
-
-    async def _by_reference(self, result: O, entry: CompactModel, field: str) -> O:
-        return result.model_copy(update={"entry": await self.notebooks.write(entry), field: []})
 
     async def _stored_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
         """The result with labels of findings and evidence; they themselves are in the notebook."""
@@ -136,25 +131,23 @@ class RoleActivities:
 # --- from input to task, from answer to result -----------------------------------------------------------------------
 def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> EngineTask:
     """The task for an engine. Only a model reads a prompt: without one, no version of it is accounted for."""
-    by_model = request.engine is EngineKind.MODEL
     if isinstance(request, ToolTurnInput):
         task = turn_task(role, request, documents)
-        return task if by_model else EngineTask(**{**vars(task), "prompt_version": ""})
-    if not by_model:
+    elif request.engine is not EngineKind.MODEL:
         return EngineTask(role, request, documents, "", "", "")
-    excerpts: dict[str, str] = {}
-
-    def render(share: float) -> RenderedPrompt:
-        return render_role(role, request, documents, share, excerpts)
-
-    def shortened(share: float) -> ShortPrompt:
-        short = render(share)
-        return ShortPrompt(short.prompt, short.common_length, short.left_out)
-
-    whole = render(1.0)
-    return EngineTask(
-        role, request, documents, whole.system, whole.prompt, whole.version, whole.common_length, shortened
-    )
+    else:
+        file, whole = prompt_of(role), render_role(role, request, documents)
+        task = EngineTask(
+            role,
+            request,
+            documents,
+            system=with_canary(file.system, request.canary),
+            prompt=whole.prompt,
+            prompt_version=file.version,
+            common_length=whole.common_length,
+            shortened=lambda share: render_role(role, request, documents, share),
+        )
+    return task if request.engine is EngineKind.MODEL else replace(task, prompt_version="")
 
 
 def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:
@@ -166,26 +159,21 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         # A program quotes stored text; a model copies from lines that begin with a sign.
         if answer.engine is EngineKind.MODEL:
             given = type(given).model_validate(remove_signs_of(given.model_dump()))
+            if isinstance(request, AnalyzeInput):  # sources that had no room in the prompt were not read
+                request = request.model_copy(update={"sources": shown_sources(request, answer.share)})
+    work = RoleWork[Any, Any](role, request, given, task.documents, answer.engine)
+    try:
+        result = _grounder(role)(work)
+    except UnfitAnswer as error:
+        raise InvalidOutput(str(error)) from None
     account = CallAccount(
         engine=answer.engine,
         model=answer.model,
         prompt_version=task.prompt_version,
         usage=answer.usage,
-        warnings=answer.warnings,
+        warnings=list(dict.fromkeys([*answer.warnings, *work.warnings])),
     )
-    work = RoleWork[Any, Any](role, _as_shown(request, answer.share), given, task.documents, account)
-    try:
-        result = _grounder(role)(work)
-    except UnfitAnswer as error:
-        raise InvalidOutput(str(error)) from None
-    return result.model_copy(update={"account": work.account_with_warnings()}), work.texts
-
-
-def _as_shown(request: RoleInput, share: float) -> RoleInput:
-    """The request without the sources that had no room in its prompt: this call did not read them."""
-    if share >= 1 or not isinstance(request, AnalyzeInput):
-        return request
-    return request.model_copy(update={"sources": shown_sources(request, share)})
+    return result.model_copy(update={"account": account}), work.texts
 
 
 def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:
@@ -207,14 +195,13 @@ def _fit(work: RoleWork[Any, Any]) -> RoleAnswer:
 
 def _ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerAnswer:
     """Replace the labels of gaps, by which a model knows them, and fit the refinement."""
-    names = label_all((gap.id for gap in work.request.gaps), label_key(work.request))
-
-    def identity(name: str) -> str:
-        return names.get(name.strip(), name.strip())
-
-    judged = [one.model_copy(update={"gap_id": identity(one.gap_id)}) for one in work.answer.gap_analysis]
+    names = label_all((gap.id for gap in work.request.gaps), work.request)
+    judged = [
+        one.model_copy(update={"gap_id": names.get(one.gap_id.strip(), one.gap_id)}) for one in work.answer.gap_analysis
+    ]
     advice = work.answer.iteration_recommendation
-    advice = advice.model_copy(update={"priority_gaps": [identity(name) for name in advice.priority_gaps]})
+    gaps = [names.get(name.strip(), name) for name in advice.priority_gaps]
+    advice = advice.model_copy(update={"priority_gaps": gaps})
     named = work.answer.model_copy(update={"gap_analysis": judged, "iteration_recommendation": advice})
     return named.fitted(work.request, work.warnings)
 

@@ -6,12 +6,11 @@ from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks
-from activities.reporting.claims import PageWords
 from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
 from activities.roles.grounding import RoleWork
-from activities.roles.untrusted import label_all, label_key
+from activities.roles.untrusted import label_all
 from contracts.addresses import digest
-from contracts.evidence import ConfidenceSummary, DocumentRef, Evidence, Finding, ReportDraft
+from contracts.evidence import ConfidenceSummary, DocumentRef, Finding, ReportDraft
 from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
 from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind, ReportKind
 from providers.errors import InvalidOutput
@@ -33,32 +32,23 @@ def clean_report(markdown: str, request: WriteInput, documents: Mapping[str, str
              if source.text and source.text.hash in documents}  # fmt: skip
     shown = {key for finding in request.findings for key in finding.evidence_ids}
     cited = {item.id: item for item in request.evidence if item.id in shown}
-    quotes = (texts[item.source_id][item.start : item.end] for item in cited.values() if item.source_id in texts)
-    registry = KnownAddresses.of([source.url for source in request.sources], request.query, quotes)
+    quotes = {
+        key: texts[item.source_id][item.start : item.end] for key, item in cited.items() if item.source_id in texts
+    }
+    registry = KnownAddresses.of([source.url for source in request.sources], request.query, quotes.values())
     # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
     exact = request.engine is EngineKind.EXTRACTIVE
     names = {key: [key] for key in cited}
     if not exact:
         of_pages = {name.lower() for stored in texts.values() for name in EVIDENCE_NAME.findall(stored)}
-        labels = label_all(cited, label_key(request))
-        names = {label: [key] for label, key in labels.items()} | {key: [key] for key in cited if key not in of_pages}
-        names |= _passages_by_source(cited.values(), label_key(request))
+        names = {key: [key] for key in cited if key not in of_pages}
+        names |= {label: [key] for label, key in label_all(cited, request).items()}
+        # A writer that names a source means the passages of it that it was shown; of many the meaning is unclear.
+        for label, source in label_all((item.source_id for item in cited.values()), request).items():
+            passages = [item.id for item in cited.values() if item.source_id == source]
+            names |= {label: passages} if len(passages) <= MOST_OF_SOURCE else {}
     marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=exact)
-    words = {identity: PageWords(stored, registry) for identity, stored in texts.items()}
-    pages = {key: words[item.source_id] for key, item in cited.items() if item.source_id in words}
-    return clean_draft(markdown, marks, registry, pages)
-
-
-def _passages_by_source(cited: Iterable[Evidence], key: str) -> dict[str, list[str]]:
-    """The passages of each source by the label of its prompt, which no page can know.
-
-    A writer that names the source means the passages that it was shown; with more than a few the meaning is unclear.
-    """
-    passages: dict[str, list[str]] = {}
-    for item in cited:
-        passages.setdefault(item.source_id, []).append(item.id)
-    labels = label_all(passages, key)
-    return {label: passages[source] for label, source in labels.items() if len(passages[source]) <= MOST_OF_SOURCE}
+    return clean_draft(markdown, marks, registry, quotes)
 
 
 def ground_report(work: Work) -> SynthesizerResult:
@@ -69,7 +59,7 @@ def ground_report(work: Work) -> SynthesizerResult:
     report = clean_report(work.answer.markdown, work.request, work.documents)
     if not report.blocks:
         raise InvalidOutput("markdown: the report is empty")
-    by_model = work.account.engine is EngineKind.MODEL
+    by_model = work.engine is EngineKind.MODEL
     base = ReportDraft(
         document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN),  # until its text is stored
         unresolved_markers=report.unresolved,
@@ -86,7 +76,7 @@ def ground_report(work: Work) -> SynthesizerResult:
     if report.foreign_urls:
         work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
     if report.unquoted:
-        work.warnings.append(f"{report.unquoted} quotations that their source does not have were made plain text")
+        work.warnings.append(f"{report.unquoted} quotations that their passages do not have were made plain text")
     work.texts.append(text)
     # A model that cites none of its findings does not decide that there are none.
     empty = not draft.evidence_ids and (not work.request.findings or not by_model)

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import count
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -19,22 +19,23 @@ from contracts import tool_turns
 from contracts.addresses import digest
 from contracts.canary import contains_canary
 from contracts.evidence import DocumentRef
+from contracts.lenient import lines_of
 from contracts.outcome import Guidance
 from contracts.roles import RoleSpec
 from contracts.texts import shorten
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
-from providers.interfaces import EngineTask, Message, ShortPrompt
+from providers.interfaces import EngineTask, Message, RenderedPrompt
 
-MOST_BLOCKS: Final = 64
-"""Blocks of one turn; the cap on output bounds real turns far below."""
 SHORT_ANSWER: Final = 300
 """Characters that remain of an older answer where a conversation has no room for all of it."""
-SHORTENED_AT_ONCE: Final = 4
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 REVEALS: Final = "this turn has the mark that must never be written: words from outside were followed as orders"
 
+SHORTENED_AT_ONCE: Final = 4
+"""Older answers, so that the next turns have the same beginning, which an endpoint's cache can serve."""
 Block = dict[str, Any]
+Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
 
 
 # --- the conversation that is sent -----------------------------------------------------------------------------------
@@ -131,30 +132,21 @@ def _answer(answer: ToolAnswer, canary: str) -> Block:
     return {**block, "is_error": True} if answer.is_error else block
 
 
-def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> ShortPrompt:
-    """Shorten older answers, the oldest first, down to a share of them.
-
-    The newest answers stay whole: no turn has seen them yet. Several are shortened at once, so that the next turns
-    have the same beginning, which an endpoint's cache can serve.
-    """
+def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> RenderedPrompt:
+    """Shorten older answers, the oldest first, down to a share of them; no turn has seen the newest ones yet."""
     long = [
-        (message, place)
+        block
         for message in messages[:-1]
-        for place, block in enumerate(message.content)
+        for block in message.content
         if block.get("type") == "tool_result" and len(block["content"]) > 2 * SHORT_ANSWER
     ]
     chosen = long[: SHORTENED_AT_ONCE * math.ceil((1 - share) * len(long) / SHORTENED_AT_ONCE)]
-    contents = {id(message): list(message.content) for message in messages}
-    lost = 0
-    for message, place in chosen:
-        whole = message.content[place]["content"]
-        shorter = _shortened(whole)
-        contents[id(message)][place] = {**message.content[place], "content": shorter}
-        lost += len(whole) - len(shorter)
-    note = [f"{len(chosen)} of the older answers of its tools were shortened by {lost} characters"]
-    return ShortPrompt(
-        opening, 0, note if lost else [], [Message(one.role, contents[id(one)], one.author) for one in messages]
-    )
+    shorter = {id(block): {**block, "content": _shortened(block["content"])} for block in chosen}
+    note = [f"{len(chosen)} of the older answers of its tools were shortened"] if chosen else []
+    shown = [
+        replace(message, content=[shorter.get(id(block), block) for block in message.content]) for message in messages
+    ]
+    return RenderedPrompt(opening, left_out=note, messages=shown)
 
 
 def _shortened(content: str) -> str:
@@ -165,13 +157,38 @@ def _shortened(content: str) -> str:
 
 
 # --- the turn that came ----------------------------------------------------------------------------------------------
-def ground_turn(work: RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]) -> tool_turns.TurnResult:
+def ground_turn(work: Work) -> tool_turns.TurnResult:
     """The calls of a turn, checked, and a reference to the longer transcript, whose text is put into `work.texts`.
 
     Raises `InvalidOutput` for an empty turn.
     """
     request, before = work.request, _transcript(work.role, work.request, work.documents)
-    content, calls, steered = _TurnReader(work, before).read()
+    # The journal sorts its entries: a turn is the same whether it was just answered or read from there.
+    given: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
+    blocks = [block for block in given if not _is_empty(block)]
+    # Thoughts may weigh the canary: they go to nobody but the model that knows it anyway.
+    aloud = [
+        (one.get("text"), one.get("name"), one.get("input")) for one in blocks if one["type"] not in tool_turns.THOUGHTS
+    ]
+    if not aloud:
+        raise InvalidOutput("$: the answer is empty: call one of the tools")
+    steered = contains_canary(json.dumps(aloud, ensure_ascii=False), request.canary)
+    used = {call.id for turn in before.turns for call in turn.calls}
+    content: list[Block] = []
+    calls: list[ToolCall] = []
+    for block in blocks:
+        if block["type"] == "tool_use":
+            accepted = sum(not call.problem for call in calls)
+            call, back = _checked_call(work, block, accepted, steered=steered)
+            if not USABLE_ID.fullmatch(call.id) or call.id in used:
+                call = call.model_copy(update={"id": f"call-{len(before.turns) + 1}-{len(calls) + 1}"})
+            used.add(call.id)
+            calls.append(call)
+            content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": back})
+        elif block["type"] == "text" and steered:
+            content.append({"type": "text", "text": "(taken out)"})
+        else:
+            content.append(block)
     turn = tool_turns.TakenTurn(
         answers=[] if not before.turns else tool_turns.answers_to(before.turns[-1].calls, request.answers),
         reminder=request.reminder,
@@ -196,79 +213,29 @@ def ground_turn(work: RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer])
     )
 
 
-class _TurnReader:
-    """Reads the blocks of one turn: unique ids, checked calls, no words that reveal the canary."""
-
-    def __init__(
-        self, work: RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer], before: tool_turns.Transcript
-    ) -> None:
-        self._request = work.request
-        self._warnings = work.warnings
-        self._offered = {tool.name: tool for tool in tool_turns.offered_tools(work.role, work.request)}
-        self._known = {tool.name for tool in work.role.tools}
-        self._used = {call.id for turn in before.turns for call in turn.calls}
-        self._unused = (f"call-{len(before.turns) + 1}-{number}" for number in count(1))
-        # The journal sorts its entries: a turn is the same whether it was just answered or read from there.
-        self._blocks: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
-        self._accepted = 0
-
-    def read(self) -> tuple[list[Block], list[ToolCall], bool]:
-        """Content of the turn, its calls, and whether it was steered."""
-        blocks = [block for block in self._blocks if not _is_empty(block)]
-        if len(blocks) > MOST_BLOCKS:
-            self._warnings.append(f"{len(blocks) - MOST_BLOCKS} blocks of a turn beyond {MOST_BLOCKS} were dropped")
-            blocks = blocks[:MOST_BLOCKS]
-        # Thoughts may weigh the canary: they go to nobody but the model that knows it anyway.
-        aloud = [
-            (one.get("text"), one.get("name"), one.get("input"))
-            for one in blocks
-            if one["type"] not in tool_turns.THOUGHTS
-        ]
-        if not aloud:
-            raise InvalidOutput("$: the answer is empty: call one of the tools")
-        reveals = contains_canary(json.dumps(aloud, ensure_ascii=False), self._request.canary)
-        content: list[Block] = []
-        calls: list[ToolCall] = []
-        for block in blocks:
-            if block["type"] == "tool_use":
-                call, arguments = self._call(block, reveals=reveals)
-                calls.append(call)
-                content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
-            elif block["type"] == "text":
-                content.append({"type": "text", "text": "(taken out)" if reveals else block["text"]})
-            else:
-                content.append(block)
-        return content, calls, reveals
-
-    def _call(self, block: Block, *, reveals: bool) -> tuple[ToolCall, Block]:
-        """The call as checked, and its arguments as they go back to the model."""
-        name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(block.get("name") or ""))[:64] or "unnamed"
-        given = _object(block.get("input"))
-        back = {} if reveals or given is None or len(json.dumps(given)) > ARGUMENT_CHARACTERS else given
-        arguments: Block = {}
-        if reveals:
-            name, problem = name if name in self._known else "unnamed", REVEALS
-        elif name not in self._offered:
-            reason = "cannot be called in this turn" if name in self._known else "is no tool"
-            problem = f"{name} {reason}: call one of {', '.join(self._offered)}"
-        elif given is None:
-            problem = "the arguments are no JSON object"
-        elif back != given:
-            problem = f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: shorten them"
-        elif self._accepted >= self._request.most_calls:
-            most = self._request.most_calls
-            problem = f"at most {most} calls are carried out in one turn: call it in the next one"
-        else:
-            arguments, problem = _read_arguments(self._offered[name], remove_signs_of(given))
-        self._accepted += not problem
-        return ToolCall(id=self._id(block.get("id")), name=name, arguments=arguments, problem=problem), back
-
-    def _id(self, given: Any) -> str:
-        """The id that was given, if it is usable and new in this conversation; else a new one."""
-        fits = isinstance(given, str) and USABLE_ID.fullmatch(given) and given not in self._used
-        chosen = given if fits else next(each for each in self._unused if each not in self._used)
-        self._used.add(chosen)
-        return chosen
+def _checked_call(work: Work, block: Block, accepted: int, *, steered: bool) -> tuple[ToolCall, Block]:
+    """The call as checked, and its arguments as they go back to the model; `accepted` calls of the turn came before."""
+    offered = {tool.name: tool for tool in tool_turns.offered_tools(work.role, work.request)}
+    known = {tool.name for tool in work.role.tools}
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(block.get("name") or ""))[:64] or "unnamed"
+    given = _object(block.get("input"))
+    too_long = given is not None and len(json.dumps(given)) > ARGUMENT_CHARACTERS
+    arguments: Block = {}
+    if steered:
+        name, problem = name if name in known else "unnamed", REVEALS
+    elif name not in offered:
+        reason = "cannot be called in this turn" if name in known else "is no tool"
+        problem = f"{name} {reason}: call one of {', '.join(offered)}"
+    elif given is None:
+        problem = "the arguments are no JSON object"
+    elif too_long:
+        problem = f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: shorten them"
+    elif accepted >= work.request.most_calls:
+        problem = f"at most {work.request.most_calls} calls are carried out in one turn: call it in the next one"
+    else:
+        arguments, problem = _read_arguments(offered[name], remove_signs_of(given))
+    call = ToolCall(id=str(block.get("id") or ""), name=name, arguments=arguments, problem=problem)
+    return call, {} if steered or given is None or too_long else given
 
 
 def _read_arguments(tool: ToolSpec[Any], given: Block) -> tuple[Block, str]:
@@ -276,9 +243,7 @@ def _read_arguments(tool: ToolSpec[Any], given: Block) -> tuple[Block, str]:
     try:
         return tool.arguments.model_validate(given).model_dump(mode="json"), ""
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False, include_context=False)
-        lines = [f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:160] for item in found[:6]]
-        return {}, f"the arguments do not fit {tool.name}: {'; '.join(lines)}"
+        return {}, f"the arguments do not fit {tool.name}: {'; '.join(lines_of(error, 6))}"
 
 
 def _is_empty(block: Block) -> bool:

@@ -100,9 +100,7 @@ def label_of(identity: str, key: str) -> str:
     return label if len(identity) > len(label) else identity
 
 
-def label_all(identities: Iterable[str], key: str) -> dict[str, str]:
-    """Ids of a call by their labels. A label that two ids share names neither."""
-    by_label: dict[str, list[str]] = {}
-    for identity in dict.fromkeys(identities):
-        by_label.setdefault(label_of(identity, key), []).append(identity)
-    return {label: found[0] for label, found in by_label.items() if len(found) == 1}
+def label_all(identities: Iterable[str], request: RoleInput) -> dict[str, str]:
+    """Ids of a call by their labels."""
+    key = label_key(request)
+    return {label_of(identity, key): identity for identity in identities}

@@ -1,7 +1,7 @@
 """Claims of a draft: extraction, verdicts that need no model, their sum, and other passages that may fit. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -12,7 +12,8 @@ from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
 from activities.select_evidence import choose_passages
 from contracts import checking
-from contracts.evidence import CheckMethod, Claim, ClaimKind, ClaimVerdict, Evidence, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
+from providers.verification.quantities import find_quantities
 
 MOST_PASSAGES: Final = 4
 """Of one claim that a checker is shown."""
@@ -57,6 +58,11 @@ class Material:
         """The addresses that the run knows."""
         return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
 
+    def with_evidence(self, fresh: Sequence[Evidence]) -> "Material":
+        """Return the material with further passages."""
+        evidence = {item.id: item for item in (*fresh, *self.entry.evidence)}
+        return replace(self, entry=self.entry.model_copy(update={"evidence": list(evidence.values())}))
+
 
 def extract_claims(draft: str, material: Material) -> list[checking.ExtractedClaim]:
     """Give the claims of a draft in order, each with the verdict that needs no model.
@@ -70,39 +76,36 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     extracted = []
     for each in found:
         start, end = each.place(written)
-        taken = {name: getattr(each, name) for name in ("id", "kind", "section", "evidence_ids")}
-        claim = Claim(**taken, text=each.words, start=start, end=end)
+        weight = 0.2 + 0.2 * bool(each.evidence_ids) + 0.3 * (each.section == first)
+        weight += 0.3 * bool(find_quantities(each.words, material.entry.language))
         extracted.append(
             checking.ExtractedClaim(
-                claim=claim,
+                **{name: getattr(each, name) for name in ("id", "section", "evidence_ids")},
+                text=each.words,
+                start=start,
+                end=end,
                 fingerprint=claim_id(claim_key(each.words, each.evidence_ids), 0),
-                importance=_importance(claim, first),
-                decided=_decide(each, claim, material),
+                importance=round(weight, 2),
+                decided=_decide(each, material),
                 row=each.quoted or each.row,
             )
         )
     return extracted
 
 
-def _importance(claim: Claim, first_section: str) -> float:
-    """Weight of a claim, 0 to 1: claims at the beginning and claims with figures matter most."""
-    weight = 0.2 + 0.2 * claim.cited + 0.3 * (claim.section == first_section)
-    return round(weight + {ClaimKind.NUMERIC: 0.3, ClaimKind.QUOTE: 0.1}.get(claim.kind, 0.0), 2)
-
-
-def _decide(found: FoundClaim, claim: Claim, material: Material) -> ClaimVerdict | None:
+def _decide(found: FoundClaim, material: Material) -> ClaimVerdict | None:
     """The verdict of a claim that needs no checker; None for the others."""
     strip = material.registry.strip
     # As a report shows them, and as an audit compares them again.
     words = [
         CitedWords(each.quote, strip(material.evidence[each.evidence_id].heading), strip(each.title))
-        for each in show_all(claim.evidence_ids, material)
+        for each in show_all(found.evidence_ids, material)
     ]
     judged = judge(found.words, words, material.registry, material.entry.language, quoted=found.quoted)
     by_rules = judged.method is CheckMethod.RULES
     if by_rules and material.by_model and judged.verdict not in DECIDED_BY_RULES:
         return None
-    return judged.model_copy(update={"claim_id": claim.id})
+    return judged.model_copy(update={"claim_id": found.id})
 
 
 def ask(
@@ -126,8 +129,8 @@ def as_asked(each: checking.ExtractedClaim, material: Material) -> checking.Aske
     """The claim in the form for checkers and correctors."""
     return checking.AskedClaim(
         fingerprint=each.fingerprint,
-        text=each.claim.text,
-        passages=show_all(each.claim.evidence_ids[:MOST_PASSAGES], material),
+        text=each.text,
+        passages=show_all(each.evidence_ids[:MOST_PASSAGES], material),
     )
 
 
@@ -151,9 +154,7 @@ def conclude(
 ) -> list[ClaimVerdict]:
     """The verdict on each claim: the one that needed no model, else the checker's, else none."""
     return [
-        (each.decided or _verdict(each, answers.get(each.fingerprint))).model_copy(
-            update={"claim_id": each.claim.id, "importance": each.importance}
-        )
+        (each.decided or _verdict(each, answers.get(each.fingerprint))).model_copy(update={"claim_id": each.id})
         for each in claims
     ]
 
@@ -166,7 +167,7 @@ def _verdict(each: checking.ExtractedClaim, answer: checking.ClaimAnswer | None)
         verdict=answer.verdict,
         method=CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE,
         reason=answer.reason or (f"The passages say: “{answer.quote}”" if answer.quote else ""),
-        evidence_ids=each.claim.evidence_ids if is_judged(answer) else [],
+        evidence_ids=each.evidence_ids if is_judged(answer) else [],
     )
 
 
@@ -175,18 +176,17 @@ def find_candidates(
 ) -> tuple[list[list[checking.ShownPassage]], list[Evidence]]:
     """For each claim the passages that share most with it and that it does not cite, and the new ones as evidence."""
     sources = [source for source in material.entry.sources if source.text.hash in material.texts]
-    texts = [(source.id, material.texts[source.text.hash]) for source in sources]
-    words = [each.claim.text for each in claims]
+    texts = {source.id: material.texts[source.text.hash] for source in sources}
+    words = [each.text for each in claims]
     chosen = choose_passages(words, texts, material.entry.language, MOST_CANDIDATES + 1, MOST_OF_A_SOURCE)
     known = material.evidence
     fresh: dict[str, Evidence] = {}
     found: list[list[checking.ShownPassage]] = []
     for each, passages in zip(claims, chosen, strict=True):
-        cited = [known[identity] for identity in each.claim.evidence_ids]
-        fitting = [(span, one) for span, one in passages if not any(_contains(item, one) for item in cited)]
-        fresh |= {one.id: one for _, one in fitting if one.id not in known}
-        shown = [show_passage(one, sources[span.text], texts[span.text][1]) for span, one in fitting]
-        found.append(shown[:MOST_CANDIDATES])
+        cited = [known[identity] for identity in each.evidence_ids]
+        fitting = [one for one in passages if not any(_contains(item, one) for item in cited)][:MOST_CANDIDATES]
+        fresh |= {one.id: one for one in fitting if one.id not in known}
+        found.append([show_passage(one, material.sources[one.source_id], texts[one.source_id]) for one in fitting])
     return found, list(fresh.values())
 
 

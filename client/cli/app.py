@@ -1,7 +1,7 @@
 """The command line: its help, its version, and the commands of the other files, each loaded when it is called."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 import typer
@@ -22,8 +22,7 @@ An id (r-20261121-7k3f) may be shortened to a unique beginning or to its end (7k
 
 \b
 Exit codes: 0 completed, 1 internal error or a difference found by audit, 2 invalid usage or request, 3 partial,
-4 failed, 5 cancelled, 6 timed out without a report, 7 no model or search provider available, 8 nothing found,
-9 waits for a person (--no-wait).
+4 failed, 5 cancelled, 6 timed out without a report, 7 no model or search provider available, 8 nothing found.
 """
 COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Research": {
@@ -110,10 +109,7 @@ app = typer.Typer(
 
 def installed_version() -> str:
     """Give the version of the installed product."""
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "not installed"
+    return version(DISTRIBUTION)
 
 
 def _print_version(given: bool) -> None:

@@ -3,21 +3,21 @@
 import asyncio
 import hashlib
 import json
-import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from contextlib import closing, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from activities.reporting.audit import AuditResult
+from activities.reporting.audit import AuditResult, BytesOf, TextOf
 from activities.reporting.audit import audit as check
 from client.cli.context import CommandContext, RunInfo, open_context
-from client.cli.corpus import path_exists, read_start
+from client.cli.corpus import read_start
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import AsJson, Commands, ConfigFile
-from client.cli.output import print_bytes, print_json, print_progress, print_result
+from client.cli.output import print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically
 from client.exchange.bibliography import to_bibtex, to_csl
 from client.exchange.bundle import BYTE_LIMIT, BundleReader, BundleUnusable, compose_bundle, text_path
@@ -29,15 +29,16 @@ from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.storage.sessions import SAFE_ID
-from workers.private_files import umask_of_person
+from workers.private_files import files_of_person
 from workers.settings.loading import Flags
 
-EXPORTS: Final[dict[str, Callable[[Report], bytes]]] = {
-    "docx": to_docx,
-    "pdf": to_pdf,
-    "bibtex": to_bibtex,
-    "csl": to_csl,
+EXPORTS: Final[dict[str, tuple[Callable[[Report], bytes], str]]] = {
+    "docx": (to_docx, ".docx"),
+    "pdf": (to_pdf, ".pdf"),
+    "bibtex": (to_bibtex, ".bib"),
+    "csl": (to_csl, ".csl.json"),
 }
+"""Formats beside a bundle, with the suffixes of their files."""
 
 SHOWN_PROBLEMS: Final = 50
 
@@ -45,16 +46,6 @@ commands = Commands()
 
 
 # --- audit ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class ReportToAudit:
-    """A report with its other forms; problems of reading it are in the result."""
-
-    result: AuditResult = field(default_factory=AuditResult)
-    report: dict[str, Any] | None = None
-    markdown: str | None = None
-    html: bytes | None = None
 
 
 @commands.command("audit")
@@ -73,12 +64,11 @@ async def audit(
     research audit reports/2026-11-21-how-does-vacuum/report.json
     research audit vacuum.zip
     """
-    is_file = bool(target) and (target.endswith(".json") or path_exists(target))
     if target.endswith(".zip"):
-        audited = await _audit_bundle(Path(target))
+        name, result = await _audit_bundle(Path(target))
     else:
-        audited = await _audit_archived(target, Flags(config=config), is_file=is_file)
-    result, name = audited.result, str((audited.report or {}).get("research_id", target))
+        async with open_context(Flags(config=config)) as context:
+            name, result = await _audit_archived(context, target)
     if as_json:
         print_json(asdict(result) | {"passed": result.passed, "research_id": name})
     else:
@@ -86,103 +76,99 @@ async def audit(
     return ExitCode.COMPLETED if result.passed else ExitCode.INTERNAL
 
 
-async def _audit_archived(target: str, flags: Flags, *, is_file: bool) -> ReportToAudit:
-    """Audit a report against the content store of this machine."""
-    async with open_context(flags, reads_only=True) as context:
-        if is_file:
-            audited = await _load_files(context, Path(target))
-        else:
-            audited = await _load_stored(context, await context.find(target))
-        if audited.report is None:
-            return audited
-        content = context.stores.content
+async def _audit_archived(context: CommandContext, target: str) -> tuple[str, AuditResult]:
+    """Audit a run or a `report.json` against the content store of this machine. Raises `CommandError`."""
+    result, content = AuditResult(), context.stores.content
+    if is_report_file(target):
+        forms, name = await _load_files(context, _report_path(target), result), target
+    else:
+        run = await context.find(target)
+        forms, name = await _load_stored(context, run, result), f"the stored report of {run.research_id}"
+    if "json" not in forms:
+        return target, result
+    report = _parse_report(forms["json"], name)
 
-        async def text(reference: str) -> str:
-            return await content.get_text(_reference(reference))
+    async def text(reference: str) -> str:
+        return await content.get_text(_reference(reference))
 
-        async def data(reference: str) -> bytes:
-            return await content.get(_reference(reference))
+    async def data(reference: str) -> bytes:
+        return await content.get(_reference(reference))
 
-        isolated = await context.stores.isolated()
-        result = await check(audited.report, text, data, isolated, markdown=audited.markdown, html=audited.html)
-    audited.result = _joined(audited.result, result)
-    return audited
+    return await _check(report, forms, text, data, KillableCalls(await context.stores.children()), result)
 
 
-async def _audit_bundle(path: Path) -> ReportToAudit:
+async def _audit_bundle(path: Path) -> tuple[str, AuditResult]:
     """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
     read_start(path, 1, "the bundle")
     try:
-        with BundleReader(path) as bundle:
-            audited = ReportToAudit(AuditResult(checked={"files of the bundle": len(bundle.manifest.files)}))
+        with closing(BundleReader(path)) as bundle:
+            result = AuditResult(checked={"files of the bundle": len(bundle.manifest.files)})
             for found in bundle.differences():
-                audited.result.problem(found.kind, found.path, found.message)
-            audited.report = _parse_report(bundle.read(JSON_FILE), f"{JSON_FILE} of {path}")
-            try:
-                audited.markdown = bundle.read(MARKDOWN_FILE).decode("utf-8", "replace")
-                audited.html = bundle.read(HTML_FILE)
-            except ContentMissing:
-                pass  # `differences` has named it, unless the manifest has not: then the audit counts it
+                result.problem(*found)
+            report = _parse_report(bundle.read(JSON_FILE), f"{JSON_FILE} of {path}")
+            forms = {}
+            with suppress(ContentMissing):  # `differences` has named it, unless the manifest has not
+                forms["md"] = bundle.read(MARKDOWN_FILE)
+                forms["html"] = bundle.read(HTML_FILE)
             texts = None if bundle.manifest.quotes_only else bundle.text
             async with SubprocessPool(1) as pool:
-                isolated = KillableCalls(pool)
-                result = await check(
-                    audited.report, texts, None, isolated, markdown=audited.markdown, html=audited.html
-                )
+                return await _check(report, forms, texts, None, KillableCalls(pool), result)
     except ContentMissing as error:
         raise CommandError(f"{path} cannot be audited: {error}; ask for a complete bundle") from None
     except BundleUnusable as error:
         raise CommandError(str(error)) from None
-    audited.result = _joined(audited.result, result)
-    return audited
 
 
-async def _load_files(context: CommandContext, given: Path) -> ReportToAudit:
-    """Load a `report.json` with the other forms in its folder, compared with the stored one if there is one."""
-    path, data = _read_report_file(given)
-    audited = ReportToAudit(report=_parse_report(data, str(path)))
-    markdown, page = path.with_name(FORMATS["md"]), path.with_name(FORMATS["html"])
-    if markdown.is_file():
-        audited.markdown = markdown.read_text(encoding="utf-8", errors="replace")
-    if page.is_file():
-        audited.html = page.read_bytes()
-    research_id = str((audited.report or {}).get("research_id"))
-    known = SAFE_ID.fullmatch(research_id) is not None
-    stored = await (await context.load_run(research_id)).result() if known else None
+async def _check(
+    report: dict[str, Any],
+    forms: dict[str, bytes],
+    text: TextOf | None,
+    data: BytesOf | None,
+    isolated: KillableCalls,
+    before: AuditResult,
+) -> tuple[str, AuditResult]:
+    """Give the id of the run of a report, and everything that was compared."""
+    markdown = forms["md"].decode("utf-8", "replace") if "md" in forms else None
+    result = await check(report, text, data, isolated, markdown=markdown, html=forms.get("html"), before=before)
+    return str(report.get("research_id")), result
+
+
+async def _load_files(context: CommandContext, path: Path, result: AuditResult) -> dict[str, bytes]:
+    """Load a `report.json` with the other forms in its folder; one that the store has must be the same."""
+    others = {form: path.with_name(name) for form, name in FORMATS.items() if form != "json"}
+    forms = {form: beside.read_bytes() for form, beside in others.items() if beside.is_file()}
+    forms["json"] = data = read_start(path, LARGEST_REPORT + 1, "the report")
+    research_id = str(_parse_report(data, str(path)).get("research_id"))
+    stored = await (await context.load_run(research_id)).result() if SAFE_ID.fullmatch(research_id) else None
     if stored is not None and stored.files is not None:
-        audited.result.count("report.json against the store")
+        result.count("report.json against the store")
         if stored.files.json_document.hash != "sha256:" + hashlib.sha256(data).hexdigest():
-            audited.result.problem("report_differs", path.name, "it is not the report that is stored of this run")
-    return audited
+            result.problem("report_differs", path.name, "it is not the report that is stored of this run")
+    return forms
 
 
-async def _load_stored(context: CommandContext, run: RunInfo) -> ReportToAudit:
-    stored = await run.result()
+async def _load_stored(context: CommandContext, run: RunInfo, result: AuditResult) -> dict[str, bytes]:
+    """Load the stored forms of a report. Raises `CommandError` for a run without one."""
+    stored, forms = await run.result(), {}
     if stored is None or stored.files is None:
         raise CommandError(f"this run has no report to audit: see `research status {run.research_id}`")
-    audited = ReportToAudit()
-
-    async def load(reference: DocumentRef, name: str) -> bytes | None:
+    for form, reference in stored.files.by_form().items():
         try:
-            return await context.stores.content.get(reference)
+            forms[form] = await context.stores.content.get(reference)
         except ContentCorrupt:
-            audited.result.problem("report_damaged", name, "the stored file does not have the hash that names it")
+            result.problem("report_damaged", FORMATS[form], "the stored file does not have the hash that names it")
         except ContentMissing:
-            audited.result.problem("report_missing", name, "the stored file is gone")
-        return None
-
-    report = await load(stored.files.json_document, FORMATS["json"])
-    markdown = await load(stored.files.markdown, FORMATS["md"])
-    audited.html = await load(stored.files.html, FORMATS["html"])
-    audited.markdown = None if markdown is None else markdown.decode("utf-8", "replace")
-    audited.report = None if report is None else _parse_report(report, f"the stored report of {run.research_id}")
-    return audited
+            result.problem("report_missing", FORMATS[form], "the stored file is gone")
+    return forms
 
 
-def _joined(first: AuditResult, second: AuditResult) -> AuditResult:
-    return AuditResult(
-        first.checked | second.checked, first.unchecked | second.unchecked, [*first.problems, *second.problems]
-    )
+def is_report_file(target: str) -> bool:
+    """Give whether a text is the path of a report, or of a folder with one; any other is the id of a run."""
+    return "/" in target or target.endswith(".json")
+
+
+def _report_path(target: str) -> Path:
+    return Path(target) / FORMATS["json"] if Path(target).is_dir() else Path(target)
 
 
 def _reference(text: str) -> DocumentRef:
@@ -190,13 +176,6 @@ def _reference(text: str) -> DocumentRef:
         return DocumentRef(hash=text)
     except ValueError:
         raise ContentMissing("the report names a document by something other than a hash") from None
-
-
-def _read_report_file(path: Path) -> tuple[Path, bytes]:
-    """Read a `report.json` by its path or that of its folder. Raises `CommandError`."""
-    if path.is_dir():
-        path = path / FORMATS["json"]
-    return path, read_start(path, LARGEST_REPORT + 1, "the report")
 
 
 def _parse_report(data: bytes, name: str) -> dict[str, Any]:
@@ -234,9 +213,6 @@ def _print_audit(result: AuditResult, name: str) -> None:
 @commands.command("export")
 async def export(
     target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run; for --format also a report.json")] = "last",
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE.zip", help="for --bundle, else ID.zip here", show_default=False)
-    ] = None,
     *,
     bundle: Annotated[
         bool, typer.Option("--bundle", help="report and archived texts, for `research audit` elsewhere")
@@ -247,7 +223,9 @@ async def export(
     form: Annotated[
         str | None, typer.Option("--format", metavar="docx|pdf|bibtex|csl", help="one format instead")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write the format there")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="write it there [ID with the format's suffix]")
+    ] = None,
     config: ConfigFile = None,
 ) -> int:
     """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
@@ -257,52 +235,42 @@ async def export(
     texts of others: --quotes-only includes only the quoted passages.
 
     research export last --bundle                          (ID.zip in this folder)
-    research export last --bundle vacuum.zip
-    research export last --bundle vacuum.zip --quotes-only
-    research export last --format docx --out vacuum.docx
+    research export last --bundle --quotes-only --out vacuum.zip
+    research export last --format docx                     (ID.docx; also pdf, bibtex, csl)
     research export last --format pdf --out vacuum.pdf
-    research export last --format bibtex > vacuum.bib      (or csl: CSL-JSON)
     """
-    if bundle and file is None and target.endswith(".zip"):
-        target, file = "last", Path(target)
     if bundle == (form is not None):
         raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
     if form is not None and form not in EXPORTS:
         raise CommandError(f"--format is one of {', '.join(EXPORTS)}; md, html and json: `research report --format`")
-    if not bundle and (quotes_only or file is not None):
-        raise CommandError("--quotes-only and FILE.zip belong to --bundle: add it; --format takes --out FILE")
-    if bundle and out is not None:
-        raise CommandError("--out belongs to --format: name the bundle behind --bundle")
-    flags = Flags(config=config)
-    try:
-        if form is None:
-            research_id, data = await _bundle(target, flags, quotes_only=quotes_only)
-            out = file or Path(f"{research_id}.zip")
-        else:
-            report = read_report(await _load_report(target, flags))
-            data = await asyncio.to_thread(EXPORTS[form], report)
-    except ReportUnusable as error:
-        raise CommandError(str(error)) from None
-    if out is None:
-        if form in ("docx", "pdf") and sys.stdout.isatty():
-            raise CommandError(f"a {form} is no text for a terminal: name a file with --out FILE.{form}")
-        print_bytes(data)
-        return ExitCode.COMPLETED
-    if out.is_dir():
+    if quotes_only and not bundle:
+        raise CommandError("--quotes-only belongs to --bundle: add it")
+    if out is not None and out.is_dir():
         raise CommandError(f"{out} is a folder: name a file in it")
-    write_atomically(out, data, umask=umask_of_person())
+    async with open_context(Flags(config=config)) as context:
+        try:
+            if form is None:
+                name, data = await _bundle(context, target, quotes_only=quotes_only)
+            else:
+                make, suffix = EXPORTS[form]
+                report = read_report(await _load_report(context, target))
+                name, data = report.research_id + suffix, await asyncio.to_thread(make, report)
+        except ReportUnusable as error:
+            raise CommandError(str(error)) from None
+    out = out or Path(Path(name).name)  # a file of others may have any id
+    with files_of_person():
+        write_atomically(out, data)
     print_progress(str(out))
     return ExitCode.COMPLETED
 
 
-async def _load_report(target: str, flags: Flags) -> dict[str, Any]:
+async def _load_report(context: CommandContext, target: str) -> dict[str, Any]:
     """Load the `report.json` of a run, or the file of that name."""
-    if target and (target.endswith(".json") or path_exists(target)):
-        path, data = _read_report_file(Path(target))
-        return _parse_report(data, str(path))
-    async with open_context(flags, reads_only=True) as context:
-        forms = await _load_forms(context, await context.find(target))
-        return _parse_report(forms["json"], f"the stored report of {target}")
+    if is_report_file(target):
+        path = _report_path(target)
+        return _parse_report(read_start(path, LARGEST_REPORT + 1, "the report"), str(path))
+    forms = await _load_forms(context, await context.find(target))
+    return _parse_report(forms["json"], f"the stored report of {target}")
 
 
 async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
@@ -310,39 +278,29 @@ async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]
     result = await run.result()
     forms = {} if result is None else await context.report_documents(result)
     if set(forms) != set(FORMATS):
-        raise CommandError(
-            f"this run has no finished report to export: see `research status {run.research_id}`",
-            ExitCode.FAILED,
-        )
+        problem = f"this run has no finished report to export: see `research status {run.research_id}`"
+        raise CommandError(problem, ExitCode.FAILED)
     return forms
 
 
-async def _bundle(target: str, flags: Flags, *, quotes_only: bool) -> tuple[str, bytes]:
-    """Give the id of a run and its bundle. Raises `CommandError`."""
-    async with open_context(flags, reads_only=True) as context:
-        run = await context.find(target)
-        research_id, forms = run.research_id, await _load_forms(context, run)
-        report = read_report(_parse_report(forms["json"], f"the stored report of {research_id}"))
-        files = {JSON_FILE: forms["json"], MARKDOWN_FILE: forms["md"], HTML_FILE: forms["html"]}
-        for source in [] if quotes_only else report.sources:
-            if source.text_hash is None:
-                continue
-            try:
-                text = await context.stores.content.get(DocumentRef(hash=source.text_hash))
-            except ContentMissing:
-                raise CommandError(
-                    f"the stored text of {source.id} is gone or damaged: see `research audit {research_id}`, "
-                    "or add --quotes-only for a bundle without whole texts",
-                    ExitCode.FAILED,
-                ) from None
-            files[text_path(source.text_hash)] = text
+async def _bundle(context: CommandContext, target: str, *, quotes_only: bool) -> tuple[str, bytes]:
+    """Give the name of a file, and the bundle of a run. Raises `CommandError`."""
+    run = await context.find(target)
+    research_id, forms = run.research_id, await _load_forms(context, run)
+    report = read_report(_parse_report(forms["json"], f"the stored report of {research_id}"))
+    files = {FORMATS[form]: data for form, data in forms.items()}
+    hashes = [source.text_hash for source in report.sources if source.text_hash is not None]
+    try:
+        for text_hash in [] if quotes_only else hashes:
+            files[text_path(text_hash)] = await context.stores.content.get(DocumentRef(hash=text_hash))
+    except ContentMissing:
+        raise CommandError(
+            f"the stored text of a source is gone or damaged: see `research audit {research_id}`, "
+            "or add --quotes-only for a bundle without whole texts",
+            ExitCode.FAILED,
+        ) from None
     if sum(map(len, files.values())) > BYTE_LIMIT:
         raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
-    data = await asyncio.to_thread(
-        compose_bundle,
-        files,
-        research_id=report.research_id,
-        product_version=report.product_version,
-        quotes_only=quotes_only,
-    )
-    return research_id, data
+    version = report.product_version
+    data = compose_bundle(files, research_id=research_id, product_version=version, quotes_only=quotes_only)
+    return f"{research_id}.zip", data

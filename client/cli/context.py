@@ -18,19 +18,21 @@ from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.output import print_hint
 from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient, ResearchHandle
+from client.run_results import bare_result
 from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import Completeness, Outcome, RunStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentMissing
-from providers.interfaces import CallStore, ContentStore, ExtractedDocument, IsolatedCalls, Notebooks, SessionStore
-from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.interfaces import ContentStore, SessionStore
+from providers.isolation.pool import SubprocessPool
+from providers.shared.paid_calls import CallStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records, open_records
-from workers.dev_server import ServerError, ServerMovedError, describe_server, detach_server, ensure_server
+from workers.dev_server import ServerError, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings, load_settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
@@ -44,10 +46,10 @@ RUNNING: Final = "running"
 ID_ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # without characters that look alike
 ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 OUTCOMES: Final = {
-    RunStatus.CANCELLED: (Outcome.CANCELLED, StopReason.USER_CANCELLED),
-    RunStatus.TIMED_OUT: (Outcome.TIMED_OUT, StopReason.BUDGET_TIME),
-    RunStatus.FAILED: (Outcome.FAILED, StopReason.INTERNAL_ERROR),
-    RunStatus.REFUSED: (Outcome.REFUSED, StopReason.INVALID_INPUT),
+    RunStatus.CANCELLED: Outcome.CANCELLED,
+    RunStatus.TIMED_OUT: Outcome.TIMED_OUT,
+    RunStatus.FAILED: Outcome.FAILED,
+    RunStatus.REFUSED: Outcome.REFUSED,
 }
 """The outcome of a stored run that has no result."""
 
@@ -71,7 +73,7 @@ class Stores:
         self._pool: SubprocessPool | None = None
         self.sessions: SessionStore = RecordSessionStore(self.records(SESSIONS))
         self.content: ContentStore = ObstoreContentStore(settings.content_url or settings.home / "content")
-        self.notebooks: Notebooks = StoredNotebooks(self.content)
+        self.notebooks: Notebooks = Notebooks(self.content)
 
     def records(self, kind: str) -> Records:
         """Open small records, at the place that all hosts of these runs share."""
@@ -94,7 +96,7 @@ class Stores:
             ]
             home = self._settings.home
             self._library = open_library(
-                self._settings.content_url, home, home / "corpora", await self._children(), definitions
+                self._settings.content_url, home, home / "corpora", await self.children(), definitions
             )
         return self._library
 
@@ -103,24 +105,8 @@ class Stores:
         library = await self.corpora()
         return {name: library.definition(name).path for name in library.names()}
 
-    async def read_file(self, path: Path) -> ExtractedDocument:
-        """Read one file as a corpus would. Raises `SourceUnreadable`."""
-        from providers.search.corpus import ingest_file  # noqa: PLC0415
-
-        return await ingest_file(await self._children(), path)
-
-    async def read_page(self, url: str) -> ExtractedDocument:
-        """Read a page as a worker would. Raises `SourceUnreadable`."""
-        from workers.web_access import open_web_reader  # noqa: PLC0415
-
-        async with open_web_reader(self._settings, await self._children()) as reader:
-            return await reader.read(url)
-
-    async def isolated(self) -> IsolatedCalls:
+    async def children(self) -> SubprocessPool:
         """Open child processes for work on foreign texts."""
-        return KillableCalls(await self._children())
-
-    async def _children(self) -> SubprocessPool:
         if self._pool is None:
             size = max(1, min(4, os.cpu_count() or 1))
             self._pool = await self._stack.enter_async_context(SubprocessPool(size))
@@ -133,10 +119,8 @@ class CommandContext:
 
     settings: Settings
     stores: Stores
-    reads_only: bool = False
-    """True for a command that shows stored runs where a cluster does not answer."""
-    server_away: bool = False
-    """True after a cluster did not answer: then it is unknown which runs go on."""
+    server_away: str = ""
+    """Why the cluster does not answer: then it is unknown which runs go on."""
     ui_url: str | None = None
     _client: ResearchClient | None = None
     _address: str = ""
@@ -148,17 +132,14 @@ class CommandContext:
         return await self._connect(start=True)
 
     async def recover(self) -> None:
-        """Start the dev server again. Raises `ServerMovedError` if its port was taken, `ServerError`."""
+        """Start the dev server again. Raises `CommandError` if its port was taken, `ServerError`."""
         await asyncio.sleep(0.5)
         server = await ensure_server(self.settings.home)
         if server.address != self._address:
-            raise ServerMovedError(server.address)
+            raise CommandError("the server moved to another port: see `research list`, then `research resume ID`")
 
     async def client_if_running(self) -> ResearchClient | None:
-        """Connect if a server runs; None without one, and where a cluster is away and stored runs are enough.
-
-        Raises `ServerError` for a cluster that does not answer.
-        """
+        """Connect if a server runs; None without one, and where a cluster does not answer."""
         if self._client is not None or self.server_away:
             return self._client
         if not self.settings.uses_cluster and describe_server(self.settings.home) is None:
@@ -166,17 +147,15 @@ class CommandContext:
         try:
             return await self._connect(start=False)
         except ServerError as error:
-            if not self.reads_only:
-                raise
-            self.server_away = True
-            print_hint(f"{error}; showing what is stored: an open run appears as of its last checkpoint")
+            self.server_away = str(error)
+            print_hint(f"{error}; what is stored is still there: an open run appears as of its last checkpoint")
             return None
 
     async def running_client(self) -> ResearchClient:
         """Connect to the running server. Raises `CommandError` without one."""
         client = await self.client_if_running()
         if client is None:
-            raise CommandError(NO_SERVER, ExitCode.FAILED)
+            raise CommandError(self.server_away or NO_SERVER, ExitCode.FAILED)
         return client
 
     async def server_runs(self) -> list[ServerRun]:
@@ -185,10 +164,6 @@ class CommandContext:
             client = await self.client_if_running()
             self._runs = [] if client is None else await _list_runs(client)
         return self._runs
-
-    def forget_listed_runs(self) -> None:
-        """List the runs of the server again when they are needed next."""
-        self._runs = None
 
     def web_address(self, research_id: str) -> str | None:
         """Give the address of a run in the web UI of the dev server."""
@@ -235,9 +210,8 @@ class CommandContext:
         """
         if result.files is None:
             return {"md": result.report.encode()} if result.report else {}
-        references = {"md": result.files.markdown, "html": result.files.html, "json": result.files.json_document}
         try:
-            return {form: await self.stores.content.get(reference) for form, reference in references.items()}
+            return {form: await self.stores.content.get(each) for form, each in result.files.by_form().items()}
         except ContentMissing:
             if not result.report:
                 raise
@@ -256,8 +230,7 @@ class CommandContext:
         state = (await self.load_run(research_id)).state
         if state is None:
             return None
-        failed = _at_checkpoint(research_id, state, Outcome.FAILED, StopReason.INTERNAL_ERROR)
-        return result_of(research_id, state) or failed
+        return result_of(research_id, state) or _at_checkpoint(research_id, state, Outcome.FAILED)
 
 
 @dataclass(frozen=True)
@@ -283,12 +256,6 @@ class RunInfo:
             return self.resolved.query
         return None if self.handle is None else await self.handle.question()
 
-    async def tenant(self) -> str | None:
-        """Give its tenant, stored or from the server."""
-        if self.resolved is not None:
-            return self.resolved.tenant
-        return None if self.handle is None else await self.handle.tenant()
-
     async def result(self) -> ResearchResult | None:
         """Give its result, stored or from the server (of a run that never began); None while it is not over."""
         if self.state is not None:
@@ -297,7 +264,7 @@ class RunInfo:
 
 
 @asynccontextmanager
-async def open_context(flags: Flags, *, reads_only: bool = False) -> AsyncIterator[CommandContext]:
+async def open_context(flags: Flags) -> AsyncIterator[CommandContext]:
     """Open the context of one command. Raises `SettingsError`."""
     settings = load_settings(flags)
     # Warnings go to standard error; by default structlog prints to standard output, which is for the result.
@@ -308,7 +275,7 @@ async def open_context(flags: Flags, *, reads_only: bool = False) -> AsyncIterat
     )
     async with AsyncExitStack() as stack:
         try:
-            yield CommandContext(settings, Stores(settings, stack), reads_only)
+            yield CommandContext(settings, Stores(settings, stack))
         finally:
             detach_server(settings.home)
 
@@ -317,9 +284,7 @@ def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
     """Give the stored result, one without a report for a run that ended without, None for one that did not end."""
     if state.result is not None:
         return state.result
-    if state.status not in OUTCOMES:
-        return None
-    return _at_checkpoint(research_id, state, *OUTCOMES[state.status])
+    return _at_checkpoint(research_id, state, OUTCOMES[state.status]) if state.status in OUTCOMES else None
 
 
 def last_outcome(state: ResearchState) -> Outcome:
@@ -357,38 +322,27 @@ def resolve_id(given: str, known: Sequence[str]) -> str:
         return matches[0]
     if not matches:
         raise CommandError(f"there is no run {quote(given)}: see `research list`")
-    more = "" if len(matches) <= 5 else f" and {len(matches) - 5} more"
-    raise CommandError(f"{quote(given)} fits several runs: {', '.join(matches[:5])}{more}; give more of the id")
+    raise CommandError(f"{quote(given)} fits several runs: {', '.join(matches[:5])}, …; give more of the id")
 
 
 async def _list_runs(client: ResearchClient) -> list[ServerRun]:
-    found = client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS)
-    runs: list[ServerRun] = []
+    newest: dict[str, ServerRun] = {}
     try:
-        async for run in found:
-            status = run.status.name.lower() if run.status else ""
-            runs += [ServerRun(run.id, status, run.start_time.isoformat())]
+        async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS):
+            listed = ServerRun(run.id, run.status.name.lower() if run.status else "", run.start_time.isoformat())
+            known = newest.get(run.id)
+            # Any program may start workflows there, with any id.
+            if SAFE_ID.fullmatch(run.id) and (known is None or known.started_at < listed.started_at):
+                newest[run.id] = listed
     except ValueError:
         print_hint("the server's list of runs is incomplete: this client cannot read a paused run")
-    runs = [run for run in runs if SAFE_ID.fullmatch(run.research_id)]  # any program may start workflows there
-    newest: dict[str, ServerRun] = {}
-    for listed in sorted(runs, key=lambda each: each.started_at, reverse=True):
-        newest.setdefault(listed.research_id, listed)
-    return list(newest.values())
+    return sorted(newest.values(), key=lambda run: run.started_at, reverse=True)
 
 
-def _at_checkpoint(research_id: str, state: ResearchState, outcome: Outcome, reason: StopReason) -> ResearchResult:
+def _at_checkpoint(research_id: str, state: ResearchState, outcome: Outcome) -> ResearchResult:
     """Make a result without a report from the last checkpoint."""
-    return ResearchResult(
-        research_id=research_id,
-        outcome=outcome,
-        stop_reason=reason,
-        completeness=Completeness.EMPTY,
-        counts=state.counts(),
-        usage=state.usage,
-        degraded=state.degraded,
-        failed_branches=state.failed_branches,
-        limitations=state.limitations,
-        resumable=True,
-        started_at=state.started_at,
-    )
+    kept = {
+        name: getattr(state, name) for name in ("usage", "degraded", "failed_branches", "limitations", "started_at")
+    }
+    known = {**kept, "counts": state.counts(), "resumable": True}
+    return bare_result(research_id, outcome).model_copy(update=known)

@@ -1,12 +1,9 @@
 """Folders of documents: `corpus add|list|status|remove`, the folder of `--corpus`, and its index before a run."""
 
-import asyncio
 import os
 import tempfile
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -20,9 +17,7 @@ from client.view.words import printable
 from contracts.addresses import short_hash
 from contracts.resolved import CorpusSnapshot
 from contracts.texts import plural
-from providers.errors import CorpusUnknown
 from providers.interfaces import IndexProgress
-from providers.search.corpus import CorpusLibrary
 from workers.settings.loading import Flags
 
 SET_HOME: Final = "set RESEARCH_HOME to another folder"
@@ -58,7 +53,11 @@ async def add_corpus(
     path = usable_folder(folder)
     async with open_context(Flags(config=config)) as context:
         registered = await context.stores.corpus_folders()
-        chosen = name_of_folder(path, registered) if name is None else _check_name(name, path, registered)
+        chosen = name_of_folder(path, registered) if name is None else name
+        if not ALLOWED_ID.fullmatch(chosen):
+            raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
+        if registered.get(chosen, path) != path:
+            raise CommandError(f"the name {chosen} is that of {registered[chosen]}: choose another --name")
         snapshot = await index_corpus(context, chosen, path, quiet=quiet)
     print_result(pasteable(f"{snapshot.name}: {summary(snapshot)}"))
     print_hint(f'research run "…" --corpus {snapshot.name}')
@@ -66,15 +65,14 @@ async def add_corpus(
 
 
 @corpus.command("list")
-async def list_corpora(*, as_json: AsJson = False, config: ConfigFile = None) -> int:
+async def list_corpora(*, config: ConfigFile = None) -> int:
     """List the corpora known here with their folders."""
     async with open_context(Flags(config=config)) as context:
         library = await context.stores.corpora()
         folders = await library.searchable()
-        rows = [(await library.describe(name), _folder_words(folders[name])) for name in sorted(folders)]
-    if as_json:
-        print_json([snapshot.model_dump(mode="json") | {"folder": folder} for snapshot, folder in rows])
-        return ExitCode.COMPLETED
+        rows = [
+            (await library.describe(name), folders[name] or "published by another host") for name in sorted(folders)
+        ]
     for snapshot, folder in rows:
         print_result(pasteable(f"{snapshot.name:<20} {summary(snapshot):<40} {folder}"))
     if not rows:
@@ -86,9 +84,9 @@ async def list_corpora(*, as_json: AsJson = False, config: ConfigFile = None) ->
 async def corpus_status(name: CorpusName, *, as_json: AsJson = False, config: ConfigFile = None) -> int:
     """Print the contents of an index, and the files that were skipped with their reasons."""
     async with open_context(Flags(config=config)) as context:
-        library = await _library_with(context, name)
+        library = await context.stores.corpora()
         snapshot, skipped = await library.describe(name), await library.skipped(name)
-        folder = _folder_words((await library.searchable())[name])
+        folder = str((await library.searchable())[name] or "published by another host")
     if as_json:
         files = [entry.__dict__ for entry in skipped]
         print_json(snapshot.model_dump(mode="json") | {"folder": folder, "skipped_files": files})
@@ -106,19 +104,11 @@ async def corpus_status(name: CorpusName, *, as_json: AsJson = False, config: Co
 async def remove_corpus(name: CorpusName, *, config: ConfigFile = None) -> int:
     """Forget a folder and its index; the documents themselves stay."""
     async with open_context(Flags(config=config)) as context:
-        library = await _library_with(context, name)
+        library = await context.stores.corpora()
+        await library.describe(name)  # raises for an unknown one
         await library.remove(name)
     print_result(f"{name} is removed; its documents stay in their folder")
     return ExitCode.COMPLETED
-
-
-async def _library_with(context: CommandContext, name: str) -> CorpusLibrary:
-    library = await context.stores.corpora()
-    try:
-        await library.describe(name)
-    except CorpusUnknown:
-        raise CommandError(f"there is no corpus {quote(name)}: see `research corpus list`") from None
-    return library
 
 
 # --- the folder of a run -------------------------------------------------------------------------------------------
@@ -140,14 +130,11 @@ def find_corpus(given: str, registered: Mapping[str, Path], *, cluster: bool) ->
             raise CommandError(unknown_corpus(given, registered))
         folder = usable_folder(given)
         return name_of_folder(folder, registered), folder
-    beside = Path(given).resolve()
-    if beside.is_dir() and beside != known.resolve() and known.is_dir():
-        raise CommandError(f"{given} names both a corpus and a folder here: write {known} or ./{given}")
     if not known.is_dir():
-        raise CommandError(
-            f"the folder of the corpus {given} is gone: {known}; name another folder, "
-            f"or remove the corpus with: research corpus remove {given}"
-        )
+        raise CommandError(f"the folder of the corpus {given} is gone: {known}; research corpus remove {given}")
+    beside = Path(given).resolve()
+    if beside.is_dir() and beside != known.resolve():
+        raise CommandError(f"{given} names both a corpus and a folder here: write {known} or ./{given}")
     return given, None
 
 
@@ -155,17 +142,13 @@ def usable_folder(given: str) -> Path:
     """Give the real path of a folder that can be a corpus. Raises `CommandError`."""
     if not given.strip():  # an unset variable of the shell must not mean the current folder
         raise CommandError("the folder's name is empty: write . for the current folder")
-    try:
-        path = Path(given).expanduser().resolve()
-        is_folder, exists = path.is_dir(), path.exists()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise CommandError(f"the folder cannot be used: {reason_of(error)}") from None
-    if not is_folder:
-        raise CommandError(f"{given} is {'a file' if exists else 'not there'}: name a folder of documents")
-    if path == Path(path.anchor):
-        raise CommandError(f"{path} is the root of the file system: name the folder of your documents")
-    if any(path.is_relative_to(place) for place in KERNEL_FOLDERS):
-        raise CommandError(f"{path} contains kernel files and no documents: name another folder")
+    if not path_exists(given):
+        raise CommandError(f"{quote(given)} is not there: name a folder of documents")
+    path = Path(given).expanduser().resolve()
+    if not path.is_dir():
+        raise CommandError(f"{given} is a file: name a folder of documents")
+    if path == Path(path.anchor) or any(path.is_relative_to(place) for place in KERNEL_FOLDERS):
+        raise CommandError(f"{path} belongs to the system: name the folder of your documents")
     if not os.access(path, os.R_OK | os.X_OK):
         raise CommandError(f"{given} cannot be read: permission denied")
     return path
@@ -193,8 +176,7 @@ async def index_corpus(context: CommandContext, name: str, folder: Path | None, 
     library = await context.stores.corpora()
     if folder is not None and (name not in library.names() or library.definition(name).path != folder):
         library.add(name, folder)
-    async with _index_progress(name, quiet=quiet) as show:
-        return await library.refresh(name, show)
+    return await library.refresh(name, None if quiet else _progress_of(name))
 
 
 def summary(snapshot: CorpusSnapshot) -> str:
@@ -203,41 +185,19 @@ def summary(snapshot: CorpusSnapshot) -> str:
     return plural(snapshot.files, "document") + skipped
 
 
-def _check_name(chosen: str, folder: Path, registered: Mapping[str, Path]) -> str:
-    if not ALLOWED_ID.fullmatch(chosen):
-        raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
-    if registered.get(chosen, folder) != folder:
-        raise CommandError(
-            f"the name {chosen} is that of {registered[chosen]}: choose another --name, "
-            f"or remove the corpus with: research corpus remove {chosen}"
-        )
-    return chosen
+def _progress_of(name: str) -> Callable[[IndexProgress], None]:
+    """Make a callback for `refresh` that prints a line now and then while an index takes long."""
+    started = printed = time.monotonic()
 
+    def show(progress: IndexProgress) -> None:
+        nonlocal printed
+        now = time.monotonic()
+        if now - printed >= LINE_SECONDS:
+            printed = now
+            done = f"{progress.done:,} of {progress.total:,} documents read"
+            print_progress(f"corpus {name}: {done} ({now - started:.0f} s)")
 
-def _folder_words(folder: Path | None) -> str:
-    return "published by another host" if folder is None else str(folder)
-
-
-@asynccontextmanager
-async def _index_progress(name: str, *, quiet: bool) -> AsyncIterator[Callable[[IndexProgress], None] | None]:
-    """Give a callback for `refresh`, and print its newest state now and then while an index takes long."""
-    if quiet:
-        yield None
-        return
-    newest: deque[IndexProgress] = deque(maxlen=1)
-
-    async def print_lines() -> None:
-        started = time.monotonic()
-        while True:
-            await asyncio.sleep(LINE_SECONDS)
-            state = f"{newest[-1].done:,} of {newest[-1].total:,} documents read" if newest else "scanning the folder"
-            print_progress(f"corpus {name}: {state} ({time.monotonic() - started:.0f} s)")
-
-    printing = asyncio.create_task(print_lines())
-    try:
-        yield newest.append
-    finally:
-        printing.cancel()
+    return show
 
 
 # --- paths ---------------------------------------------------------------------------------------------------------

@@ -1,17 +1,14 @@
 """`delete`: remove runs with everything that was stored for them."""
 
-import asyncio
-import time
 from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
-from client.cli.context import CommandContext, open_context, resolve_id
+from client.cli.context import CommandContext, open_context
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import Commands, ConfigFile
 from client.cli.output import confirm, print_progress, print_result
-from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient
 from contracts.texts import plural
 from providers.errors import SharedStateUnavailable
@@ -19,9 +16,6 @@ from providers.storage.stored_records import has_sole_sessions
 from workers.dev_server import ServerFiles
 from workers.retention import Removed, Retention
 from workers.settings.loading import Flags
-
-LISTED_ON_SECONDS: Final = 5.0
-"""The server lists a deleted history for about a second more."""
 
 commands = Commands()
 
@@ -49,34 +43,25 @@ async def delete(
         raise CommandError("name one run, or --older-than DAYS")
     async with open_context(Flags(config=config)) as context:
         client = await _server(context)
-        retention = await _retention(context, client)
+        stores, sole = context.stores, has_sole_sessions(context.settings.content_url)
+        temporal = None if client is None else client.temporal
+        retention = Retention(stores.sessions, stores.content, await stores.calls(), temporal, sole=sole)
         if given is not None:
-            runs = [resolve_id(given, await context.known_ids())]
-            await _refuse_running(client, runs[0])
-            described = f"the run {runs[0]}"
+            run = await context.find(given)
+            if run.running:
+                problem = f"the run {run.research_id} is not over"
+                raise CommandError(f"{problem}: cancel it with `research cancel {run.research_id}`")
+            runs, described = [run.research_id], f"the run {run.research_id}"
         else:
             runs = await retention.older_than(timedelta(days=older_than or 0.0))
             described = f"{plural(len(runs), 'run')} older than {older_than:g} days"
         if runs and not yes and not confirm(f"remove {described} for good?", "add --yes to delete without a question"):
             print_progress("nothing was removed")
             return ExitCode.COMPLETED
-        if given is not None:
-            await _refuse_running(client, runs[0])  # it may have been resumed before the answer came
         removed = await _remove(retention, runs, sweep=given is None)
-        await _wait_until_gone(context, runs)
-    counted = (
-        (removed.documents, "document"),
-        (removed.answers, "journalled call"),
-        (removed.histories, "history"),
-    )
-    print_result(f"removed {described}: {', '.join(plural(count, noun) for count, noun in counted)}")
+    counted = plural(removed.documents, "document"), plural(removed.answers, "journalled call")
+    print_result(f"removed {described}: {', '.join(counted)}, {plural(removed.histories, 'history')}")
     return ExitCode.COMPLETED
-
-
-async def _retention(context: CommandContext, client: ResearchClient | None) -> Retention:
-    stores, sole = context.stores, has_sole_sessions(context.settings.content_url)
-    temporal = None if client is None else client.temporal
-    return Retention(stores.sessions, stores.content, await stores.calls(), temporal, sole=sole)
 
 
 async def _remove(retention: Retention, research_ids: list[str], *, sweep: bool) -> Removed:
@@ -100,24 +85,3 @@ async def _server(context: CommandContext) -> ResearchClient | None:
     if context.settings.uses_cluster or ServerFiles(context.settings.home).database.exists():
         return await context.ensured_client()
     return None
-
-
-async def _refuse_running(client: ResearchClient | None, research_id: str) -> None:
-    try:
-        running = client is not None and await client.handle(research_id).is_running()
-    except (RunUnknown, RunForeign):
-        running = False
-    except ValueError:  # paused: a status that the client library does not know
-        running = True
-    if running:
-        raise CommandError(f"the run {research_id} is not over: cancel it with `research cancel {research_id}`")
-
-
-async def _wait_until_gone(context: CommandContext, research_ids: list[str]) -> None:
-    """Wait until the server lists the removed histories no more, so that the next `research list` does not."""
-    removed, end = set(research_ids), time.monotonic() + LISTED_ON_SECONDS
-    while time.monotonic() < end and await context.client_if_running() is not None:
-        context.forget_listed_runs()
-        if not removed & {run.research_id for run in await context.server_runs()}:
-            return
-        await asyncio.sleep(0.1)

@@ -1,7 +1,6 @@
 """`doctor`: report what is configured, reachable, missing or stuck, each with its remedy; try one read or search."""
 
 import asyncio
-import os
 import platform
 import re
 import secrets
@@ -9,12 +8,11 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
-from temporalio.client import RPCError, WorkflowExecutionStatus
+from temporalio.client import RPCError
 
 from client.cli.app import installed_version
 from client.cli.context import CommandContext, open_context
@@ -32,40 +30,30 @@ from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import probe, probe_address
+from providers.search.corpus import ingest_file
 from providers.storage.content import hash_of
-from providers.storage.sessions import SAFE_ID
-from workers.dev_server import ServerError
 from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
-from workers.web_access import open_search_providers, search_choices, search_model
+from workers.web_access import open_search_providers, open_web_reader, search_choices, search_model
 
-LOW_SPACE_BYTES, NO_SPACE_BYTES = 1_000_000_000, 50_000_000
+LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
 EXAMINED_RUNS: Final = 50
 OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
 SHOWN_CHARACTERS, SNIPPET_CHARACTERS = 1_500, 300
-LONGEST_QUERY: Final = 2_000  # characters; more than any service takes
 ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
 """A URL, also a malformed one; one letter before the colon is a drive."""
 
 commands = Commands()
 
 
-class Grade(StrEnum):
-    """The severity of a finding."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
 @dataclass(frozen=True)
 class Check:
-    """A line of the report: subject, finding, remedy."""
+    """A line of the report: subject, severity, finding, remedy."""
 
     name: str
-    grade: Grade
+    grade: Literal["ok", "warn", "fail"]
     found: str
     remedy: str = ""
 
@@ -106,43 +94,39 @@ async def doctor(
             checks.append(check)
             if not as_json:
                 remedy = f"\n{'':<18}→ {check.remedy}" if check.remedy else ""
-                print_result(pasteable(f"{check.grade.value:<5}{check.name:<12} {check.found}{remedy}"))
+                print_result(pasteable(f"{check.grade:<5}{check.name:<12} {check.found}{remedy}"))
     if as_json:
-        print_json([asdict(check) | {"grade": check.grade.value} for check in checks])
-    return ExitCode.INTERNAL if any(check.grade is Grade.FAIL for check in checks) else ExitCode.COMPLETED
+        print_json([asdict(check) for check in checks])
+    return ExitCode.INTERNAL if any(check.grade == "fail" for check in checks) else ExitCode.COMPLETED
 
 
 async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     settings = context.settings
     system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    yield Check("program", Grade.OK, f"{installed_version()} on {system}")
-    yield await asyncio.to_thread(check_home, settings.home)
+    yield Check("program", "ok", f"{installed_version()} on {system}")
+    yield await asyncio.to_thread(_check_home, settings.home)
     notices = settings.notices()
-    grade = Grade.WARN if notices else Grade.OK
-    yield Check("settings", grade, f"digest {settings.digest()}", "; ".join(notices))
-    async for check in check_models(settings):
+    yield Check("settings", "warn" if notices else "ok", f"digest {settings.digest()}", "; ".join(notices))
+    for check in await _check_models(settings):
         yield check
-    async for check in _check_corpora(context):
-        yield check
-    yield await check_web_search(settings)
-    yield await check_shared_state(settings)
-    try:
-        client = await context.client_if_running()
-    except ServerError as error:
-        yield Check("server", Grade.FAIL, str(error), "check TEMPORAL_ADDRESS and the network")
-        return
+    yield await _check_web_search(settings)
+    yield await _check_shared_state(settings)
+    client = await context.client_if_running()
     if client is None:
-        yield Check("server", Grade.OK, "not running; `research run` and `research serve` start it")
+        away, remedy = context.server_away, "check TEMPORAL_ADDRESS and the network"
+        stopped = Check("server", "ok", "not running; `research run` and `research serve` start it")
+        yield Check("server", "fail", away, remedy) if away else stopped
         return
-    yield Check("server", Grade.OK, f"running ({context.ui_url or 'without a web UI'})")
     try:
-        yield await _check_workers(client)
-        yield await _check_runs(client)
+        workers, runs = await _check_workers(client), await _check_runs(client)
     except RPCError as error:
-        yield Check("server", Grade.FAIL, f"does not answer: {error.status.name.lower()}", "see its log")
+        yield Check("server", "fail", f"does not answer: {error.status.name.lower()}", "see its log")
+        return
+    for check in (Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})"), workers, runs):
+        yield check
 
 
-def check_home(home: Path) -> Check:
+def _check_home(home: Path) -> Check:
     """Check that the data folder can be written and has room."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -151,117 +135,81 @@ def check_home(home: Path) -> Check:
         free = shutil.disk_usage(home).free
     except OSError as error:
         found = f"{home} cannot be written: {reason_of(error)}"
-        return Check("home", Grade.FAIL, found, "set RESEARCH_HOME to another folder")
-    found = f"{home}, {free / 1e9:.1f} GB free"
-    if free < NO_SPACE_BYTES:
-        return Check("home", Grade.FAIL, found, "make room, or set RESEARCH_HOME to another disk")
-    return Check("home", Grade.WARN if free < LOW_SPACE_BYTES else Grade.OK, found)
+        return Check("home", "fail", found, "set RESEARCH_HOME to another folder")
+    remedy = "make room, or set RESEARCH_HOME to another disk" if free < LOW_SPACE_BYTES else ""
+    return Check("home", "warn" if remedy else "ok", f"{home}, {free / 1e9:.1f} GB free", remedy)
 
 
-async def _check_corpora(context: CommandContext) -> AsyncIterator[Check]:
-    folders, library = await context.stores.corpus_folders(), await context.stores.corpora()
-    if not folders:
-        yield Check("corpora", Grade.OK, "none yet", 'research run "…" --corpus ./folder')
-    for name, folder in folders.items():
-        if not os.access(folder, os.R_OK | os.X_OK):
-            remedy = f"restore the folder or its permissions, or: research corpus remove {name}"
-            yield Check("corpus", Grade.FAIL, f"{name}: {folder} is gone or cannot be read", remedy)
-            continue
-        try:
-            snapshot = await library.describe(name)
-        except ProviderError as error:
-            yield Check("corpus", Grade.WARN, f"{name}: {error}", f"research corpus add {folder} --name {name}")
-            continue
-        skipped = f", {snapshot.skipped} skipped" if snapshot.skipped else ""
-        found = f"{plural(snapshot.files, 'document')}{skipped}" if snapshot.indexed_at else "not indexed yet"
-        remedy = f"research corpus status {name}" if snapshot.skipped else ""
-        yield Check("corpus", Grade.OK, f"{name}: {found} in {folder}", remedy)
-
-
-async def check_models(settings: Settings) -> AsyncIterator[Check]:
+async def _check_models(settings: Settings) -> list[Check]:
     """Check that each model endpoint has a key and answers."""
     if not settings.model_configured:
-        yield Check("model", Grade.OK, "none: reports are passages, word for word", settings.model_reason)
-        return
-    endpoints = settings.models.endpoints
-    usable = settings.models.usable_endpoints(settings.model_keys())
+        return [Check("model", "ok", "none: reports are passages, word for word", settings.model_reason)]
     names = sorted({name for tier in Tier for name in settings.models.names_for(tier)})
-    for endpoint in usable:
-        models = [model for written in names for at, model in [split_name(written, endpoints)] if at == endpoint]
-        address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
-        found = f"{', '.join(models)} at {host_of(address)}"
-        problem = await probe_address(address)
-        if problem is None:
-            yield Check("model", Grade.OK, f"{found} (reachable)")
-            continue
-        setting = "ANTHROPIC_BASE_URL" if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
-        remedy = f"check {setting} and the network; without a model: research run --engine extractive"
-        yield Check("model", Grade.WARN if len(usable) > 1 else Grade.FAIL, f"{found}: {problem}", remedy)
+    checks, usable = [], settings.models.usable_endpoints(settings.model_keys())
     for endpoint in settings.models.used_endpoints():
         if endpoint not in usable:
-            yield Check("model", Grade.WARN, f"{endpoint}: no key", f"set {key_variable(endpoint)}")
+            checks.append(Check("model", "warn", f"{endpoint}: no key", f"set {key_variable(endpoint)}"))
+            continue
+        models = [
+            model for at, model in (split_name(name, settings.models.endpoints) for name in names) if at == endpoint
+        ]
+        address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
+        problem = await probe_address(address)
+        found = f"{', '.join(models)} at {host_of(address)} ({problem or 'reachable'})"
+        setting = "ANTHROPIC_BASE_URL" if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
+        remedy = f"check {setting} and the network; without a model: research run --engine extractive"
+        checks.append(Check("model", "fail", found, remedy) if problem else Check("model", "ok", found))
+    return checks
 
 
-async def check_web_search(settings: Settings) -> Check:
+async def _check_web_search(settings: Settings) -> Check:
     """Check which search services are set up and reachable."""
     choices = search_choices(settings)
     usable = [choice.name for choice in choices if choice.available]
-    missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
     async with open_search_providers(settings, usable) as opened:
         problems = dict(zip(usable, await asyncio.gather(*(probe(opened[name]) for name in usable)), strict=True))
     found = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
+    missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
     troubled = not usable or any(problems.values()) or bool(settings.web_search.broken())
-    if usable and all(problems.values()):
-        missing = f"without the web: research run … --corpus ./folder; {missing}".rstrip("; ")
-    return Check("web search", Grade.WARN if troubled else Grade.OK, found or "none", missing)
+    return Check("web search", "warn" if troubled else "ok", found or "none", missing)
 
 
-async def check_shared_state(settings: Settings) -> Check:
+async def _check_shared_state(settings: Settings) -> Check:
     """Check that the store of paid calls, caches and limits accepts writes."""
     kind = "Redis" if settings.redis_url is not None else "one SQLite file of this machine"
     try:
         async with open_shared_state(settings) as shared:
             await shared.store.swap(f"doctor/{secrets.token_hex(8)}", None, b"", 5.0)
     except ProviderError as error:
-        return Check("shared", Grade.FAIL, f"{kind}: {error}", "check REDIS_URL and the server's log")
-    remedy = "" if settings.redis_url is not None else "for workers on several machines: set REDIS_URL"
-    return Check("shared", Grade.OK, kind, remedy)
+        return Check("shared", "fail", f"{kind}: {error}", "check REDIS_URL and the server's log")
+    return Check("shared", "ok", kind)
 
 
 async def _check_workers(client: ResearchClient) -> Check:
     counts = {
         pool: len(await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE)) for pool, queue in POOLS.items()
     }
+    missing = ",".join(pool for pool, count in counts.items() if not count)
+    remedy = f"research serve (this machine), or research worker --pool {missing} (a cluster)" if missing else ""
     found = ", ".join(f"{pool} {count}" for pool, count in counts.items())
-    missing = [pool for pool, count in counts.items() if not count]
-    if not missing:
-        return Check("workers", Grade.OK, found)
-    if len(missing) == len(counts):
-        remedy = "research serve (this machine), research worker (cluster)"
-        return Check("workers", Grade.WARN, "none are polling", remedy)
-    return Check("workers", Grade.FAIL, found, f"research worker --pool {','.join(missing)}")
+    return Check("workers", "warn" if missing else "ok", found, remedy)
 
 
 async def _check_runs(client: ResearchClient) -> Check:
     """Find runs and agents whose workflow task fails again and again: another worker version, or a defect."""
-    stuck, running = [], 0
+    stuck = []
     async for run in client.temporal.list_workflows(OPEN_RUNS, limit=EXAMINED_RUNS):
-        # Only the id of an agent has a part behind that of its run.
-        name = run.id if run.workflow_type == DEEP_RESEARCH else run.id.partition("/")[0]
-        if run.status is not WorkflowExecutionStatus.RUNNING or not SAFE_ID.fullmatch(name):
-            continue
-        running += run.workflow_type == DEEP_RESEARCH
         description = await client.temporal.get_workflow_handle(run.id).describe()
-        task = description.raw_description.pending_workflow_task
-        if task.attempt >= STUCK_ATTEMPTS:
-            stuck.append(f"{run.id} ({task.attempt} attempts)")
-    if stuck:
-        remedy = (
-            "start workers of the version that began the run; or end it and continue from its last checkpoint: "
-            "research cancel ID --force, then research resume ID"
-        )
-        return Check("runs", Grade.FAIL, f"workflow task fails again and again: {', '.join(stuck)}", remedy)
-    return Check("runs", Grade.OK, f"{running} running, none stuck")
+        attempts = description.raw_description.pending_workflow_task.attempt
+        if attempts >= STUCK_ATTEMPTS:
+            stuck.append(f"{run.id} ({attempts} attempts)")
+    if not stuck:
+        return Check("runs", "ok", "none is stuck")
+    remedy = (
+        "start workers of the version that began the run; or terminate it in the web UI and continue from its last "
+        "checkpoint: research resume ID"
+    )
+    return Check("runs", "fail", f"workflow task fails again and again: {printable(', '.join(stuck))}", remedy)
 
 
 # --- one read, one search ------------------------------------------------------------------------------------------
@@ -269,40 +217,35 @@ async def _check_runs(client: ResearchClient) -> Check:
 
 async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: bool) -> int:
     """Read documents as a worker does; exit code 4 if any of them cannot be read."""
-    failed = False
+    code = ExitCode.COMPLETED
     for given in inputs:
+        document, failure = None, None
         try:
             document = await _read(context, given)
         except ProviderError as error:
-            failed = True
-            kind = error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
-            if as_json:
-                print_json(_as_line(given, None, {"type": kind, "message": str(error)}), indent=None)
-            else:
-                print_progress(f"{quote(given)}: {kind}: {error}")
-            continue
+            code, kind = ExitCode.FAILED, error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
+            failure = {"type": kind, "message": str(error)}
         if as_json:
-            print_json(_as_line(given, document, None), indent=None)
-        else:
-            _print_document(given, document)
-    return ExitCode.FAILED if failed else ExitCode.COMPLETED
+            print_json(_as_line(given, document, failure), indent=None)
+        elif failure is not None:
+            print_progress(f"{quote(given)}: {failure['type']}: {failure['message']}")
+        elif document is not None:
+            title = printable(document.title) or given
+            print_result(f"{title}   {document.media_type}   {len(document.text):,} characters")
+            for warning in document.warnings:
+                print_result(printable(warning))
+            shown = document.text[:SHOWN_CHARACTERS]
+            print_result(shown if shown == document.text else f"{shown}\n…")
+    return code
 
 
 async def _read(context: CommandContext, given: str) -> ExtractedDocument:
     if given.startswith(CORPUS_SCHEME):
         return await (await context.stores.corpora()).read(given)
     if ADDRESS.match(given):
-        return await context.stores.read_page(given)
-    return await context.stores.read_file(Path(given))
-
-
-def _print_document(given: str, document: ExtractedDocument) -> None:
-    print_result(f"{printable(document.title) or given}   {document.media_type}   {len(document.text):,} characters")
-    known = [", ".join(document.authors), document.publisher, document.published_at, document.language]
-    for line in (" · ".join(part for part in known if part), *document.warnings):
-        if line:
-            print_result(printable(line))
-    print_result(document.text[:SHOWN_CHARACTERS] + ("\n…" if len(document.text) > SHOWN_CHARACTERS else ""))
+        async with open_web_reader(context.settings, await context.stores.children()) as reader:
+            return await reader.read(given)
+    return await ingest_file(await context.stores.children(), Path(given))
 
 
 def _as_line(given: str, document: ExtractedDocument | None, error: dict[str, str] | None) -> dict[str, Any]:
@@ -314,11 +257,6 @@ def _as_line(given: str, document: ExtractedDocument | None, error: dict[str, st
         "url": document and document.url,
         "content_hash": document and hash_of(document.raw),
         "characters": len(document.text) if document else 0,
-        "media_type": document and document.media_type,
-        "language": document and document.language,
-        "authors": document.authors if document else [],
-        "published_at": document and document.published_at,
-        "warnings": document.warnings if document else [],
         "error": error,
     }
 
@@ -327,8 +265,6 @@ async def _try_search(
     context: CommandContext, query: str, corpus: str | None, provider: str | None, *, as_json: bool
 ) -> int:
     """Send one query to a corpus or a provider as a worker does. Raises `CommandError`."""
-    if not query.strip() or len(query) > LONGEST_QUERY:
-        raise CommandError(f"the query must have 1 to {LONGEST_QUERY:,} characters, and has {len(query):,}")
     if (corpus is None) == (provider is None):
         raise CommandError("name one place to search: --corpus ./folder, --corpus NAME or --provider NAME")
     request = SearchRequest(
@@ -339,8 +275,7 @@ async def _try_search(
         name, folder = find_corpus(corpus, await context.stores.corpus_folders(), cluster=cluster)
         if folder is not None:
             await index_corpus(context, name, folder, quiet=as_json)
-        library = await context.stores.corpora()
-        answer = await library.search(request.model_copy(update={"corpus": name}))
+        answer = await (await context.stores.corpora()).search(request.model_copy(update={"corpus": name}))
     else:
         answer = await _search_web(context.settings, request)
     if as_json:
@@ -365,15 +300,8 @@ async def _search_web(settings: Settings, request: SearchRequest) -> SearchRespo
 def _print_hits(answer: SearchResponse) -> None:
     for hit in answer.hits:
         print_result(f"{hit.rank:>2}. {printable(hit.title)}   {printable(hit.url)}")
-        if hit.sections and hit.sections[0].heading:
-            print_result(f"    § {printable(hit.sections[0].heading)}")
         if hit.snippet:
             print_result(f"    {printable(hit.snippet)[:SNIPPET_CHARACTERS]}")
-    documents = answer.documents_searched
-    print_progress(
-        plural(len(answer.hits), "hit") + ("" if documents is None else f" in {plural(documents, 'document')}")
-    )
     for warning in answer.warnings:
         print_progress(f"{answer.provider} {warning}")
-    if answer.cost_usd:
-        print_progress(f"cost: {answer.cost_usd:.4f} USD")
+    print_progress(plural(len(answer.hits), "hit") + (f", {answer.cost_usd:.4f} USD" if answer.cost_usd else ""))

@@ -28,8 +28,6 @@ class ExitCode(IntEnum):
     NOTHING_TO_WORK_WITH = 7
     """No model or search provider is available."""
     EMPTY = 8
-    WAITING = 9
-    """The run waits for a person, who is not at this terminal (`--no-wait`)."""
 
 
 def exit_code(outcome: Outcome, stop_reason: StopReason) -> ExitCode:
@@ -57,11 +55,9 @@ def quote(given: str) -> str:
     return repr(given if len(given) <= 80 else given[:80] + "…")
 
 
-def reason_of(error: OSError | RuntimeError | ValueError) -> str:
+def reason_of(error: OSError | ValueError) -> str:
     """Give the system's reason of a failure in small letters."""
-    if isinstance(error, OSError):
-        return (error.strerror or type(error).__name__).lower()
-    return "not a usable path"
+    return (getattr(error, "strerror", None) or "not a usable path").lower()
 
 
 def explain(error: Exception) -> tuple[str, ExitCode] | None:
@@ -79,7 +75,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
         return f"invalid configuration:\n{error}", ExitCode.USAGE
     usage = (
         *(PortUnusableError, UnknownPoolError),
-        *(client.RunUnknown, client.RunForeign, client.RunClosed, client.RunFinished, client.MessageRefused),
+        *(client.RunUnknown, client.RunForeign, client.RunClosed, client.MessageRefused),
         *(providers.CorpusUnknown, providers.InvalidCall, providers.NotConfigured, providers.SourceUnreadable),
     )
     if isinstance(error, usage):

@@ -3,7 +3,8 @@
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 from client.cli.errors import run_guarded
 from workers.process_exit import run_to_end
+from workers.settings.loading import Flags
 
 
 def _require_name(value: str | None) -> str | None:
@@ -35,54 +37,88 @@ ModelName = Annotated[
 ModelUrl = Annotated[
     str | None, typer.Option("--model-url", metavar="URL", help="an endpoint that speaks the Messages API")
 ]
-Question = Annotated[str | None, typer.Argument(metavar="QUESTION", help="what you want to know")]
-Strategy = Annotated[
-    str | None,
-    typer.Option("--strategy", metavar="NAME", help="supervisor, reflective, orchestrator; later living, recursive"),
-]
-Mode = Annotated[
-    str | None,
-    typer.Option("--mode", metavar="NAME", help="auto, deep; reflective: quick (15 s), direct (no research)"),
-]
-Depth = Annotated[str | None, typer.Option("--depth", metavar="NAME", help="auto, light, medium or extended")]
-Engine = Annotated[
-    str | None,
-    typer.Option("--engine", metavar="NAME", help="auto, model or extractive; auto is a model if one is configured"),
-]
 Corpus = Annotated[
     str | None, typer.Option("--corpus", metavar="DIR|NAME", help="a folder of documents, or a configured corpus")
 ]
-Web = Annotated[bool, typer.Option("--web", help="search the web besides the corpus")]
-Exclude = Annotated[
-    list[str], typer.Option("--exclude", metavar="WORDS|HOST", help="leave this out of the research; repeatable")
-]
-RequestFile = Annotated[
-    Path | None,
-    typer.Option("--request", metavar="FILE|-", help="a request as JSON, - for standard input; options win over it"),
-]
-Assignments = Annotated[
-    list[str],
-    typer.Option("--set", metavar="PATH=VALUE", help="one value of the request, like limits.max_iterations=2"),
-]
-ChosenId = Annotated[str | None, typer.Option("--id", metavar="ID", help="an id of your choice for the run")]
-ReportFolder = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="where the report goes [reports/DATE-SLUG]")
-]
-Clarify = Annotated[
-    str | None,
-    typer.Option("--clarify", metavar="NAME", help="off, auto or required: whether you are asked what you mean"),
-]
-Approve = Annotated[
-    str | None,
-    typer.Option("--approve", metavar="NAME", help="none, plan or phrase: whether the plan waits for you"),
-]
-NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="without a terminal, leave a run that waits for an answer (exit code 9)")
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="start nothing: print the effective request, where text would go, and the estimate"),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Options of `run`, `ask`, `start` and `resume`; None means not given."""
+
+    question: Annotated[str | None, typer.Argument(metavar="QUESTION", help="what you want to know")] = None
+    corpus: Corpus = None
+    web: Annotated[bool, typer.Option("--web", help="search the web besides the corpus")] = False
+    exclude: Annotated[
+        list[str], typer.Option("--exclude", metavar="WORDS|HOST", help="leave this out of the research; repeatable")
+    ] = field(default_factory=list)
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            "--strategy", metavar="NAME", help="supervisor, reflective, orchestrator; later living, recursive"
+        ),
+    ] = None
+    depth: Annotated[str | None, typer.Option("--depth", metavar="NAME", help="auto, light, medium or extended")] = None
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine", metavar="NAME", help="auto, model or extractive; auto is a model if one is configured"
+        ),
+    ] = None
+    model: ModelName = None
+    model_url: ModelUrl = None
+    request_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--request", metavar="FILE|-", help="a request as JSON, - for standard input; options win over it"
+        ),
+    ] = None
+    assignments: Annotated[
+        list[str],
+        typer.Option("--set", metavar="PATH=VALUE", help="one value of the request, like limits.max_iterations=2"),
+    ] = field(default_factory=list)
+    research_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="an id of your choice for the run")] = (
+        None
+    )
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="where the report goes [reports/DATE-SLUG]")
+    ] = None
+    clarify: Annotated[
+        str | None,
+        typer.Option("--clarify", metavar="NAME", help="off, auto or required: whether you are asked what you mean"),
+    ] = None
+    approve: Annotated[
+        str | None,
+        typer.Option("--approve", metavar="NAME", help="none, plan or phrase: whether the plan waits for you"),
+    ] = None
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="start nothing: print the effective request, where text would go, and the estimate"
+        ),
+    ] = False
+    as_json: AsJson = False
+    quiet: Quiet = False
+    config: ConfigFile = None
+
+    def flags(self) -> Flags:
+        """Give the options that change settings."""
+        return Flags(model=self.model, model_url=self.model_url, config=self.config)
+
+    def values(self) -> dict[str, Any]:
+        """Give the options that are part of the request."""
+        gates = {name: value for name, value in (("clarify", self.clarify), ("approve", self.approve)) if value}
+        given = {
+            "query": self.question,
+            "strategy": self.strategy,
+            "depth": self.depth,
+            "engine": self.engine,
+            "web": self.web or None,
+            "exclude": self.exclude or None,
+            "gates": gates or None,
+            "models": None if self.model is None else dict.fromkeys(("simple", "analytical", "complex"), self.model),
+        }
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Commands(typer.Typer):
@@ -91,18 +127,43 @@ class Commands(typer.Typer):
     def __init__(self, **options: Any) -> None:
         super().__init__(rich_markup_mode=None, **options)
 
-    def command(self, *arguments: Any, **options: Any) -> Callable[[Any], Any]:
-        """Register a coroutine function as a command."""
+    def command(self, name: str, *, without: Collection[str] = ()) -> Callable[[Any], Any]:  # type: ignore[override]
+        """Register a coroutine function as a command.
+
+        The fields of its parameter `options`, a dataclass, become options of the command line, except those that it is
+        `without`.
+        """
 
         def register(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., Coroutine[Any, Any, int]]:
+            parameters = {each.name: each for each in inspect.signature(work).parameters.values()}
+            options = parameters.pop("options", None)
+            shared = {} if options is None else _parameters_of(options.annotation, without)
+
             @functools.wraps(work)
             def call(**given: Any) -> None:
+                if options is not None:
+                    given["options"] = options.annotation(**{name: given.pop(name) for name in shared})
                 raise typer.Exit(run_guarded(lambda: run_to_end(work(**given))))
 
-            super(Commands, self).command(*arguments, help=help_of(work), **options)(call)
+            call.__signature__ = inspect.Signature([*parameters.values(), *shared.values()])  # type: ignore[attr-defined]
+            super(Commands, self).command(name, help=help_of(work))(call)
             return work
 
         return register
+
+
+def _parameters_of(options: Any, without: Collection[str]) -> dict[str, inspect.Parameter]:
+    """Give the fields of the options as parameters of a function."""
+    return {
+        each.name: inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default if each.default_factory is MISSING else each.default_factory(),
+            annotation=each.type,
+        )
+        for each in fields(options)
+        if each.name not in without
+    }
 
 
 def help_of(work: Callable[..., Any]) -> str:

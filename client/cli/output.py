@@ -12,7 +12,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from client.cli.errors import CommandError, pasteable
-from client.view.rendering import cut_at_word
 from contracts.texts import visible, visible_json
 
 
@@ -37,7 +36,7 @@ def print_result(line: str | Text = "", *, cut: bool = False) -> None:
     if not console.is_terminal:
         console.print(text, soft_wrap=True)
     elif cut:
-        console.print(cut_at_word(text, console.width), soft_wrap=True)
+        console.print(text, no_wrap=True, overflow="ellipsis")
     else:
         _print_wrapped(console, text)
 

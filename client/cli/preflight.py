@@ -7,8 +7,9 @@ from typing import Any, Final
 from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli.context import CommandContext
 from client.cli.errors import CommandError, ExitCode
+from client.cli.options import RunOptions
 from client.cli.output import print_hint, print_json, print_progress, print_result
-from client.cli.request import RequestedRun, RunOptions
+from client.cli.request import RequestedRun
 from client.view.words import duration, engine_words, printable, providers_words
 from contracts.base import Contract
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
@@ -20,7 +21,7 @@ from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, closing_call
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason, ThinkMode
 from providers.models.chat import TokenCounts
-from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
+from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.search.availability import probe_address
 from providers.search.declarations import declared_names, search_declaration
@@ -61,19 +62,15 @@ async def preflight(
             print_hint("the workers decide where text goes: see `research status`")
             print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
         return
-    if stored is None:
-        resolved = _resolve(request, settings)
-    else:
-        resolved = _resolve_again(stored, request, settings, url_given=options.model_url is not None)
+    resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
     if probes and not settings.uses_cluster:
         await require_endpoint(resolved, settings)
     estimate = estimated(resolved, settings)
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
         asked = request.model_dump(mode="json", exclude_unset=True)
-        folder = str(wanted.folder) if wanted.folder else None
         expected = estimate and estimate.model_dump(mode="json")
-        print_json({"request": asked, **effective, "corpus_folder": folder, "estimate": expected})
+        print_json({"request": asked, **effective, "estimate": expected})
     elif options.dry_run:
         corpus = f", corpus {request.corpus}" if request.corpus else ""
         print_result(f"{printable(resolved.query)} ({resolved.strategy}, depth {resolved.depth.value}{corpus})")
@@ -90,58 +87,55 @@ def _lines(resolved: ResolvedResearch, estimate: "Estimate | None", settings: Se
     lines = [resolved.egress, f"engine: {engine_words(resolved)}"]
     if resolved.web or any(not choice.available for choice in resolved.providers):
         lines.append(f"searching {providers_words(resolved.providers)}")
-    lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and estimate.priced)}")
+    lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and any(estimate.cost_usd or ()))}")
     lines += [] if estimate is None else [estimate.words()]
     return [*lines, *resolved.advice, *settings.notices()]
 
 
 def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
     """Word the limits of a run, with that of its cost if it is `paid`."""
-    steps, iterations = plural(limits.max_steps, "step"), plural(limits.max_iterations, "iteration")
-    queries = plural(limits.max_sub_queries, "sub-query")
-    unit = "hours" if limits.deadline_seconds >= 3_600 else "minutes"
-    parts = [
-        f"{steps} in {iterations}" if limits.max_steps else f"{iterations} of {queries}",
-        plural(limits.max_sources, "source"),
-        f"{duration(limits.deadline_seconds)} {unit}",
-    ]
+    steps, queries = plural(limits.max_steps, "step"), plural(limits.max_sub_queries, "sub-query")
+    iterations = plural(limits.max_iterations, "iteration")
+    work = f"{steps} in {iterations}" if limits.max_steps else f"{iterations} of {queries}"
     amounts = (limits.max_model_calls, "model call"), (limits.max_tokens, "token")
-    parts += [plural(amount, noun) for amount, noun in amounts if amount is not None]
-    if limits.max_cost_usd is not None and paid:
-        parts.append(f"{limits.max_cost_usd:.2f} USD")
-    return ", ".join(parts)
+    parts = [plural(amount, noun) for amount, noun in amounts if amount is not None]
+    cost = [f"{limits.max_cost_usd:.2f} USD"] if limits.max_cost_usd is not None and paid else []
+    time = f"{duration(limits.deadline_seconds)} {'hours' if limits.deadline_seconds >= 3_600 else 'minutes'}"
+    return ", ".join([work, plural(limits.max_sources, "source"), time, *parts, *cost])
 
 
 # --- resolving ---------------------------------------------------------------------------------------------------
 
 
-def _resolve(request: ResearchRequest, settings: Settings) -> ResolvedResearch:
-    corpus = None if request.corpus is None else CorpusSnapshot(name=request.corpus, files=1)  # counted by the index
+def resolve_here(
+    request: ResearchRequest, settings: Settings, stored: ResolvedResearch | None = None, *, url_given: bool = False
+) -> ResolvedResearch:
+    """Resolve a request, or that of a resumed run again. Raises `CommandError`.
+
+    Passages of a resumed run go to no other host than before, unless `--model-url` names it.
+    """
     try:
-        return resolve("not-started", request, configuration_of(settings), corpus, search_attributes=False)
+        if stored is None:
+            corpus = request.corpus and CorpusSnapshot(name=request.corpus, files=1)  # counted by the index
+            return resolve("not-started", request, configuration_of(settings), corpus or None, search_attributes=False)
+        if stored.engine is EngineKind.MODEL and request.engine is not EngineChoice.EXTRACTIVE and not url_given:
+            _require_known_host(stored, settings)
+        return resolve_again(stored, request, configuration_of(settings))
     except RunRefused as refusal:
         nothing = refusal.reason is StopReason.NO_PROVIDERS
         raise CommandError(str(refusal), ExitCode.NOTHING_TO_WORK_WITH if nothing else ExitCode.USAGE) from None
 
 
-def _resolve_again(
-    stored: ResolvedResearch, request: ResearchRequest, settings: Settings, *, url_given: bool
-) -> ResolvedResearch:
-    """Resolve a resumed run; passages go to no other host than before, unless `--model-url` names it."""
-    if stored.engine is EngineKind.MODEL and request.engine is not EngineChoice.EXTRACTIVE:
-        before = (stored.model_host or PUBLIC_HOST).split(", ")
-        now = (settings.model_host or "") if settings.model_configured else ""
-        if not now or not (url_given or set(now.split(", ")) & set(before)):
-            models = list(dict.fromkeys(stored.models.values()))
-            url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
-            raise CommandError(
-                f"this run used the model {', '.join(models)} at {', '.join(before)}, and no such endpoint is "
-                f"configured: add --model {models[0]} {url}"
-            )
-    try:
-        return resolve_again(stored, request, configuration_of(settings))
-    except RunRefused as refusal:
-        raise CommandError(str(refusal)) from None
+def _require_known_host(stored: ResolvedResearch, settings: Settings) -> None:
+    before = (stored.model_host or PUBLIC_HOST).split(", ")
+    now = (settings.model_host or "").split(", ") if settings.model_configured else []
+    if set(now).isdisjoint(before):
+        model = next(iter(stored.models.values()))
+        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
+        raise CommandError(
+            f"this run used the model {model} at {', '.join(before)}, and no such endpoint is configured: "
+            f"add --model {model} {url}"
+        )
 
 
 async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> None:
@@ -152,33 +146,20 @@ async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> No
     if resolved.engine is not EngineKind.MODEL:
         return
     named = [split_name(name, settings.models.endpoints)[0] for name in resolved.models.values()]
-    endpoints = list(dict.fromkeys([*named, *settings.models.usable_endpoints(settings.model_keys())]))
+    endpoints = dict.fromkeys([*named, *settings.models.usable_endpoints(settings.model_keys())])
     addresses = [settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}" for endpoint in endpoints]
     problems = await asyncio.gather(*(probe_address(address, seconds=PROBE_SECONDS) for address in addresses))
     if all(problems):
-        keys = {DEFAULT_ENDPOINT: "--model-url or ANTHROPIC_BASE_URL"}
-        check = ", ".join(keys.get(name, f"models.endpoints.{name}") for name in endpoints)
-        lines = [
-            f"the model endpoint {host_of(address)} cannot be used now ({problem})"
-            for address, problem in zip(addresses, problems, strict=True)
-        ]
-        remedy = f"start it, check {check}, or use no model: --engine extractive"
-        raise CommandError("\n".join([*lines, remedy]), ExitCode.NOTHING_TO_WORK_WITH)
+        found = ", ".join(f"{host_of(place)} ({why})" for place, why in zip(addresses, problems, strict=True))
+        message = f"the model endpoint cannot be used now: {found}; start it, check --model-url or ANTHROPIC_BASE_URL, "
+        raise CommandError(f"{message}or use no model: --engine extractive", ExitCode.NOTHING_TO_WORK_WITH)
 
 
 # --- the estimate --------------------------------------------------------------------------------------------------
 
 
-class Range(Contract):
-    """Lowest and highest expected amount."""
-
-    low: float
-    high: float
-
-    def words(self, form: str = ",.0f") -> str:
-        """Word the amounts: `1,200 to 5,000`."""
-        low, high = f"{self.low:{form}}", f"{self.high:{form}}"
-        return low if low == high else f"{low} to {high}"
+Range = tuple[float, float]
+"""Lowest and highest expected amount."""
 
 
 class Estimate(Contract):
@@ -186,35 +167,30 @@ class Estimate(Contract):
 
     calls: Range
     tokens: Range
+    searches: Range
     cost_usd: Range | None
     """Of models and searches together."""
-    searches: Range
-    reads: Range
-    providers: list[str] = []
     unpriced: list[str] = []
     """Models and search providers without a known price."""
     cap_usd: float | None
 
-    @property
-    def priced(self) -> bool:
-        """True where a cap in dollars can hold."""
-        return self.cost_usd is not None and self.cost_usd.high > 0
-
     def words(self) -> str:
         """Word the estimate and the cap in one line."""
-        parts = []
-        if self.calls.high:
-            parts.append(f"about {self.calls.words()} model calls, {self.tokens.words()} tokens")
-        if self.providers:
-            names = ", ".join(self.providers)
-            parts.append(f"about {self.searches.words()} searches at {names}, {self.reads.words()} reads")
-        if self.cost_usd is None:
-            parts.append(f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])")
-        else:
-            parts.append(f"{self.cost_usd.words('.2f')} USD")
+        calls = f"{between(self.calls)} model calls, {between(self.tokens)} tokens, " if self.calls[1] else ""
+        cost = (
+            f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])"
+            if self.cost_usd is None
+            else f"{between(self.cost_usd, '.2f')} USD"
+        )
         known = " as far as prices are known" if self.unpriced else ""
         cap = "no cap on cost" if self.cap_usd is None else f"the run stops at {self.cap_usd:.2f} USD{known}"
-        return "; ".join([*parts, cap])
+        return f"about {calls}{between(self.searches)} searches; {cost}; {cap}"
+
+
+def between(amounts: Range, form: str = ",.0f") -> str:
+    """Word a range: `1,200 to 5,000`."""
+    low, high = (f"{amount:{form}}" for amount in amounts)
+    return low if low == high else f"{low} to {high}"
 
 
 def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None:
@@ -224,38 +200,35 @@ def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None
     """
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
-    limits, prices, unpriced = resolved.limits, PriceTable(settings.models.prices), list[str]()
-    totals = {"calls": [0.0, 0.0], "tokens": [0.0, 0.0], "usd": [0.0, 0.0]}
-    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
-    room = reasoning_room(resolved.reasoning_tokens)
-    for role, calls in _calls_by_role(resolved).items():
-        model = resolved.models.get(role.tier.value) if resolved.engine is EngineKind.MODEL else None
-        if model is None:
-            continue
-        small = expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_SUB_QUERIES)
-        large = expected_call(role, sources=limits.max_sources_per_query, findings=findings, reasoning_tokens=room)
-        name = split_name(model, settings.models.endpoints)[1]
-        for bound, (count, size) in enumerate(zip(calls, (small, large), strict=True)):
-            counts = TokenCounts(input=size.input_tokens, output=size.output_tokens)
-            usd = prices.cost_usd(name, counts, written=model)
-            totals["calls"][bound] += count
-            totals["tokens"][bound] += count * size.tokens
-            totals["usd"][bound] += count * (usd or 0.0)
-            if usd is None and count and model not in unpriced:
-                unpriced.append(model)
+    limits, prices = resolved.limits, PriceTable(settings.models.prices)
     searches, search_usd = _searches(resolved, settings)
-    unpriced += [name for name, price in search_usd.items() if price is None]
+    unpriced = [name for name, price in search_usd.items() if price is None]
     known = [price for price in search_usd.values() if price is not None] or [0.0]
+    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
+    most = {"findings": findings, "reasoning_tokens": reasoning_room(resolved.reasoning_tokens)}
+    sizes: tuple[dict[str, int], ...] = (
+        {"sources": FEWEST_SOURCES, "findings": FEWEST_SUB_QUERIES},
+        {"sources": limits.max_sources_per_query, **most},
+    )
+    calls, tokens = [0.0, 0.0], [0.0, 0.0]
     # The providers share the searches: the dearest bounds from above, the cheapest from below.
-    cost = [totals["usd"][0] + searches[0] * min(known), totals["usd"][1] + searches[1] * max(known)]
-    reads = min(limits.max_sources, limits.max_iterations * limits.max_new_sources)
+    usd = [searches[0] * min(known), searches[1] * max(known)]
+    for role, counts in _calls_by_role(resolved).items() if resolved.engine is EngineKind.MODEL else ():
+        model = resolved.models[role.tier.value]
+        name = split_name(model, settings.models.endpoints)[1]
+        for bound, count in enumerate(counts):
+            size = expected_call(role, **sizes[bound])
+            price = prices.cost_usd(name, TokenCounts(size.input_tokens, size.output_tokens), written=model)
+            calls[bound] += count
+            tokens[bound] += count * size.tokens
+            usd[bound] += count * (price or 0.0)
+            if price is None and count and model not in unpriced:
+                unpriced.append(model)
     return Estimate(
-        calls=_capped(totals["calls"], limits.max_model_calls),
-        tokens=_capped(totals["tokens"], limits.max_tokens),
-        cost_usd=None if unpriced else _capped([round(amount, 4) for amount in cost], limits.max_cost_usd),
-        searches=Range(low=searches[0], high=searches[1]),
-        reads=Range(low=min(FEWEST_SOURCES, reads), high=reads),
-        providers=list(search_usd),
+        calls=_capped(calls, limits.max_model_calls),
+        tokens=_capped(tokens, limits.max_tokens),
+        searches=searches,
+        cost_usd=None if unpriced else _capped([round(amount, 4) for amount in usd], limits.max_cost_usd),
         unpriced=unpriced,
         cap_usd=limits.max_cost_usd,
     )
@@ -289,4 +262,4 @@ def _searches(resolved: ResolvedResearch, settings: Settings) -> tuple[tuple[int
 
 def _capped(amount: Sequence[float], cap: float | None) -> Range:
     high = amount[1] if cap is None else min(amount[1], cap)
-    return Range(low=min(amount[0], high), high=high)
+    return min(amount[0], high), high

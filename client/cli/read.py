@@ -2,7 +2,6 @@
 
 import asyncio
 import webbrowser
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -15,13 +14,13 @@ from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically, write_report
 from client.run_results import refusal_of
-from client.view.words import local_clock, printable
-from contracts.evidence import ReportDraft, Source
+from client.view.words import CLOCK, local_time, printable
+from contracts.evidence import Source
 from contracts.outcome import AgentDecision
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Outcome, SourceStatus
-from workers.private_files import files_of_person, umask_of_person
+from workers.private_files import files_of_person
 from workers.settings.loading import Flags
 
 SHOWN_FIGURES: Final = ("score", "sub_queries", "source_count", "finding_count", "gap_count")
@@ -44,14 +43,15 @@ async def report(
     """
     if form not in FORMATS:
         raise CommandError(f"--format is one of {', '.join(FORMATS)}; other forms: `research export --format`")
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         data = (await _load_documents(context, await context.find(given))).get(form)
     if data is None:
         raise CommandError(f"this run has no report as {form}: use --format md", ExitCode.FAILED)
     if out is None:
         print_bytes(data)
     else:
-        write_atomically(out, data, umask=umask_of_person())
+        with files_of_person():
+            write_atomically(out, data)
         print_progress(str(out))
     return ExitCode.COMPLETED
 
@@ -62,7 +62,7 @@ async def open_report(given: RunId = "last", *, config: ConfigFile = None) -> in
 
     research open last
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         run = await context.find(given)
         paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
     path = paths.get("html") or paths["md"]
@@ -81,7 +81,6 @@ async def sources(
         str | None, typer.Argument(metavar="SOURCE", help="a source id or citation number: print its archived text")
     ] = None,
     *,
-    raw: Annotated[bool, typer.Option("--raw", help="with SOURCE: the bytes as they were fetched")] = False,
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
@@ -89,19 +88,15 @@ async def sources(
 
     research sources last
     research sources last 1                the text that the report cites as [1], exactly as it was quoted
-    research sources last src-0a1b2c3d4e5f60718293a4b5c6d7e8f9 --raw > page.html
     """
-    if raw and source_id is None:
-        raise CommandError("--raw prints one source: name it, as in `research sources last 1 --raw`")
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         state = await context.full_state(await context.find(given))
         if source_id is not None:
             source = find_source(state, source_id)
-            reference = source.raw if raw else source.text
-            if reference is None:
+            if source.text is None:
                 reason = source.status_reason or source.status.value.replace("_", " ")
                 raise CommandError(f"nothing of {source.id} is archived: {reason}", ExitCode.FAILED)
-            print_bytes(await context.stores.content.get(reference))
+            print_bytes(await context.stores.content.get(source.text))
             return ExitCode.COMPLETED
     numbers = {citation.source_id: citation.number for citation in state.citations}
     ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
@@ -119,14 +114,13 @@ async def decisions(given: RunId = "last", *, as_json: AsJson = False, config: C
 
     research decisions last
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         state = await context.full_state(await context.find(given))
     if as_json:
         print_json([each.model_dump(mode="json") for each in state.decisions])
         return ExitCode.COMPLETED
-    queries = {query.id: query.text for query in state.plan.sub_queries}
     for each in state.decisions:
-        print_result(_decision_line(each, queries))
+        print_result(_decision_line(each))
     if state.decisions_dropped:
         print_progress(f"{plural(state.decisions_dropped, 'later decision')} did not fit into the log")
     return ExitCode.COMPLETED
@@ -135,29 +129,24 @@ async def decisions(given: RunId = "last", *, as_json: AsJson = False, config: C
 async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
     """Load the forms of a report, or a marked draft. Raises `CommandError` with what to do."""
     research_id, result = run.research_id, await run.result()
-    if result is None and run.handle is not None and run.running:
-        draft = await run.handle.report()
-        if isinstance(draft, ReportDraft):
-            return await _marked_draft(context, draft, "the run is not over")
-        raise CommandError(f"the run {research_id} has no draft yet: research watch {research_id}", ExitCode.FAILED)
     documents = {} if result is None else await context.report_documents(result)
     if documents:
         return documents
     if result is not None and result.outcome is Outcome.REFUSED:
         raise CommandError(refusal_of(result), exit_code(result.outcome, result.stop_reason))
-    end = f"ended as {result.outcome.value.replace('_', ' ')}" if result else "was interrupted"
-    if run.state is not None and run.state.draft is not None:
-        problem = f"the run {end} before its report was finished; `research resume {research_id} --now` finishes it"
-        return await _marked_draft(context, run.state.draft, problem)
-    remedy = "try again once the server answers" if context.server_away else f"research resume {research_id}"
-    raise CommandError(f"the run {research_id} {end} without a report: {remedy}", ExitCode.FAILED)
-
-
-async def _marked_draft(context: CommandContext, draft: ReportDraft, problem: str) -> dict[str, bytes]:
-    """Load the text of a draft, marked as a draft within the file."""
+    resume = f"research resume {research_id}"
+    if result is not None:
+        state, remedy = f"ended as {result.outcome.value.replace('_', ' ')}", resume
+    elif run.running:
+        state, remedy = "is not over", f"research watch {research_id}"
+    else:
+        state, remedy = "was interrupted", context.server_away or resume
+    if run.state is None or run.state.draft is None:
+        raise CommandError(f"the run {research_id} {state} and has no report: {remedy}", ExitCode.FAILED)
+    problem = f"the run {state}" + ("" if run.running else f"; `{resume} --now` finishes its report")
     print_hint(f"this is a draft: {problem}")
     mark = f"> **Draft:** {problem}. Its citations have no numbers yet and were not checked.\n\n"
-    return {"md": mark.encode() + await context.stores.content.get(draft.document)}
+    return {"md": mark.encode() + await context.stores.content.get(run.state.draft.document)}
 
 
 def find_source(state: ResearchState, given: str) -> Source:
@@ -180,16 +169,12 @@ def _source_line(source: Source, number: int | None) -> Text:
     return line.append(f"  {printable(source.url)}  {state}" + (f": {printable(reason)}" if reason else ""), "dim")
 
 
-def _decision_line(decision: AgentDecision, queries: Mapping[str, str]) -> Text:
+def _decision_line(decision: AgentDecision) -> Text:
     phase = f"{decision.phase} {decision.iteration}" if decision.phase else ""
-    action = f"{decision.agent}: {decision.action.replace('_', ' ')}"
     known = decision.inputs | (decision.outputs or {})
-    operation = str(known.get("operation") or "")
-    query = next((text for name, text in queries.items() if name in operation), "")
-    parts = [str(known.get("agent") or ""), f"“{query}”" if query else "", operation]
-    parts += [f"{key.replace('_', ' ')} {known[key]}" for key in SHOWN_FIGURES if key in known]
-    parts += [f"{key}: {'; '.join(known[key])}" for key in ("strengths", "weaknesses") if known.get(key)]
-    details = " · ".join(printable(part) for part in parts if part)
-    text = "  ".join(filter(None, (details, printable(decision.rationale))))
-    line = Text(f"{decision.seq:>3}  {local_clock(decision.timestamp)}  {phase:<14} {action}")
+    details = [str(known[name]) for name in ("agent", "operation") if known.get(name)]
+    details += [f"{name.replace('_', ' ')} {known[name]}" for name in SHOWN_FIGURES if name in known]
+    text = "  ".join(filter(None, (" · ".join(map(printable, details)), printable(decision.rationale))))
+    action = f"{decision.agent}: {decision.action.replace('_', ' ')}"
+    line = Text(f"{decision.seq:>3}  {local_time(decision.timestamp, CLOCK)}  {phase:<14} {action}")
     return line.append(f"  {text}" if text else "", "dim")

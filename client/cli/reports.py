@@ -1,11 +1,9 @@
 """Write the files of a report, and print its summary on the terminal."""
 
 import json
-import os
 import re
-import tempfile
+import secrets
 from collections.abc import Mapping
-from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -21,7 +19,7 @@ from client.view.words import printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
 from contracts.texts import visible
-from workers.private_files import PRIVATE, files_of_person, umask_of_person
+from workers.private_files import files_of_person
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
 SLUG_CHARACTERS: Final = 48
@@ -42,29 +40,23 @@ def default_folder(question: str, research_id: str) -> Path:
     return folder.with_name(f"{folder.name}-{research_id.rpartition('-')[2]}")
 
 
-def write_report(folder: Path, documents: Mapping[str, bytes], *, umask: int = PRIVATE) -> dict[str, Path]:
+def write_report(folder: Path, documents: Mapping[str, bytes]) -> dict[str, Path]:
     """Write the forms of a report (`md`, `html`, `json`) into a folder; their paths by form. Raises OSError."""
     paths = {form: folder / FORMATS[form] for form in documents}
     for form, data in documents.items():
-        write_atomically(paths[form], data, umask=umask)
+        write_atomically(paths[form], data)
     return paths
 
 
-def write_atomically(path: Path, data: bytes, *, umask: int = PRIVATE) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Write a whole file or nothing; a missing folder is made. Raises OSError."""
-    with files_of_person() if umask != PRIVATE else nullcontext():
-        path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        aside.write_bytes(data)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 async def deliver_report(
@@ -76,7 +68,8 @@ async def deliver_report(
     """
     documents = await context.report_documents(result)
     try:
-        paths = write_report(folder, documents, umask=umask_of_person()) if folder is not None else {}
+        with files_of_person():
+            paths = write_report(folder, documents) if folder is not None else {}
     except OSError as error:
         again = f"research report {result.research_id} --out FILE"
         raise CommandError(
@@ -101,7 +94,9 @@ def _print_summary(
     for line in first_section(documents):
         print_result(line)
     print_result(render_ending(result))
-    verdicts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.verification.verdicts.items())
+    verdicts = ", ".join(
+        f"{count} {name.replace('_', ' ')}" for name, count in result.verification.verdict_counts.items()
+    )
     if verdicts:
         print_result(f"  claims checked: {verdicts}")
     for line in shortcomings_of(result):

@@ -1,71 +1,28 @@
 """Build a valid `ResearchRequest` from options, a request file and `--set`."""
 
-import difflib
 import json
 import sys
-import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from client.cli.context import CommandContext
 from client.cli.corpus import find_corpus, read_start, unknown_corpus
-from client.cli.errors import CommandError, ExitCode
+from client.cli.errors import CommandError
+from client.cli.options import RunOptions
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.request import EngineChoice, ResearchRequest
-from workers.settings.loading import Flags
 
 LARGEST_REQUEST: Final = 4_000_000  # bytes; a request with the longest texts that are allowed is far smaller
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Options of `run`, `start`, `ask` and `resume`; None means not given."""
-
-    question: str | None = None
-    strategy: str | None = None
-    mode: str | None = None
-    depth: str | None = None
-    engine: str | None = None
-    model: str | None = None
-    model_url: str | None = None
-    corpus: str | None = None
-    web: bool = False
-    exclude: list[str] = field(default_factory=list)
-    request_file: Path | None = None
-    assignments: list[str] = field(default_factory=list)
-    research_id: str | None = None
-    out: Path | None = None
-    as_json: bool = False
-    quiet: bool = False
-    clarify: str | None = None
-    approve: str | None = None
-    no_wait: bool = False
-    dry_run: bool = False
-    config: Path | None = None
-
-    def flags(self) -> Flags:
-        """Give the options that change settings."""
-        return Flags(model=self.model, model_url=self.model_url, config=self.config)
-
-    def values(self) -> dict[str, Any]:
-        """Give the options that are part of the request."""
-        gates = {name: value for name, value in (("clarify", self.clarify), ("approve", self.approve)) if value}
-        given = {
-            "query": self.question,
-            "strategy": self.strategy,
-            "mode": self.mode,
-            "depth": self.depth,
-            "engine": self.engine,
-            "web": self.web or None,
-            "exclude": self.exclude or None,
-            "gates": gates or None,
-            "models": None if self.model is None else dict.fromkeys(("simple", "analytical", "complex"), self.model),
-        }
-        return {name: value for name, value in given.items() if value is not None}
+LISTS: Final = (
+    "exclude",
+    "output.sections",
+    *(f"search.{name}" for name in ("providers", "source_types", "domains_allow", "domains_deny")),
+)
+"""Paths of a request whose value may be written with commas."""
 
 
 @dataclass(frozen=True)
@@ -96,29 +53,21 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
     named = request.corpus
     if folder is None and named is not None and not settings.uses_cluster and named not in registered:
         raise CommandError(unknown_corpus(named, registered))
-    if named is None and request.web is False:
-        message = "there is nothing to search: leave web unset, or name a folder with --corpus ./folder"
-        raise CommandError(message, ExitCode.NOTHING_TO_WORK_WITH)
     return RequestedRun(request, folder)
 
 
 def read_request_file(path: Path) -> dict[str, Any]:
     """Read a request as JSON, from standard input for `-`. Raises `CommandError`."""
-    size, name = LARGEST_REQUEST + 1, f"the request file {path}"
     if path == Path("-"):
-        if sys.stdin.isatty():
-            raise CommandError("--request - reads standard input, and that is a terminal: pipe a request into it")
-        data, name = sys.stdin.buffer.read(size), "the request on standard input"
+        data, name = sys.stdin.buffer.read(LARGEST_REQUEST), "the request on standard input"
     else:
-        data = read_start(path, size, "the request file")
-    if len(data) > LARGEST_REQUEST:
-        raise CommandError(f"{name} is larger than {LARGEST_REQUEST:,} bytes: name a file with one request")
+        data, name = read_start(path, LARGEST_REQUEST, "the request file"), f"the request file {path}"
     try:
         value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{name} is no valid JSON: {error}") from None
+    except (ValueError, RecursionError):
+        value = None
     if not isinstance(value, dict):
-        raise CommandError(f'{name} must be one JSON object, like {{"query": "…"}}')
+        raise CommandError(f'{name} must be one JSON object of at most {LARGEST_REQUEST:,} bytes: {{"query": "…"}}')
     return value
 
 
@@ -137,35 +86,17 @@ def build_request(values: Mapping[str, Any]) -> ResearchRequest:
 
 
 def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:
-    """Turn `--set` assignments into nested values. Raises `CommandError` naming the known paths."""
-    paths = known_paths()
+    """Turn `--set` assignments into nested values; the request model judges paths and values. Raises `CommandError`."""
     values: dict[str, Any] = {}
     for assignment in assignments:
-        path, equals, text = assignment.partition("=")
-        path = path.strip()
+        path, equals, text = (part.strip() for part in assignment.partition("="))
         if not equals:
             raise CommandError(f"--set {assignment!r}: write it as PATH=VALUE, like limits.max_iterations=2")
-        if path not in paths:
-            close = difflib.get_close_matches(path, paths, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise CommandError(f"--set has no path {path!r}{hint}\nknown: {', '.join(paths)}")
-        value: Any = _parse_value(path, text.strip(), paths[path])
+        value: Any = _parse_value(path, text)
         for part in reversed(path.split(".")):
             value = {part: value}
         values = merge(values, value)
     return values
-
-
-def known_paths(model: type[BaseModel] = ResearchRequest, prefix: str = "") -> dict[str, Any]:
-    """Give every path of a request with its type: `limits.max_iterations`, `output.language`, …"""
-    paths: dict[str, Any] = {}
-    for name, field_info in model.model_fields.items():
-        kind = _without_none(field_info.annotation)
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            paths |= known_paths(kind, f"{prefix}{name}.")
-        elif name != "continue_from":  # `research resume` sets it
-            paths[prefix + name] = kind
-    return paths
 
 
 def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,24 +109,12 @@ def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _parse_value(path: str, text: str, kind: Any) -> Any:
+def _parse_value(path: str, text: str) -> Any:
     if text == "null":
         return None
-    origin = get_origin(kind)
-    if origin is list and not text.startswith("["):
-        return [item.strip() for item in text.split(",") if item.strip()]
-    if origin in (list, dict):
+    if text.startswith(("[", "{")):
         try:
             return json.loads(text)
         except json.JSONDecodeError:
             raise CommandError(f"--set {path}: write the value as JSON") from None
-    return text
-
-
-def _without_none(annotation: Any) -> Any:
-    if get_origin(annotation) is Annotated:
-        return _without_none(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, types.UnionType):
-        given = [kind for kind in get_args(annotation) if kind is not type(None)]
-        return _without_none(given[0]) if len(given) == 1 else annotation
-    return annotation
+    return [item.strip() for item in text.split(",") if item.strip()] if path in LISTS else text

@@ -1,13 +1,12 @@
 """`run`, `ask`, `start` and `resume`: from a question to the files of its report."""
 
-import asyncio
 import logging
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -15,13 +14,14 @@ from client.cli import options as option
 from client.cli.context import CommandContext, RunInfo, check_id, last_outcome, new_id, open_context
 from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
 from client.cli.errors import CommandError, ExitCode, exit_code
+from client.cli.options import RunOptions
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
 from client.cli.preflight import preflight
 from client.cli.reports import default_folder, deliver_report
-from client.cli.request import RequestedRun, RunOptions, build_request, merge, parse_assignments, read_request
-from client.cli.talk import StillWaiting, asker, print_waiting
+from client.cli.request import RequestedRun, build_request, merge, parse_assignments, read_request
+from client.cli.talk import asker
 from client.cli.watch import first_interrupt, follow_run, sink_for
-from client.handle import ResearchClient, ResearchHandle, Reuse, shown_question
+from client.handle import ResearchClient, ResearchHandle, Reuse
 from client.run_results import refusal_of
 from client.view.rendering import Frame
 from contracts.addresses import normalized_text
@@ -31,7 +31,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import Outcome
 from workers.composition import compose
-from workers.dev_server import ServerMovedError, describe_server
+from workers.dev_server import describe_server
 from workers.pools import run_pools
 from workers.private_files import files_of_person
 from workers.process import end_if_stalled
@@ -49,30 +49,7 @@ commands = option.Commands()
 
 
 @commands.command("run")
-async def run(
-    question: option.Question = None,
-    *,
-    corpus: option.Corpus = None,
-    web: option.Web = False,
-    exclude: option.Exclude = [],  # noqa: B006  typer makes a new list
-    strategy: option.Strategy = None,
-    mode: option.Mode = None,
-    depth: option.Depth = None,
-    engine: option.Engine = None,
-    model: option.ModelName = None,
-    model_url: option.ModelUrl = None,
-    request_file: option.RequestFile = None,
-    assignments: option.Assignments = [],  # noqa: B006
-    research_id: option.ChosenId = None,
-    out: option.ReportFolder = None,
-    clarify: option.Clarify = None,
-    approve: option.Approve = None,
-    no_wait: option.NoWait = False,
-    dry_run: option.DryRun = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
-    config: option.ConfigFile = None,
-) -> int:
+async def run(options: RunOptions) -> int:
     """Start a run, show it live, write the report.
 
     Starts what is missing: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
@@ -88,25 +65,14 @@ async def run(
     With --id: a running one is joined, an unfinished one is resumed, of a finished one the stored report is printed;
     another question under the same id is refused.
     """
-    return await _run(RunOptions(**locals()))
+    return await _run(options)
 
 
-@commands.command("ask")
+@commands.command("ask", without=("question", "request_file", "research_id"))
 async def ask(
     earlier: Annotated[str, typer.Argument(metavar="ID", help="the run that the question follows, or `last`")],
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="what you want to know")],
-    *,
-    corpus: option.Corpus = None,
-    web: option.Web = False,
-    exclude: option.Exclude = [],  # noqa: B006
-    depth: option.Depth = None,
-    model: option.ModelName = None,
-    model_url: option.ModelUrl = None,
-    assignments: option.Assignments = [],  # noqa: B006
-    out: option.ReportFolder = None,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
-    config: option.ConfigFile = None,
+    options: RunOptions,
 ) -> int:
     """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
 
@@ -115,39 +81,24 @@ async def ask(
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
     """
-    options = RunOptions(**{name: value for name, value in locals().items() if name != "earlier"})
-    async with open_context(options.flags(), reads_only=True) as context:
+    async with open_context(options.flags()) as context:
         before = await context.find(earlier)
     if before.resolved is None:
         raise CommandError(f"nothing is stored of the run {before.research_id}: choose another one of `research list`")
     known = before.resolved.corpus.name if before.resolved.corpus is not None else None
-    follows = [*assignments, f"follow_up_of={before.research_id}"]
-    return await _run(replace(options, corpus=corpus or known, web=web or before.resolved.web, assignments=follows))
+    return await _run(
+        replace(
+            options,
+            question=question,
+            corpus=options.corpus or known,
+            web=options.web or before.resolved.web,
+            assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
+        )
+    )
 
 
-@commands.command("start")
-async def start(
-    question: option.Question = None,
-    *,
-    corpus: option.Corpus = None,
-    web: option.Web = False,
-    exclude: option.Exclude = [],  # noqa: B006
-    strategy: option.Strategy = None,
-    mode: option.Mode = None,
-    depth: option.Depth = None,
-    engine: option.Engine = None,
-    model: option.ModelName = None,
-    model_url: option.ModelUrl = None,
-    request_file: option.RequestFile = None,
-    assignments: option.Assignments = [],  # noqa: B006
-    research_id: option.ChosenId = None,
-    clarify: option.Clarify = None,
-    approve: option.Approve = None,
-    dry_run: option.DryRun = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
-    config: option.ConfigFile = None,
-) -> int:
+@commands.command("start", without=("out",))
+async def start(options: RunOptions) -> int:
     """Start a run on a running server with workers (`research serve`) and print its id at once.
 
     research start "How does vacuum work?" --corpus manual
@@ -156,22 +107,22 @@ async def start(
     The workers decide where text goes: see `research status`. With --id: a running one is joined, an unfinished one is
     resumed, one that is completed is refused.
     """
-    return await _run(RunOptions(**locals()), follow=False)
+    return await _run(options, follow=False)
 
 
-@commands.command("resume")
+NOT_OF_RESUME: Final = (
+    *("question", "corpus", "web", "exclude", "strategy", "depth", "engine", "request_file", "research_id"),
+    *("clarify", "approve", "dry_run"),
+)
+"""Options that a stored run has settled."""
+
+
+@commands.command("resume", without=NOT_OF_RESUME)
 async def resume(
+    options: RunOptions,
     given: option.RunId = "last",
     *,
     now: Annotated[bool, typer.Option("--now", help="search no further: write the report from what is there")] = False,
-    assignments: option.Assignments = [],  # noqa: B006
-    model: option.ModelName = None,
-    model_url: option.ModelUrl = None,
-    out: option.ReportFolder = None,
-    no_wait: option.NoWait = False,
-    as_json: option.AsJson = False,
-    quiet: option.Quiet = False,
-    config: option.ConfigFile = None,
 ) -> int:
     """Continue a run that was cancelled, failed, timed out or is partial; its findings are used.
 
@@ -179,13 +130,12 @@ async def resume(
     research resume 7k3f --set limits.max_iterations=5 --set limits.deadline_seconds=1800
     research resume last --now             write the report from what is there
     """
-    options = RunOptions(**{name: value for name, value in locals().items() if name not in ("given", "now")})
     async with open_context(options.flags()) as context:
         known = await context.find(given)
         if not known.running:
             require_resumable(known, await known.result())
-        again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, model)
-        request = build_request(merge(again, parse_assignments(assignments)))
+        again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, options)
+        request = build_request(merge(again, parse_assignments(options.assignments)))
         if known.resolved is not None:
             await preflight(context, RequestedRun(request), options, known.resolved, probes=not known.running)
         return await RunCommand(context, RequestedRun(request), known.research_id, options, report_now=now).execute()
@@ -213,16 +163,9 @@ async def _run(options: RunOptions, *, follow: bool = True) -> int:
 
 
 async def check_request(run: RunInfo, request: ResearchRequest) -> None:
-    """Raise `CommandError` where the id of a request belongs to another tenant or question."""
-    tenant = await run.tenant()
-    if tenant is not None and tenant != request.tenant:
-        raise CommandError(
-            f"the id {run.research_id} cannot be used with this tenant: leave tenant out, or --id for a new run"
-        )
+    """Raise `CommandError` where the id of a request belongs to another question."""
     question = await run.question()
-    if question is None or normalized_text(request.query) == normalized_text(question):
-        return
-    if shown_question(request.query) != question:
+    if question is not None and normalized_text(request.query) != normalized_text(question):
         raise CommandError(f"the id {run.research_id} belongs to another question: leave --id out for a new run")
 
 
@@ -243,23 +186,13 @@ def can_be_resumed(result: ResearchResult) -> bool:
     return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.REFUSED)
 
 
-def _request_again(resolved: ResolvedResearch, model: str | None) -> dict[str, Any]:
+def _request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
     """Give the request of a resumed run: the same question, with another model if one is named."""
     again = {name: getattr(resolved, name) for name in ("query", "strategy", "tenant", "priority")}
-    if model is not None and set(resolved.models.values()) != {model}:
-        again["models"] = dict.fromkeys(("simple", "analytical", "complex"), model)
-    return again
+    return again if set(resolved.models.values()) == {options.model} else merge(again, options.values())
 
 
 # --- the work ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class StartedRun:
-    """A handle on a run, and how the command got it: `started`, `joined` or `resumed`."""
-
-    handle: ResearchHandle
-    how: str
 
 
 @dataclass(frozen=True)
@@ -274,31 +207,28 @@ class RunCommand:
 
     async def execute(self) -> int:
         """Start the run, show it until it is over or detached from, write its report; the exit code."""
-        client = await self._prepare()
-        while True:
-            try:
-                result = await self._follow(client)
-            except StillWaiting as left:
-                print_waiting(left.waiting, self.research_id)
-                print_hint(f"afterwards: {self._resume}")
-                return ExitCode.WAITING
-            except ServerMovedError:
-                print_progress("the server moved to another port: continuing there")
-                client = await self.context.ensured_client()
-                continue
-            return self._detach() if result is None else await self._write_report(result)
+        context, settings, quiet = self.context, self.context.settings, self.options.quiet
+        ensure_folder(settings.home, SET_HOME)
+        if self.options.out is not None:
+            with files_of_person():
+                ensure_folder(self.options.out, "choose another --out")
+        await self._update_index()
+        if not quiet and not settings.uses_cluster and describe_server(settings.home) is None:
+            print_progress("starting the server")
+        result = await self._follow(await context.ensured_client())
+        return self._detach() if result is None else await self._write_report(result)
 
     async def start(self) -> int:
         """Start the run on the running server and print its id."""
         client = await self.context.running_client()
         await self._update_index()
-        started = await start_run(self.context, client, self.wanted.request, self.research_id)
+        _, how = await start_run(self.context, client, self.wanted.request, self.research_id)
         if self.options.as_json:
-            print_json({"research_id": self.research_id, "how": started.how})
+            print_json({"research_id": self.research_id, "how": how})
         else:
             print_result(self.research_id)
             if not self.options.quiet:
-                print_hint(f"{started.how} · research watch {self.research_id}")
+                print_hint(f"{how} · research watch {self.research_id}")
         if not await client.polled_by(WORKFLOWS_QUEUE):
             print_hint("no worker is running, so the run waits: start one with `research serve`")
         return ExitCode.COMPLETED
@@ -318,23 +248,6 @@ class RunCommand:
         named = "".join(f" {flag} {shlex.quote(value)}" for flag, value in flags.items() if value is not None)
         return f"research resume {self.research_id}{named}"
 
-    async def _prepare(self) -> ResearchClient:
-        """Bring the index up to date while the server starts."""
-        settings, out = self.context.settings, self.options.out
-        ensure_folder(settings.home, SET_HOME)
-        if out is not None:
-            with files_of_person():
-                ensure_folder(out, "choose another --out")
-        if not self.options.quiet and not settings.uses_cluster and describe_server(settings.home) is None:
-            print_progress("starting the server")
-        connecting = asyncio.create_task(self.context.ensured_client())
-        try:
-            await self._update_index()
-            return await connecting
-        finally:
-            connecting.cancel()
-            await asyncio.gather(connecting, return_exceptions=True)
-
     async def _update_index(self) -> None:
         """Register the folder of the run and update its index; a cluster's workers do that themselves."""
         name, quiet = self.wanted.request.corpus, self.options.quiet
@@ -348,20 +261,20 @@ class RunCommand:
         """Work for the run and show it until it is over; None after Ctrl-C."""
         context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
         async with _local_workers(context, client), first_interrupt() as interrupt:
-            started = await start_run(context, client, self.wanted.request, self.research_id)
+            handle, how = await start_run(context, client, self.wanted.request, self.research_id)
             if not options.quiet:
-                print_progress(f"{self.research_id} {started.how}")
-            if started.how == "joined" and options.assignments:
+                print_progress(f"{self.research_id} {how}")
+            if how == "joined" and options.assignments:
                 print_progress("--set is ignored when joining a run: its limits stay")
             if self.report_now:
-                await started.handle.stop_and_report()
+                await handle.stop_and_report()
             key = "Ctrl-C detaches" if cluster else "Ctrl-C cancels, the state is saved"
             hint = HINT.format(key=key, id=self.research_id)
-            frame = Frame(self.research_id, self.wanted.request.query, context.web_address(self.research_id), hint=hint)
+            frame = Frame(context.web_address(self.research_id), hint=hint)
             sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
-            ask = asker(started.handle, quiet=options.quiet or options.as_json, leave=options.no_wait)
+            ask = asker(handle, quiet=options.quiet or options.as_json)
             recover = None if cluster else context.recover
-            return await follow_run(started.handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
+            return await follow_run(handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
 
     def _detach(self) -> int:
         """Print how to continue, after Ctrl-C."""
@@ -388,35 +301,30 @@ class RunCommand:
 
 async def start_run(
     context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
-) -> StartedRun:
-    """Start, join or resume the run of this id. Raises `CommandError` for another question or tenant."""
+) -> tuple[ResearchHandle, str]:
+    """Start, join or resume the run of this id, and say which. Raises `CommandError` for another question."""
     known = await context.load_run(research_id)
     await check_request(known, request)
     if known.running:
-        return StartedRun(client.handle(research_id), "joined")
+        return client.handle(research_id), "joined"
     if known.state is None or known.resolved is None:
-        return StartedRun(await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started")
-    return StartedRun(await client.resume(request, research_id, after=last_outcome(known.state)), "resumed")
+        return await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started"
+    return await client.resume(request, research_id, after=last_outcome(known.state)), "resumed"
 
 
 @asynccontextmanager
 async def _local_workers(context: CommandContext, client: ResearchClient) -> AsyncIterator[None]:
     """Run all pools in this process; they log to a file, because the terminal shows the run."""
-    pools = tuple(POOLS)
-    async with (
-        end_if_stalled(_open_log(context)),
-        compose(context.settings, client.temporal, pools) as contents,
-        run_pools(client.temporal, contents, pools, grace=GRACE),
-    ):
-        yield
-
-
-def _open_log(context: CommandContext) -> TextIO:
-    """Send logs to `logs/research.log` in the data folder; one older file stays."""
-    path = context.settings.home / "logs" / "research.log"
+    settings, pools = context.settings, tuple(POOLS)
+    path = settings.home / "logs" / "research.log"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if path.exists() and path.stat().st_size > LOG_BYTES:
-        path.replace(path.with_suffix(".old.log"))
-    stream = path.open("a", encoding="utf-8")
-    configure_logging("json", logging.INFO, secrets=context.settings.secrets(), stream=stream)
-    return stream
+    with path.open("a", encoding="utf-8") as log:
+        if log.tell() > LOG_BYTES:
+            log.truncate(0)
+        configure_logging("json", logging.INFO, secrets=settings.secrets(), stream=log)
+        async with (
+            end_if_stalled(log),
+            compose(settings, client.temporal, pools) as contents,
+            run_pools(client.temporal, contents, pools, grace=GRACE),
+        ):
+            yield

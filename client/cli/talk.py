@@ -1,13 +1,13 @@
 """Talk to a run: `plan`, `approve`, `reject`, `answer`, `steer`, `stop`, `cancel`, and the questions of `run`."""
 
 import asyncio
-import json
 import shlex
 import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from client.cli.context import RunInfo, open_context
-from client.cli.errors import CommandError, ExitCode, reason_of
-from client.cli.options import AsJson, Commands, ConfigFile, RunId
-from client.cli.output import print_hint, print_json, print_progress, print_result
+from client.cli.corpus import read_start
+from client.cli.errors import CommandError, ExitCode
+from client.cli.options import Commands, ConfigFile, RunId
+from client.cli.output import print_hint, print_progress, print_result
 from client.client_errors import ClientError, MessageRefused
 from client.handle import ResearchHandle
 from client.view.console import Ask
@@ -26,8 +27,9 @@ from client.view.words import local_time, printable
 from contracts.parse_request import error_lines
 from contracts.plan import PlanAnswer, PlanRevision, Waiting, WaitKind
 from workers.settings.loading import Flags, editor_command
+from workflows.status import plan_of
 
-LARGEST_PLAN: Final = 200_000  # characters
+LARGEST_PLAN: Final = 200_000  # bytes
 PLAN_HEAD: Final = """\
 # The plan of {id}, version {version}. Lines that begin with # are ignored.
 # The text before the first "-" is the brief; each line that begins with "-" is a sub-query or a step, in their order.
@@ -57,41 +59,34 @@ async def plan(
     *,
     edit: Annotated[bool, typer.Option("--edit", help="open it in $EDITOR, and send what you save")] = False,
     set_file: Annotated[
-        Path | None, typer.Option("--set", metavar="FILE|-", help="replace it by this plan: text, or JSON")
+        Path | None, typer.Option("--set", metavar="FILE|-", help="replace it by this text, written as --edit shows it")
     ] = None,
-    as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
     """Print the plan of a run; while it waits for approval, replace it by an edited one.
 
     research plan last
     research plan 7k3f --edit
-    research plan 7k3f --set plan.json     {"brief": "…", "sub_queries": ["…", "…"]}
+    research plan 7k3f --set plan.md
     """
     if edit and set_file is not None:
         raise CommandError("--edit and --set exclude each other: use one of them")
-    changes = edit or set_file is not None
-    async with open_context(Flags(config=config), reads_only=not changes) as context:
-        run = await context.find(given)
-        research_id, known = run.research_id, await _load_plan(run)
-        if not changes:
-            if as_json:
-                print_json(known.model_dump(mode="json"))
-            else:
-                print_plan(known, research_id)
-            return ExitCode.COMPLETED
-        if known.waiting is None or known.waiting.kind is not WaitKind.APPROVAL:
-            state = f"version {known.approved_version} is approved" if known.approved_version else "no approval is open"
-            raise CommandError(f"the plan of {research_id} cannot be edited, {state}: see `research status`")
-        handle = (await context.running_client()).handle(research_id)
-        before = plan_as_text(known, research_id)
+    if not edit and set_file is None:
+        async with open_context(Flags(config=config)) as context:
+            run = await context.find(given)
+            known = await _load_plan(run)
+        print_plan(known, run.research_id)
+        return ExitCode.COMPLETED
+    async with _open_run(given, config) as handle:
+        known = await handle.plan()
+        before = plan_as_text(known, handle.research_id)
         text = await edit_text(before) if edit else _read_text(set_file)
         if text == before:
             print_result("nothing was changed")
-            return ExitCode.COMPLETED
-        print_result(await handle.revise_plan(parse_plan(text), known.version))
-        waiting = known.waiting.model_copy(update={"plan_version": known.version + 1})
-        print_hint(waiting.ways(research_id)[0])
+        else:
+            print_result(await handle.revise_plan(parse_plan(text), known.version))
+            revised = known.waiting and known.waiting.model_copy(update={"plan_version": known.version + 1})
+            print_hint(revised.ways(handle.research_id)[0] if revised else f"research watch {handle.research_id}")
     return ExitCode.COMPLETED
 
 
@@ -100,7 +95,7 @@ async def approve(
     given: RunId = "last",
     *,
     version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="of the plan that you have seen; else it is shown")
+        int | None, typer.Option("--version", metavar="N", help="of the plan that you have seen; else the newest")
     ] = None,
     phrase: Annotated[
         str | None, typer.Option("--phrase", metavar="TEXT", help="the words that the run demands, if it does")
@@ -113,55 +108,38 @@ async def approve(
     research approve 7k3f --version 2
     """
     async with _open_run(given, config) as handle:
-        if version is None:
-            await _ask_here(handle, WaitKind.APPROVAL)
-        else:
-            print_result(await handle.approve_plan(version, phrase))
+        print_result(await handle.approve_plan(version or (await handle.plan()).version, phrase))
         print_hint(f"research watch {handle.research_id}")
     return ExitCode.COMPLETED
 
 
 @commands.command("reject")
-async def reject(
-    given: RunId = "last",
-    *,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="stored with the run")] = "",
-    config: ConfigFile = None,
-) -> int:
+async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
     """Reject the plan of a run: it ends without any work, and `research resume` asks again.
 
-    research reject 7k3f --reason "too wide"
+    research reject 7k3f
     """
     async with _open_run(given, config) as handle:
-        print_result(await handle.reject_plan(reason))
+        print_result(await handle.reject_plan())
         print_hint(f"the plan is stored: research resume {handle.research_id} asks for approval again")
     return ExitCode.COMPLETED
 
 
 @commands.command("answer")
 async def answer(
-    given: RunId = "last",
+    given: RunId,
     answers: Annotated[
-        list[str] | None, typer.Argument(metavar="ANSWER", help="one for each question, in their order")
-    ] = None,
+        list[str], typer.Argument(metavar="ANSWER", help='one for each question, in their order; "" for none')
+    ],
     *,
-    skip: Annotated[bool, typer.Option("--skip", help="continue without an answer")] = False,
     config: ConfigFile = None,
 ) -> int:
-    """Answer the questions of a run about its question; without answers, in this terminal.
+    """Answer the questions of a run about its question; `research status` shows them.
 
-    research answer last
     research answer 7k3f "the programming language" "since 2020"
     """
-    texts = list(answers or [])
-    if skip and texts:
-        raise CommandError("--skip continues without answers: leave them out, or leave --skip out")
     async with _open_run(given, config) as handle:
-        if skip or texts:
-            waiting = await _require_wait(handle, WaitKind.CLARIFICATION)
-            print_result(await handle.answer(texts, waiting.round))
-        else:
-            await _ask_here(handle, WaitKind.CLARIFICATION)
+        print_result(await handle.answer(answers))
     return ExitCode.COMPLETED
 
 
@@ -197,27 +175,15 @@ async def stop(given: RunId = "last", *, config: ConfigFile = None) -> int:
 
 
 @commands.command("cancel")
-async def cancel(
-    given: RunId = "last",
-    *,
-    force: Annotated[
-        bool, typer.Option("--force", help="end a run that does not react; work since its checkpoint is lost")
-    ] = False,
-    config: ConfigFile = None,
-) -> int:
+async def cancel(given: RunId = "last", *, config: ConfigFile = None) -> int:
     """Stop a run without a report; its state is saved and `research resume` continues it.
 
     research cancel last
-    research cancel 7k3f --force           ended by the server, for a run whose workers cannot continue it
     """
     async with _open_run(given, config) as handle:
         research_id = handle.research_id
         if not await handle.is_running():
             print_result(f"{research_id} has already finished")
-        elif force:
-            await handle.terminate()
-            print_result(f"{research_id} was ended")
-            print_hint(f"continue from its last checkpoint: research resume {research_id}")
         else:
             await handle.cancel()
             print_result(f"{research_id} is being cancelled")
@@ -238,14 +204,7 @@ async def _load_plan(run: RunInfo) -> PlanAnswer:
     state = run.state
     if state is None:
         raise CommandError(f"nothing is stored of this run yet: see `research watch {run.research_id}`")
-    return PlanAnswer(
-        version=state.plan.version,
-        approved_version=state.approved_version,
-        waiting=None if state.result else state.waiting,
-        brief=state.plan.brief,
-        nodes=state.plan.nodes,
-        sub_queries=state.plan.parts,
-    )
+    return plan_of(state)
 
 
 def print_plan(known: PlanAnswer, research_id: str) -> None:
@@ -282,40 +241,18 @@ def plan_as_text(known: PlanAnswer, research_id: str) -> str:
 
 
 def parse_plan(text: str) -> dict[str, Any]:
-    """Give the revision in an edited text or a JSON object. Raises `CommandError`."""
-    revision = _from_json(text) if text.lstrip().startswith("{") else _from_lines(text)
-    try:
-        PlanRevision.model_validate(revision)
-    except ValidationError as error:
-        raise CommandError("the plan cannot be used:\n" + "\n".join(error_lines(error))) from None
-    return revision
-
-
-def _from_json(text: str) -> dict[str, Any]:
-    """Read a plan as JSON, also as `research plan --json` prints it."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise CommandError('the plan is no valid JSON: expected {"brief": "…", "sub_queries": ["…"]}') from None
-    printed = ("version", "approved_version", "waiting", "nodes")
-    revision = {name: value[name] for name in value if name not in printed}
-    if isinstance(revision.get("sub_queries"), list):
-        revision["sub_queries"] = [
-            {"query": part["text"], "rationale": part.get("rationale", "")}
-            if isinstance(part, dict) and {"id", "text"} <= set(part)
-            else part
-            for part in revision["sub_queries"]
-        ]
-    return revision
-
-
-def _from_lines(text: str) -> dict[str, Any]:
+    """Give the revision in an edited text. Raises `CommandError`."""
     lines = [line.strip() for line in text.splitlines() if not line.lstrip().startswith("#")]
     queries = [query for line in lines if line.startswith("-") and (query := line.lstrip("-").strip())]
     brief = " ".join(line for line in lines if line and not line.startswith("-"))
     if not queries:
         raise CommandError('the plan has no sub-query: write each on a line of its own, with "- " in front')
-    return {"sub_queries": queries, **({"brief": brief} if brief else {})}
+    revision = {"sub_queries": queries, **({"brief": brief} if brief else {})}
+    try:
+        PlanRevision.model_validate(revision)
+    except ValidationError as error:
+        raise CommandError("the plan cannot be used:\n" + "\n".join(error_lines(error))) from None
+    return revision
 
 
 async def edit_text(text: str) -> str:
@@ -327,128 +264,80 @@ async def edit_text(text: str) -> str:
         path = Path(folder) / "plan.md"
         path.write_text(text, encoding="utf-8")
         try:
-            command = [*shlex.split(editor), str(path)]
-            ended = await asyncio.to_thread(subprocess.run, command, check=False)
-        except (OSError, ValueError) as error:
+            await asyncio.to_thread(subprocess.run, [*shlex.split(editor), str(path)], check=True)
+        except (OSError, ValueError, subprocess.CalledProcessError):
             raise CommandError(
-                f"the editor {editor} cannot be started: {reason_of(error)}; set EDITOR, or use --set FILE"
+                f"the editor {editor} failed, and the plan was not changed: set EDITOR, or use --set FILE"
             ) from None
-        if ended.returncode:
-            raise CommandError(f"the editor {editor} ended with {ended.returncode}: the plan was not changed")
         return _read_text(path)
 
 
 def _read_text(path: Path | None) -> str:
     if path is None or path == Path("-"):
         return sys.stdin.read(LARGEST_PLAN)
-    try:
-        with path.open(encoding="utf-8") as file:
-            return file.read(LARGEST_PLAN)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be read: {reason_of(error)}") from None
-    except UnicodeDecodeError:
-        raise CommandError(f"{path} cannot be read: save it as UTF-8 text") from None
-
-
-async def _require_wait(handle: ResearchHandle, kind: WaitKind) -> Waiting:
-    """Give the open question of a run. Raises `CommandError` without one of this kind."""
-    if not await handle.is_running():
-        raise CommandError(f"the run {handle.research_id} has already finished: see `research status`")
-    known = await handle.status()
-    if known.waiting is None or known.waiting.kind is not kind:
-        state = f"it waits for {known.waiting.describe()}" if known.waiting else f"it is {known.status.value}"
-        raise CommandError(
-            f"the run {handle.research_id} does not wait for this, {state.replace('_', ' ')}: see `research status`"
-        )
-    return known.waiting
+    return read_start(path, LARGEST_PLAN, "the plan").decode("utf-8", "replace")
 
 
 # --- questions of `run` at this terminal ---------------------------------------------------------------------------
 
 
-async def _ask_here(handle: ResearchHandle, kind: WaitKind) -> None:
-    """Ask the open question of a run at this terminal. Raises `CommandError` without one, and without a terminal."""
-    waiting = await _require_wait(handle, kind)
-    if not sys.stdin.isatty():
-        raise CommandError(f"there is no terminal to ask at: {waiting.ways(handle.research_id)[0]}")
-    await TerminalAsker(handle).ask(waiting)
-
-
-class StillWaiting(Exception):
-    """No person is at this terminal, and the command is not to wait for an answer from elsewhere."""
-
-    def __init__(self, waiting: Waiting) -> None:
-        super().__init__(waiting.describe())
-        self.waiting = waiting
-
-
-def asker(handle: ResearchHandle, *, quiet: bool, leave: bool) -> Ask:
-    """Ask at this terminal, else print the commands that answer, or (`leave`) raise `StillWaiting`."""
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        return TerminalAsker(handle).ask
+def asker(handle: ResearchHandle, *, quiet: bool) -> Ask:
+    """Ask at this terminal, else print the commands that answer."""
 
     async def print_commands(waiting: Waiting) -> None:
-        if leave:
-            raise StillWaiting(waiting)
         if quiet:  # otherwise the lines of the events have them
             print_waiting(waiting, handle.research_id)
 
-    return print_commands
+    return partial(ask_here, handle) if sys.stdin.isatty() and sys.stderr.isatty() else print_commands
 
 
-class TerminalAsker:
-    """Prompts on standard error and reads standard input, so that a question can be withdrawn."""
+async def ask_here(handle: ResearchHandle, waiting: Waiting) -> None:
+    """Ask at this terminal until the run has accepted an answer; the end of input sends none."""
+    asks = _ask_questions if waiting.kind is WaitKind.CLARIFICATION else _ask_approval
+    while True:
+        try:
+            reply = await asks(handle, waiting)
+        except (MessageRefused, CommandError) as error:
+            print_progress(str(error))
+            continue
+        if reply:
+            print_progress(reply)
+        else:
+            print_waiting(waiting, handle.research_id)
+        return
 
-    def __init__(self, handle: ResearchHandle) -> None:
-        self._handle = handle
 
-    async def ask(self, waiting: Waiting) -> None:
-        """Ask until the run has accepted an answer; the end of input sends none."""
-        asks = self._ask_questions if waiting.kind is WaitKind.CLARIFICATION else self._ask_approval
-        while True:
-            try:
-                reply = await asks(waiting)
-            except (MessageRefused, CommandError) as error:
-                print_progress(str(error))
-                continue
-            if reply:
-                print_progress(reply)
-            else:
-                print_waiting(waiting, self._handle.research_id)
-            return
-
-    async def _ask_questions(self, waiting: Waiting) -> str:
-        print_progress("Before anything is planned (an empty line skips a question):")
-        answers = []
-        for place, question in enumerate(waiting.questions, start=1):
-            print_progress(f"{place}. {question}")
-            line = await read_line("   > ")
-            if line is None:
-                return ""
-            answers.append(line)
-        return await self._handle.answer(answers, waiting.round)
-
-    async def _ask_approval(self, waiting: Waiting) -> str:
-        known = await self._handle.plan()
-        print_plan(known.model_copy(update={"waiting": None}), self._handle.research_id)
-        print_progress("Begin with this plan? y: yes · e: edit it · n: reject it · or write what should be different")
+async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
+    print_progress("Before anything is planned (an empty line skips a question):")
+    answers = []
+    for place, question in enumerate(waiting.questions, start=1):
+        print_progress(f"{place}. {question}")
         line = await read_line("   > ")
         if line is None:
             return ""
-        if line.casefold() in ("y", "yes"):
+        answers.append(line)
+    return await handle.answer(answers, waiting.round)
+
+
+async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
+    known = await handle.plan()
+    print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
+    print_progress("Begin with this plan? y: yes · e: edit it · n: reject it · or write what should be different")
+    line = await read_line("   > ")
+    match line and line.casefold():
+        case None:
+            return ""
+        case "y" | "yes":
             phrase = await read_line(f"   type “{waiting.phrase}” > ") if waiting.phrase is not None else None
-            return await self._handle.approve_plan(known.version, phrase)
-        if line.casefold() in ("n", "no"):
-            return await self._handle.reject_plan()
-        if line.casefold() in ("e", "edit"):
-            before = plan_as_text(known, self._handle.research_id)
-            after = await edit_text(before)
-            if after == before:
-                raise CommandError("nothing was changed")
-            return await self._handle.revise_plan(parse_plan(after), known.version)
-        if not line:
+            return await handle.approve_plan(known.version, phrase)
+        case "n" | "no":
+            return await handle.reject_plan()
+        case "e" | "edit":
+            edited = await edit_text(plan_as_text(known, handle.research_id))
+            return await handle.revise_plan(parse_plan(edited), known.version)
+        case "":
             raise CommandError("type y, e or n, or what should be different")
-        return await self._handle.revise_plan({"guidance": line}, known.version)
+    return await handle.revise_plan({"guidance": line}, known.version)
 
 
 async def read_line(prompt: str) -> str | None:

@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,29 +17,18 @@ import typer
 from rich.text import Text
 
 from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun, open_context
-from client.cli.errors import CommandError, ExitCode, pasteable, quote
+from client.cli.errors import CommandError, ExitCode, pasteable
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet, RunId
 from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
 from client.handle import ResearchHandle
-from client.run_results import bare_status, reasons_of
+from client.run_results import STOP_REASONS, bare_status, reasons_of
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow
-from client.view.rendering import Frame
-from client.view.words import (
-    agent_words,
-    duration,
-    elapsed_at,
-    local_time,
-    printable,
-    providers_words,
-    usage_words,
-    waits_of,
-    waits_words,
-)
+from client.view.rendering import Frame, status_rows
+from client.view.words import local_time, printable
 from contracts.outcome import ResearchResult, ResearchStatus
-from contracts.texts import plural
-from contracts.vocabulary import AWAITING, NATURAL_STOPS, STOP_REASON_TEXTS, Outcome, RunStatus
+from contracts.vocabulary import AWAITING, RunStatus
 from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 from workflows.status import status_of
@@ -50,14 +39,7 @@ HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research st
 SHOW_CURSOR: Final = "\x1b[?25h"
 SERVER_STATUSES: Final = {"terminated": "failed", "canceled": "cancelled"}
 """Statuses of the server that have another name here."""
-WAITING: Final = {
-    RunStatus.AWAITING_CLARIFICATION.value: "research answer {id}",
-    RunStatus.AWAITING_APPROVAL.value: "research approve {id}",
-}
-"""The command that answers a run, by its status."""
 INTERRUPTED, UNKNOWN = "interrupted", "unknown"
-STATUSES: Final = (RUNNING, RunStatus.QUEUED.value, *WAITING, INTERRUPTED, UNKNOWN, *(each.value for each in Outcome))
-LISTED_AT_ONCE: Final = 16  # queries to the server
 
 commands = Commands()
 
@@ -82,19 +64,16 @@ async def watch(
     research watch last
     research watch 7k3f --then "notify-send done"
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         run = await context.find(given)
         research_id = run.research_id
         if run.handle is None or not run.running:
             result = await run.result()
             if result is None:
-                remedy = (
-                    "try again once the server answers" if context.server_away else f"research resume {research_id}"
-                )
+                remedy = context.server_away or f"research resume {research_id}"
                 raise CommandError(f"the run {research_id} cannot be watched now: {remedy}", ExitCode.FAILED)
         else:
-            question, hint = await run.question(), HINT.format(id=research_id)
-            frame = Frame(research_id, question or "", context.web_address(research_id), hint=hint)
+            frame = Frame(context.web_address(research_id), hint=HINT.format(id=research_id))
             sink = sink_for(frame, quiet=quiet, as_json=as_json)
             async with first_interrupt() as interrupt:
                 result = await follow_run(run.handle, sink, interrupt, recover=None, detach=True)
@@ -114,7 +93,7 @@ def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:
     if quiet:
         return PlainSink(write=lambda _: None)
     if console.is_terminal and not as_json:
-        return TerminalSink(console, Frame(**{**frame.__dict__, "hint": pasteable(frame.hint)}))
+        return TerminalSink(console, replace(frame, hint=pasteable(frame.hint)))
     return PlainSink(write=print_progress)
 
 
@@ -181,12 +160,13 @@ async def status(given: RunId = "last", *, as_json: AsJson = False, config: Conf
     research status last
     research status 7k3f --json
     """
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         known, note = await find_status(context, await context.find(given))
     if as_json:
         print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
         return ExitCode.COMPLETED
-    print_result(pasteable(status_table(known)))
+    for row in status_rows(known, datetime.now(tz=UTC)):
+        print_result(pasteable(row.line()))
     if note:
         print_hint(note)
     return ExitCode.COMPLETED
@@ -200,8 +180,7 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
         ended = await run.result()
         if ended is None:
             raise CommandError("nothing is stored of this run yet: try again in a moment", ExitCode.FAILED)
-        known = bare_status(ended, await run.question() or "")
-        return known, ""
+        return bare_status(ended, await run.question() or ""), ""
     sessions = await context.stores.sessions.list()
     saved_at = next((each.saved_at for each in sessions if each.research_id == run.research_id), "")
     at = datetime.fromisoformat(saved_at).timestamp() if saved_at else run.state.clock_started_at
@@ -210,59 +189,9 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
         return known, ""
     if run.state.status not in OUTCOMES:
         return known, f"the run was interrupted: research resume {run.research_id}"
-    outcome, reason = OUTCOMES[run.state.status]
-    known = known.model_copy(update={"outcome": outcome, "stop_reason": reason, "ended_at": saved_at or None})
-    return known, f"its state is saved: research resume {run.research_id}"
-
-
-def status_table(status: ResearchStatus) -> str:
-    """Word a status as lines of a label and a value."""
-    begun, now, counts = status.engine != "", datetime.now(tz=UTC), status.counts
-    limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
-    found = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
-    waits = waits_of(status, now)
-    action, colon, reason = status.last_decision.partition(":")
-    steps = [unit for unit in status.progress.units if unit.label.startswith("step ")]
-    rows: Sequence[tuple[str, str]] = (
-        ("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
-        ("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
-        ("question", status.query),
-        ("phase", ", ".join(filter(None, (status.phase or "-", status.progress.summary))) if begun else ""),
-        *((unit.label, f"{unit.mark.value}: {unit.detail}") for unit in steps),
-        *((agent.id, f"{agent_words(agent)}: {agent.task}") for agent in status.agents),
-        ("with", " · ".join(filter(None, (status.strategy, status.engine, status.corpus))) if begun else ""),
-        ("text", status.egress),
-        ("searching", providers_words(status.providers) if status.web else ""),
-        ("started", local_time(status.started_at)),
-        ("time", duration(elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
-        ("waiting", waits_words(waits) if waits else ""),
-        *_questions(status),
-        ("used", usage_words(status) if begun else ""),
-        ("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),
-        ("decided", f"{action.replace('_', ' ')}{colon}{reason}"),
-        *(("guidance", f"{each.origin}: “{each.text}”") for each in status.guidance),
-        ("failed", status.last_failure),
-        ("ended", _ended(status)),
-    )
-    return "\n".join(f"{label:<9} {printable(value)}" for label, value in rows if value)
-
-
-def _questions(status: ResearchStatus) -> list[tuple[str, str]]:
-    """Give the open question to a person, its end, and the commands that answer."""
-    waiting = status.waiting
-    if waiting is None or status.outcome is not None:
-        return []
-    rows = [("asked", f"{waiting.describe()}, until {local_time(waiting.expires_at)}")]
-    rows += [("", f"{place}. {question}") for place, question in enumerate(waiting.questions, start=1)]
-    return rows + [("", way) for way in waiting.ways(status.research_id)]
-
-
-def _ended(status: ResearchStatus) -> str:
-    if status.stop_reason is None:
-        return ""
-    when = f"{local_time(status.ended_at)}: " if status.ended_at else ""
-    natural = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
-    return when + ("see the limitations in the report" if natural else STOP_REASON_TEXTS[status.stop_reason])
+    outcome = OUTCOMES[run.state.status]
+    over = {"outcome": outcome, "stop_reason": STOP_REASONS[outcome], "ended_at": saved_at or None}
+    return known.model_copy(update=over), f"its state is saved: research resume {run.research_id}"
 
 
 # --- list ----------------------------------------------------------------------------------------------------------
@@ -280,58 +209,33 @@ class RunRow:
     reason: str = ""
     """Return the reason for which a run without a session has no report, or its place in the queue."""
 
-    def line(self, width: int) -> Text:
-        """Give the line for a terminal."""
-        line = Text(f"{self.research_id:<{width}}  {self.status:<12} {local_time(self.when)}  ")
-        if self.status in WAITING:
-            line.append(pasteable(WAITING[self.status].format(id=self.research_id)) + "  ", "yellow")
-        if self.reason:
-            line.append(f"{printable(self.reason)}  ", "yellow")
-        return line.append(printable(self.query))
-
 
 @commands.command("list")
 async def list_runs(
     *,
-    text: Annotated[
-        str, typer.Option("--text", "--query", metavar="TEXT", help="only questions that contain this")
-    ] = "",
-    outcomes: Annotated[
-        list[str], typer.Option("--outcome", metavar="NAME", help="only runs of this status or outcome; repeatable")
-    ] = [],  # noqa: B006  typer makes a new list
+    text: Annotated[str, typer.Option("--query", metavar="TEXT", help="only questions that contain this")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="at most so many")] = 50,
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
     """List runs, newest first, also those that the server no longer has, and those that were refused.
 
-    research list --text vacuum
-    research list --outcome partial,failed
-    research list --outcome running --json
+    research list
+    research list --query vacuum --json
     """
-    statuses = parse_statuses(outcomes)
-    async with open_context(Flags(config=config), reads_only=True) as context:
+    async with open_context(Flags(config=config)) as context:
         rows = await _rows(context)
-    shown = [
-        row for row in rows if text.casefold() in row.query.casefold() and (not statuses or row.status in statuses)
-    ][:limit]
+    shown = [row for row in rows if text.casefold() in row.query.casefold()][:limit]
     if as_json:
         print_json([asdict(row) for row in shown])
     elif not shown:
         print_hint('there is no run yet: research run "…" --corpus ./folder' if not rows else "no run matches")
     width = max((len(row.research_id) for row in shown), default=0)
     for row in [] if as_json else shown:
-        print_result(row.line(width), cut=True)
+        line = Text(f"{row.research_id:<{width}}  {row.status.replace('_', ' '):<12} {local_time(row.when)}  ")
+        line.append(f"{printable(row.reason)}  " if row.reason else "", "yellow").append(printable(row.query))
+        print_result(line, cut=True)
     return ExitCode.COMPLETED
-
-
-def parse_statuses(given: list[str]) -> tuple[str, ...]:
-    """Give the statuses of `partial,refused` and of a repeated option. Raises `CommandError`."""
-    names = tuple(name.strip().replace("-", "_") for text in given for name in text.split(",") if name.strip())
-    unknown = next((name for name in names if name not in STATUSES), None)
-    if unknown is not None:
-        raise CommandError(f"--outcome has no {quote(unknown)}: it takes {', '.join(STATUSES)}")
-    return names
 
 
 async def _rows(context: CommandContext) -> list[RunRow]:
@@ -347,23 +251,21 @@ async def _rows(context: CommandContext) -> list[RunRow]:
             status = UNKNOWN if context.server_away else INTERRUPTED
         when = run.started_at if run is not None else session.saved_at
         rows.append(RunRow(session.research_id, status, when, session.query))
-    slots = asyncio.Semaphore(LISTED_AT_ONCE)
-    rows += await asyncio.gather(*(_unstored_row(context, run, slots) for run in on_server.values()))
+    rows += await asyncio.gather(*(_unstored_row(context, run) for run in on_server.values()))
     return sorted(rows, key=lambda row: datetime.fromisoformat(row.when), reverse=True)
 
 
-async def _unstored_row(context: CommandContext, run: ServerRun, slots: asyncio.Semaphore) -> RunRow:
+async def _unstored_row(context: CommandContext, run: ServerRun) -> RunRow:
     """Give the row of a run that only the server knows: it is queued or just started, or was refused."""
     status, reason, question = SERVER_STATUSES.get(run.status, run.status), "", ""
-    async with slots:
-        try:
-            handle = (await context.running_client()).handle(run.research_id)
-            question = await handle.question() or ""
-            if run.status != RUNNING:
-                result = await handle.result()
-                status, reason = result.outcome.value, "; ".join(reasons_of(result))
-            elif (known := await handle.status()).queue_place is not None:
-                status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
-        except ClientError as error:  # one run that cannot be read hides no other
-            reason = str(error)
+    try:
+        handle = (await context.running_client()).handle(run.research_id)
+        question = await handle.question() or ""
+        if run.status != RUNNING:
+            result = await handle.result()
+            status, reason = result.outcome.value, "; ".join(reasons_of(result))
+        elif (known := await handle.status()).queue_place is not None:
+            status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
+    except ClientError as error:  # one run that cannot be read hides no other
+        reason = str(error)
     return RunRow(run.research_id, status, run.started_at, question, reason)

@@ -40,41 +40,21 @@ def to_csl(report: Report) -> bytes:
 
 def _bibtex_entry(number: int, source: ReportSource) -> str:
     kind = BIBTEX_KINDS.get(source.source_type, "misc") if source.venue else "misc"
-    published = DATE.match(source.published_at or "")
+    year, month, _ = _date(source.published_at)
     fields = {
         "title": _bibtex_title(_title(source)),
-        "author": " and ".join(_bibtex_name(name) for name in source.authors if _line(name)),
+        "author": " and ".join(_bibtex_name(_line(name)) for name in source.authors if _line(name)),
         "journal" if kind == "article" else "howpublished": _latex(source.venue),
         "publisher": _latex(source.publisher),
-        "year": published[1] if published else "",
-        "month": (published[2] or "") if published else "",
+        "year": year,
+        "month": month,
         "doi": _latex(source.doi),
         "url": _address(source.url),
-        "urldate": _day(source.retrieved_at),
+        "urldate": "-".join(filter(None, _date(source.retrieved_at))),
         "note": f"[{number}]",
     }
     lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
     return "\n".join([f"@{kind}{{{KEY.sub('-', source.id) or f'source-{number}'},", *lines, "}", ""])
-
-
-def _line(text: str | None) -> str:
-    return one_line(text or "")
-
-
-def _latex(text: str | None) -> str:
-    return _line(text).translate(LATEX)
-
-
-def _bibtex_title(title: str) -> str:
-    """Write a title in which each word with a capital keeps it: BibTeX styles write other words small."""
-    return " ".join(f"{{{_latex(word)}}}" if word != word.lower() else _latex(word) for word in title.split())
-
-
-def _bibtex_name(name: str) -> str:
-    """Write a name so that BibTeX does not take it apart: ` and ` or a comma in it would make two of it."""
-    line = _line(name)
-    whole = re.search(r"\band\b|,", line, re.IGNORECASE)
-    return f"{{{_latex(line)}}}" if whole else _latex(line)
 
 
 def _csl_item(number: int, source: ReportSource) -> dict[str, Any]:
@@ -94,18 +74,38 @@ def _csl_item(number: int, source: ReportSource) -> dict[str, Any]:
     return {key: value for key, value in item.items() if value}
 
 
-def _csl_date(timestamp: str | None) -> dict[str, Any]:
-    found = DATE.match(timestamp or "")
-    return {"date-parts": [[int(part) for part in found.groups() if part]]} if found else {}
+def _line(text: str | None) -> str:
+    return one_line(text or "")
 
 
 def _title(source: ReportSource) -> str:
     return _line(source.title) or "Untitled"
 
 
-def _day(timestamp: str | None) -> str:
+def _latex(text: str | None) -> str:
+    return _line(text).translate(LATEX)
+
+
+def _bibtex_title(title: str) -> str:
+    """Write a title in which each word with a capital keeps it: BibTeX styles write other words small."""
+    return " ".join(f"{{{_latex(word)}}}" if word != word.lower() else _latex(word) for word in title.split())
+
+
+def _bibtex_name(name: str) -> str:
+    """Write a name so that BibTeX does not take it apart: ` and ` or a comma in it would make two of it."""
+    return f"{{{_latex(name)}}}" if re.search(r"\band\b|,", name, re.IGNORECASE) else _latex(name)
+
+
+def _date(timestamp: str | None) -> tuple[str, str, str]:
+    """Give year, month and day, empty where they are unknown."""
     found = DATE.match(timestamp or "")
-    return found[0] if found else ""
+    year, month, day = found.groups("") if found else ("", "", "")
+    return year, month, day
+
+
+def _csl_date(timestamp: str | None) -> dict[str, Any]:
+    parts = [int(part) for part in _date(timestamp) if part]
+    return {"date-parts": [parts]} if parts else {}
 
 
 def _address(url: str) -> str:

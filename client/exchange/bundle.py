@@ -10,14 +10,13 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
 from contracts.base import StrictContract
+from contracts.parse_request import error_lines
 from providers.errors import ContentCorrupt, ContentMissing
 
 MANIFEST: Final = "manifest.json"
@@ -37,24 +36,17 @@ class BundleUnusable(Exception):
     """A file is no bundle, or one that is not safe to read; the message says why."""
 
 
-class BundledFile(StrictContract):
-    """A file of a bundle."""
-
-    path: str = Field(max_length=200)
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    bytes: int = Field(ge=0)
-
-
 class Manifest(StrictContract):
     """`manifest.json`: the content of a bundle."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     kind: Literal["durable-research-bundle"] = "durable-research-bundle"
     research_id: str
     product_version: str
     quotes_only: bool
     """True if the whole texts of the sources were left out."""
-    files: list[BundledFile] = Field(max_length=FILE_LIMIT)
+    files: dict[str, str] = Field(max_length=FILE_LIMIT)
+    """SHA-256 of each file in hexadecimal digits, by its path."""
 
 
 def text_path(text_hash: str) -> str:
@@ -70,9 +62,8 @@ def compose_bundle(files: Mapping[str, bytes], *, research_id: str, product_vers
         research_id=research_id,
         product_version=product_version,
         quotes_only=quotes_only,
-        files=[BundledFile(path=path, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
-               for path, data in ordered],
-    )  # fmt: skip
+        files={path: hashlib.sha256(data).hexdigest() for path, data in ordered},
+    )
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in [(MANIFEST, manifest.model_dump_json(indent=1).encode() + b"\n"), *ordered]:
@@ -84,16 +75,6 @@ def compose_bundle(files: Mapping[str, bytes], *, research_id: str, product_vers
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class FileDifference:
-    """A file that is not what the manifest says."""
-
-    kind: str
-    """`file_differs`, `file_missing` or `file_unlisted`."""
-    path: str
-    message: str
-
-
 class BundleReader:
     """An opened bundle. Making one raises `BundleUnusable`, or OSError for a file that cannot be read."""
 
@@ -104,8 +85,7 @@ class BundleReader:
         try:
             self._archive = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError, EOFError):
-            remedy = "make a bundle with `research export ID --bundle`"
-            raise BundleUnusable(f"{path} is no ZIP file: {remedy}") from None
+            raise BundleUnusable(f"{path} is no ZIP file: make one with `research export ID --bundle`") from None
         try:
             self._entries = _checked_entries(self._archive.infolist())
             self.manifest = self._read_manifest()
@@ -113,31 +93,23 @@ class BundleReader:
             self._archive.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._archive.close()
 
-    def differences(self) -> list[FileDifference]:
-        """Return every file that is missing, not listed, or other than its hash."""
+    def differences(self) -> list[tuple[str, str, str]]:
+        """Return kind, path and words of each file that is missing, not listed, or other than its hash."""
         found = []
-        listed = {file.path: file for file in self.manifest.files}
-        for path, file in listed.items():
+        for path, sha256 in self.manifest.files.items():
             try:
-                data = self.read(path)
+                if hashlib.sha256(self.read(path)).hexdigest() != sha256:
+                    found.append(("file_differs", path, "the file is not what its hash says"))
             except ContentCorrupt:
-                found.append(FileDifference("file_differs", path, "the file is damaged: it cannot be unpacked"))
+                found.append(("file_differs", path, "the file is damaged: it cannot be unpacked"))
             except ContentMissing:
-                found.append(FileDifference("file_missing", path, "the manifest lists this file, and it is not there"))
-            else:
-                if hashlib.sha256(data).hexdigest() != file.sha256:
-                    found.append(FileDifference("file_differs", path, "the file is not what its hash says"))
-        extra = [path for path in self._entries if path not in listed and path != MANIFEST]
-        unlisted = "the manifest does not list this file"
-        return [*found, *(FileDifference("file_unlisted", path, unlisted) for path in extra)]
+                found.append(("file_missing", path, "the manifest lists this file, and it is not there"))
+        extra = sorted(set(self._entries) - set(self.manifest.files) - {MANIFEST})
+        return [*found, *(("file_unlisted", path, "the manifest does not list this file") for path in extra)]
 
     def read(self, path: str) -> bytes:
         """Return a whole file. Raises `ContentMissing`, `ContentCorrupt`."""
@@ -162,19 +134,12 @@ class BundleReader:
 
     def _read_manifest(self) -> Manifest:
         try:
-            manifest = Manifest.model_validate_json(self.read(MANIFEST))
-        except ContentMissing:
-            raise BundleUnusable(f"the ZIP file has no {MANIFEST}: it is no bundle of `research export`") from None
-        except ContentCorrupt:
-            raise BundleUnusable(f"{MANIFEST} is damaged: ask for the bundle again") from None
+            return Manifest.model_validate_json(self.read(MANIFEST))
+        except ContentMissing as error:
+            raise BundleUnusable(f"{error}: it is no bundle of `research export`") from None
         except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            place = "".join(f"{part}: " for part in first["loc"])
-            raise BundleUnusable(f"{MANIFEST} is not valid: {place}{first['msg']}") from None
-        paths = [file.path for file in manifest.files]
-        if len(set(paths)) != len(paths):
-            raise BundleUnusable(f"{MANIFEST} lists a file twice: do not use this bundle")
-        return manifest
+            lines = "; ".join(error_lines(error)[:3])
+            raise BundleUnusable(f"{MANIFEST} is not valid: {lines}") from None
 
 
 def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
@@ -186,17 +151,17 @@ def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInf
         raise BundleUnusable(f"the ZIP file unpacks to {whole:,} bytes; a bundle has at most {BYTE_LIMIT:,}")
     files: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
-        shown = repr(entry.filename[:80])
-        if stat.S_ISLNK(entry.external_attr >> 16):
-            raise BundleUnusable(f"{shown} is a symbolic link: a bundle has files alone; do not use it")
-        if not MEMBER.fullmatch(entry.orig_filename):
-            raise BundleUnusable(f"the name {shown} does not belong into a bundle; do not unpack this ZIP file")
-        if entry.filename in files:
-            raise BundleUnusable(f"{shown} is there twice: do not use this bundle")
-        # Bit 0: encrypted.
-        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise BundleUnusable(f"{shown} is encrypted or packed in a way that bundles do not use")
-        if entry.file_size > max(SUSPECT_BYTES, entry.compress_size * RATIO_LIMIT):
-            raise BundleUnusable(f"{shown} unpacks to {entry.file_size:,} bytes, too many for its size: a ZIP bomb")
+        encrypted = entry.flag_bits & 1
+        problems = {
+            "is a symbolic link": stat.S_ISLNK(entry.external_attr >> 16),
+            "does not belong into a bundle": not MEMBER.fullmatch(entry.orig_filename),
+            "is there twice": entry.filename in files,
+            "is encrypted or packed in a way that bundles do not use": encrypted
+            or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+            "is a ZIP bomb": entry.file_size > max(SUSPECT_BYTES, entry.compress_size * RATIO_LIMIT),
+        }
+        for problem, found in problems.items():
+            if found:
+                raise BundleUnusable(f"{entry.filename[:80]!r} {problem}: do not use this ZIP file")
         files[entry.filename] = entry
     return files

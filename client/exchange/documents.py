@@ -24,6 +24,7 @@ from docx.text.run import Run as WordRun
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.tree import Block, Blocks, Run, Sentence, heading, one_line, paragraph, parse, parse_words
 from activities.reporting.words import ReportWords
+from contracts.evidence import CheckMethod
 from contracts.report import Report, ReportUnusable
 
 PROPERTY_CHARACTERS: Final = 255
@@ -34,20 +35,20 @@ LINK_COLOUR: Final = RGBColor(0x0B, 0x58, 0x66)
 
 
 def document_blocks(report: Report) -> Blocks:
-    """Return the text of a report, and a list of its statements with the result of their check."""
+    """Return the text of a report, and its statements that are no quotations with the result of their check."""
     quotes = (item.quote for item in report.evidence)
     registry = KnownAddresses.of([source.url for source in report.sources], report.query, quotes)
     blocks = parse(report.report.markdown, registry.filter([]))
-    if not report.claims:
-        return blocks
-    say = ReportWords(report.language)
-    items = []
+    say, items = ReportWords(report.language), []
     for claim in report.claims:
+        if claim.method == CheckMethod.VERBATIM:
+            continue
         verdict = f"{say.name('judged', claim.verdict)} ({say.name('method', claim.method)}): "
         reason = f" {one_line(say.translated(claim.reason))}"
         words = parse_words(claim.text)
         items.append((paragraph(Run(one_line(verdict), bold=True), f" {words}", Run(reason, italic=True)),))
-    return (*blocks, heading(2, say("statements")), Block("list", parts=tuple(items), start=1))
+    listed = (heading(2, say("statements")), Block("list", parts=tuple(items), start=1))
+    return (*blocks, *listed) if items else blocks
 
 
 def _title(report: Report, blocks: Blocks) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from rich.live import Live
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.rendering import Frame, render_live
-from client.view.words import EventLines, progress_line, queue_words
+from client.view.words import event_lines, queue_words
 from contracts.outcome import Event, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
 
@@ -26,10 +25,6 @@ POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4
 LAST_LOOK_SECONDS: Final = 5.0
 SHOWN_NEWS: Final = 4  # lines below the live view
-SILENT_SECONDS: Final = 10.0
-"""Plain lines: without news for so long, a line gives the state of the run."""
-SILENT_SECONDS_OF_PERSON: Final = 600.0
-"""The same while a person is waited for, which may take days."""
 
 
 @dataclass
@@ -40,7 +35,6 @@ class TerminalSink:
     frame: Frame
     clock: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
     _status: ResearchStatus | None = None
-    _lines: EventLines = field(default_factory=EventLines)
     _news: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_NEWS))
     _live: Live | None = None
 
@@ -63,7 +57,7 @@ class TerminalSink:
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
         """Use this status and the newest lines for the next frame."""
         self._status = status
-        self._news.extend(self._lines.of(news))
+        self._news.extend(event_lines(news))
 
     def notice(self, text: str) -> None:
         """Show a line of the watcher itself."""
@@ -88,9 +82,6 @@ class PlainSink:
     """Lines for logs and pipes; with an empty `write`, a quiet command."""
 
     write: Callable[[str], None]
-    clock: Callable[[], float] = time.monotonic
-    _lines: EventLines = field(default_factory=EventLines)
-    _written_at: float | None = None
     _notice: str = ""
 
     def __enter__(self) -> Self:
@@ -100,15 +91,10 @@ class PlainSink:
         return
 
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
-        """Write the news, or after a while without any the state of the run."""
-        lines, now = self._lines.of(news), self.clock()
-        silence = SILENT_SECONDS if status.waiting is None else SILENT_SECONDS_OF_PERSON
-        if not lines and status.outcome is None and self._written_at is not None and now - self._written_at >= silence:
-            lines = [progress_line(status, datetime.now().astimezone())]
-        for line in lines:
+        """Write the news."""
+        del status
+        for line in event_lines(news):
             self.write(line)
-        if lines or self._written_at is None:
-            self._written_at = now
 
     def notice(self, text: str) -> None:
         """Write a notice once."""
@@ -183,7 +169,7 @@ class _Watcher:
 
     def conclude(self, result: ResearchResult) -> None:
         """Show that the run is over, also where no worker answers any more."""
-        if self._status is not None and self._status.outcome is None:
+        if self._status is not None:
             over = {"outcome": result.outcome, "awaiting": [], "elapsed_seconds": result.usage.active_seconds}
             self._sink.show(self._status.model_copy(update=over), [])
 
@@ -215,14 +201,13 @@ class _Watcher:
 
 
 async def _result(handle: ResearchHandle, recover: Callable[[], Awaitable[None]] | None, sink: Sink) -> ResearchResult:
-    unknown_before = False
+    forgotten = 0
     while True:
         try:
             return await handle.result()
         except (ServerUnreachable, RunUnknown) as error:
-            unknown = isinstance(error, RunUnknown)
-            if recover is None or (unknown and unknown_before):
+            forgotten += isinstance(error, RunUnknown)
+            if recover is None or forgotten > 1:
                 raise
-            unknown_before = unknown
             sink.notice("the server stopped: restarting it, the run continues where it was")
             await recover()

@@ -1,13 +1,11 @@
-"""Draw the status of a run for a terminal: units of work, agents, calls under way, newest events, and the end."""
+"""Draw the status of a run, for the live view and for `status`: a line for each fact, and one for its end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from client.view.words import (
@@ -15,13 +13,15 @@ from client.view.words import (
     duration,
     elapsed_at,
     ending_words,
+    local_time,
     printable,
+    providers_words,
     usage_words,
     waits_of,
 )
-from contracts.outcome import AgentProgress, Mark, ResearchResult, ResearchStatus, UnitProgress
+from contracts.outcome import Mark, ResearchResult, ResearchStatus
 from contracts.texts import plural
-from contracts.vocabulary import AgentStatus, Outcome
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, AgentStatus, Outcome
 
 SIGNS: Final = {Mark.WAITING: "○", Mark.RUNNING: "▸", Mark.DONE: "✔", Mark.FAILED: "✖"}
 STYLES: Final = {Mark.WAITING: "dim", Mark.RUNNING: "bold cyan", Mark.DONE: "green", Mark.FAILED: "red"}
@@ -39,141 +39,112 @@ ENDINGS: Final = {
     Outcome.CANCELLED: ("■", "bold yellow"),
 }
 SHOWN_WAITS: Final = 5  # lines
+NOT_LIVE: Final = ("searching", "started", "decided")
+"""Lines that the live view has no room for."""
 
 
 @dataclass(frozen=True)
 class Frame:
     """The surroundings of a live view."""
 
-    research_id: str
-    question: str
     web_address: str | None = None
     notice: str = ""
     """A message of the watcher itself: the server is being restarted, the run is being cancelled."""
     hint: str = ""
 
 
-class OneLine:
-    """A text on one line, cut at a word with an ellipsis."""
+class Row(NamedTuple):
+    """A line of a status."""
 
-    def __init__(self, text: Text) -> None:
-        self._text = text
+    label: str
+    text: str
+    style: str = ""
+    sign: str = " "
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield cut_at_word(self._text, options.max_width)
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(1, max(1, self._text.cell_len))
-
-
-def cut_at_word(text: Text, width: int) -> Text:
-    """Cut a text to so many cells of a terminal, between two words unless the last one is very long."""
-    line = text.copy()
-    line.no_wrap, line.overflow = True, "ellipsis"
-    if line.cell_len <= width:
-        return line
-    line.truncate(max(0, width - 1), overflow="crop")
-    at_word = text.plain[len(line.plain) : len(line.plain) + 1] == " "
-    last = len(line.plain) if at_word else line.plain.rfind(" ")
-    if last > len(line.plain) // 2:
-        line = line[:last]
-    line.rstrip()
-    return line.append("…")
+    def line(self) -> str:
+        """Give the line as plain text."""
+        return f"{self.sign} {self.label:<10} {printable(self.text)}".rstrip()
 
 
 def render_live(status: ResearchStatus | None, news: Sequence[str], frame: Frame, now: datetime) -> RenderableType:
     """Draw the whole live view; `news` are the newest lines of the log."""
-    rows: list[RenderableType] = [_columns((Text(printable(frame.question), "bold"), Text(frame.research_id, "dim")))]
     if status is None:
-        rows.append(Text("waiting for the first answer of a worker", style="dim"))
+        rows = [Row("", "waiting for the first answer of a worker", "dim")]
     else:
-        rows += [*_about(status, frame, now), Text(), *_units(status), *map(_agent, status.agents)]
-        rows += [Text(), *_remarks(status, now)]
-    rows += [OneLine(Text(line, style="dim")) for line in news]
-    if frame.notice:
-        rows.append(OneLine(Text(printable(frame.notice), style="bold yellow")))
-    if frame.hint:
-        rows.append(Text(printable(frame.hint), style="dim"))
-    return Group(*rows)
+        rows = [row for row in status_rows(status, now) if row.label not in NOT_LIVE]
+    if frame.web_address:
+        rows.append(Row("web UI", frame.web_address, "dim"))
+    lines = [(row.line(), row.style) for row in rows]
+    lines += [(line, "dim") for line in news]
+    lines += [(printable(frame.notice), "bold yellow")] if frame.notice else []
+    lines += [(printable(frame.hint), "dim")] if frame.hint else []
+    return Group(*(Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines))
+
+
+def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
+    """Give everything that is known of a run, a line for each fact."""
+    begun, counts = status.engine != "", status.counts
+    documents = counts.documents_searched
+    searched = f" ({plural(documents, 'document')})" if status.corpus and documents is not None else ""
+    corpus = f"corpus {status.corpus}{searched}" if status.corpus else ""
+    limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
+    found = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
+    rows = [
+        Row("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
+        Row("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
+        Row("question", status.query, "bold"),
+        Row("with", " · ".join(filter(None, (status.strategy, status.engine, corpus))) if begun else ""),
+        Row("text", status.egress),
+        Row("searching", providers_words(status.providers) if status.web else ""),
+        Row("started", local_time(status.started_at)),
+        Row("time", duration(elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
+        Row("used", usage_words(status) if begun else ""),
+        *_work(status),
+        *_waits(status, now),
+        Row("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),
+        Row("decided", status.last_decision.replace("_", " ")),
+        *(Row("guidance", f"{each.origin}: “{each.text}”") for each in status.guidance),
+        Row("failed", status.last_failure, "red"),
+        Row("ended", _ended(status)),
+    ]
+    return [row for row in rows if row.text or row.sign != " "]
+
+
+def _work(status: ResearchStatus) -> Iterable[Row]:
+    """Give a line for each unit of the strategy, and for each agent."""
+    for unit in status.progress.units:
+        of = f"iteration {status.iteration} of {status.max_iterations}" if status.max_iterations > 1 else ""
+        parts = (of if unit.mark is Mark.RUNNING else "", unit.detail)
+        yield Row(unit.label, " · ".join(filter(None, parts)), STYLES[unit.mark], SIGNS[unit.mark])
+    for agent in status.agents:
+        mark = AGENT_MARKS[agent.status]
+        yield Row(agent.id, f"{agent_words(agent)}: {agent.task}", STYLES[mark], SIGNS[mark])
+
+
+def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
+    """Give the open question to a person with the commands that answer it, and the calls under way."""
+    waiting = status.waiting if status.outcome is None else None
+    if waiting is not None:
+        yield Row("asked", f"{waiting.describe()}, until {local_time(waiting.expires_at)}", "bold yellow")
+        for question in waiting.questions:
+            yield Row("", question, "yellow")
+        for way in waiting.ways(status.research_id):
+            yield Row("", way, "yellow")
+    waits = waits_of(status, now)
+    more = [f"and {len(waits) - SHOWN_WAITS} more"] if len(waits) > SHOWN_WAITS else []
+    for place, wait in enumerate([*waits[:SHOWN_WAITS], *more]):
+        yield Row("" if place else "waiting", wait, "cyan")
+
+
+def _ended(status: ResearchStatus) -> str:
+    if status.stop_reason is None:
+        return ""
+    when = f"{local_time(status.ended_at)}: " if status.ended_at else ""
+    natural = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
+    return when + ("see the limitations in the report" if natural else STOP_REASON_TEXTS[status.stop_reason])
 
 
 def render_ending(result: ResearchResult) -> Text:
     """Draw the end of a run in one line."""
     sign, style = ENDINGS.get(result.outcome, ("✖", "bold red"))
     return Text(f"{sign} {ending_words(result)}", style=style)
-
-
-def _about(status: ResearchStatus, frame: Frame, now: datetime) -> list[RenderableType]:
-    """Draw what runs where, and how much time and money it has used."""
-    corpus = f"corpus {status.corpus}" if status.corpus else ""
-    if corpus and status.counts.documents_searched is not None:
-        corpus += f" ({plural(status.counts.documents_searched, 'document')})"
-    kind = " · ".join(part for part in (status.strategy, status.engine, corpus, status.egress) if part)
-    clock = duration(elapsed_at(status, now))
-    if status.deadline_seconds:
-        clock += f" of {duration(status.deadline_seconds)}"
-    used = Text(clock + (f"   ·   {usage_words(status)}" if status.engine else ""), style="dim")
-    if frame.web_address:
-        # The whole address is long: a terminal that knows links opens it, elsewhere the front page is a step away.
-        front = "/".join(frame.web_address.split("/")[:3])
-        used.append("   ·   web UI ").append(front, f"link {frame.web_address}")
-    return [OneLine(Text(printable(kind), style="dim")), OneLine(used)]
-
-
-def _units(status: ResearchStatus) -> list[RenderableType]:
-    """Draw the units of the strategy: a line each, and those to come on one line."""
-    to_come = [unit for unit in status.progress.units if unit.mark is Mark.WAITING]
-    lines = [_unit(unit, status) for unit in status.progress.units if unit.mark is not Mark.WAITING]
-    if to_come and status.outcome is None:
-        lines.append(OneLine(Text("   ".join(f"○ {unit.label}" for unit in to_come), style="dim")))
-    return lines
-
-
-def _unit(unit: UnitProgress, status: ResearchStatus) -> RenderableType:
-    parts = [unit.detail]
-    if unit.mark is Mark.RUNNING and status.max_iterations > 1:
-        parts.insert(0, f"iteration {status.iteration} of {status.max_iterations}")
-    detail = " · ".join(part for part in parts if part)
-    return _columns((Text(f"{SIGNS[unit.mark]} {unit.label:<9} {printable(detail)}", STYLES[unit.mark]), Text()))
-
-
-def _agent(agent: AgentProgress) -> RenderableType:
-    mark = AGENT_MARKS[agent.status]
-    task = Text(f"    {SIGNS[mark]} {agent.id}  ", STYLES[mark]).append(printable(agent.task), "default")
-    return _columns((task, Text(agent_words(agent), "dim")))
-
-
-def _columns(cells: tuple[Text, Text]) -> RenderableType:
-    """Draw a text that may be cut, and one at the right margin that is not."""
-    grid = Table.grid(expand=True, padding=(0, 1, 0, 0))
-    grid.add_column(ratio=1)
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_row(OneLine(cells[0]), cells[1])
-    return grid
-
-
-def _remarks(status: ResearchStatus, now: datetime) -> list[RenderableType]:
-    """Draw open questions and calls, figures so far, and the last failure."""
-    remarks: list[tuple[str, str, str]] = []
-    waiting = status.waiting if status.outcome is None else None
-    if waiting is not None:
-        remarks.append(("waiting for", f"{waiting.describe()}: {waiting.ways(status.research_id)[0]}", "bold yellow"))
-        remarks += [("", question, "yellow") for question in waiting.questions]
-    waits = waits_of(status, now)
-    remarks += [("waiting for" if not place else "", wait, "cyan") for place, wait in enumerate(waits[:SHOWN_WAITS])]
-    if len(waits) > SHOWN_WAITS:
-        remarks.append(("", f"and {len(waits) - SHOWN_WAITS} more", "cyan"))
-    counts = status.counts
-    if counts.sources or counts.findings:
-        found = (
-            plural(counts.sources, "source"),
-            plural(counts.findings, "finding"),
-            plural(counts.gaps_open, "open gap"),
-        )
-        remarks.append(("so far", " · ".join(found), ""))
-    if status.last_failure:
-        remarks.append(("failed", status.last_failure, "red"))
-    return [
-        OneLine(Text(f"{label + ':' if label else '':<12} ").append(printable(text), style))
-        for label, text, style in remarks
-    ]

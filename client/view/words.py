@@ -1,8 +1,6 @@
 """Words of a run for a person: figures, statuses and events, each on one line without control characters."""
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -12,8 +10,7 @@ from contracts.texts import from_markdown, plural, shorten
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome
 
 LONGEST_LINE: Final = 240  # characters
-LONGEST_STATEMENT: Final = 199  # characters; an event carries 200 of a statement, cut anywhere
-COUNT_OF_MORE: Final = re.compile(r" \(and \d+ more\)$")
+CLOCK: Final = "%H:%M:%S"
 
 
 def printable(text: str) -> str:
@@ -21,18 +18,10 @@ def printable(text: str) -> str:
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
-def local_time(time: str) -> str:
+def local_time(time: str, form: str = "%Y-%m-%d %H:%M %Z") -> str:
     """Give `2026-11-22 21:16 CET`, the time of this machine with its zone; empty without a time."""
     try:
-        return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M %Z}"
-    except ValueError:
-        return ""
-
-
-def local_clock(time: str) -> str:
-    """Give `10:11:12` in the time zone of this machine; empty without a time."""
-    try:
-        return f"{datetime.fromisoformat(time).astimezone():%H:%M:%S}"
+        return datetime.fromisoformat(time).astimezone().strftime(form)
     except ValueError:
         return ""
 
@@ -77,11 +66,6 @@ def waits_of(status: ResearchStatus, now: datetime) -> list[str]:
     ]
 
 
-def waits_words(waits: Sequence[str]) -> str:
-    """Give the longest wait, and the number of the others."""
-    return waits[0] + (f" (and {len(waits) - 1} more)" if len(waits) > 1 else "")
-
-
 def queue_words(status: ResearchStatus) -> str:
     """Give the place of a run that waits for its turn; empty for any other."""
     if status.queue_place is None:
@@ -110,27 +94,6 @@ def agent_words(agent: AgentProgress) -> str:
     if agent.counts.sources or agent.counts.findings:
         parts += [plural(agent.counts.sources, "source"), plural(agent.counts.findings, "finding")]
     return " · ".join([*parts, *([printable(agent.problem)] if agent.problem else [])])
-
-
-def progress_line(status: ResearchStatus | None, now: datetime) -> str:
-    """Give the state of a run as a line of a log, for a while without news."""
-    clock = f"{now:%H:%M:%S}"
-    if status is None:
-        return f"{clock} waiting for the first answer of a worker"
-    if status.waiting is not None:
-        way = status.waiting.ways(status.research_id)[0]
-        return f"{clock} … waiting for {printable(status.waiting.describe())}: {way}"
-    time = f"{duration(elapsed_at(status, now))} of {duration(status.deadline_seconds)}"
-    parts = [
-        f"{status.phase or status.status.value}, {time}",
-        plural(status.counts.sources, "source"),
-        plural(status.counts.findings, "finding"),
-    ]
-    if status.usage.model_calls:
-        parts.append(plural(status.usage.model_calls, "model call"))
-    if waits := waits_of(status, now):
-        parts.append(f"waiting for {waits_words(waits)}")
-    return f"{clock} … {' · '.join(map(printable, parts))}"
 
 
 # --- a resolved request and a result -------------------------------------------------------------------------------
@@ -172,93 +135,26 @@ def ending_words(result: ResearchResult) -> str:
 
 # --- events --------------------------------------------------------------------------------------------------------
 
+COURSE_CHANGES: Final = ("retry", "iterate", "complete", "decide_iteration", "gap_opened", "gap_pursued")
+"""Actions of decisions that change the course of a run; phases and gates report the others."""
+REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "report.updated")
+"""Types of events whose content comes with another one."""
 
-@dataclass
-class EventLines:
-    """Words events, and drops a line that was printed since the phase began."""
 
-    _printed: set[str] = field(default_factory=set)
-
-    def of(self, events: Iterable[Event]) -> list[str]:
-        """Give the lines of these events, each with the local time in front."""
-        lines = []
-        for event in events:
-            if event.type == "phase.started":
-                self._printed.clear()
-            words = shorten(printable(event_words(event)), LONGEST_LINE)
-            fact = COUNT_OF_MORE.sub("", words)
-            if words and fact not in self._printed:
-                self._printed.add(fact)
-                lines.append(f"{local_clock(event.time)} {words}".lstrip())
-        return lines
+def event_lines(events: Iterable[Event]) -> list[str]:
+    """Give the lines of these events, each with the local time in front."""
+    texts = [(event.time, shorten(printable(event_words(event)), LONGEST_LINE)) for event in events]
+    return [f"{local_time(time, CLOCK)} {words}".lstrip() for time, words in texts if words]
 
 
 def event_words(event: Event) -> str:
-    """Give the words of an event: empty for one that repeats another, its own text for an unknown type."""
-    wording = WORDINGS.get(event.type)
-    return (event.text or event.type) if wording is None else wording(event)
-
-
-def _text(event: Event, key: str) -> str:
-    value = event.data.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _phase_finished(event: Event) -> str:
-    summary = _text(event, "summary")
-    return f"{_text(event, 'phase')} done: {summary}" if summary else event.text
-
-
-def _decision(event: Event) -> str:
-    """Word a decision that changes the course of the run; phases and gates report the others."""
-    agent, action = _text(event, "agent"), _text(event, "action")
-    if action not in COURSE_CHANGES:
-        return ""
-    reason = event.text.removeprefix(f"{agent}: {action}").strip()
-    name = action.replace("_", " ")
-    if not reason:
-        return f"{agent}: {name}"
-    return f"{agent}: {reason}" if action == "decide_iteration" else f"{agent}: {name}: {reason}"
-
-
-def _gate(event: Event) -> str:
-    """Word the demands of a gate that failed; its score is no verdict."""
-    if event.data.get("valid", True):
-        return ""
-    issues = event.data.get("issues")
-    if not isinstance(issues, list):
-        return event.text
-    phase = _text(event, "phase") or "phase"
-    return f"quality check of the {phase}: {'; '.join(map(str, issues))}" if issues else ""
-
-
-def _finding(event: Event) -> str:
-    statement, count = _text(event, "statement"), event.data.get("count")
-    if not statement:
-        return event.text
-    more = f" (and {count - 1} more)" if isinstance(count, int) and count > 1 else ""
-    return f"finding: {shorten(statement, LONGEST_STATEMENT)}{more}"
-
-
-def _finished(event: Event) -> str:
-    """Word the end; of a partial run that did all its work the stop reason would sound complete."""
-    outcome, _, reason = event.text.partition(": ")
-    if outcome == Outcome.PARTIAL and reason in NATURAL_STOPS:
-        return "partial: see the limitations in the report"
-    return event.text.replace("_", " ")
-
-
-COURSE_CHANGES: Final = ("retry", "iterate", "complete", "decide_iteration", "gap_opened", "gap_pursued")
-WORDINGS: Final[Mapping[str, Callable[[Event], str]]] = {
-    "phase.finished": _phase_finished,
-    "decision.recorded": _decision,
-    "gate.evaluated": _gate,
-    # The gate has reported the demands of the rules already.
-    "guidance.given": lambda event: "" if _text(event, "origin") == "rules" else event.text,
-    "task.finished": lambda event: event.text if event.data.get("error") else "",
-    "finding.added": _finding,
-    # The reads of a search report its hits.
-    "status": lambda event: "" if "found" in event.data else event.text,
-    "run.finished": _finished,
-    **dict.fromkeys(("plan.drafted", "claim.verified", "verification.summary", "report.updated"), lambda _: ""),
-}
+    """Give the words of an event: empty for one that repeats another, its type for one without a text."""
+    data = event.data
+    repeats = {
+        "decision.recorded": data.get("action") not in COURSE_CHANGES,
+        "gate.evaluated": not event.text,
+        "guidance.given": data.get("origin") == "rules",  # the gate has reported what the rules demand
+        "task.finished": not data.get("error"),
+        "status": "found" in data,  # the reads of a search report its hits
+    }
+    return "" if event.type in REPEATED or repeats.get(event.type, False) else event.text or event.type

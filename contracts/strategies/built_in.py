@@ -171,21 +171,21 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     """Fewest and most calls of a model by each role that works on the report of any strategy; for the estimate."""
     checks, full = resolved.checks, resolved.verify is Verify.FULL
     claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
-    batches, rounds = -(-claims // CLAIMS_PER_CALL), checks.correct * (1 + checks.strict)
+    batches = -(-claims // CLAIMS_PER_CALL)
     by_model = checks.review is Review.MODEL
     fewest_parts, most_parts = _section_calls(resolved)
     return {
         REVIEWER.name: (int(by_model), 2 * by_model),
-        CHECKER.name: (int(full), full * (batches + 2 * rounds)),
-        CORRECTOR.name: (0, full * 2 * rounds),
+        CHECKER.name: (int(full), full * (batches + 2 * bool(checks.correct))),
+        CORRECTOR.name: (0, full * 2 * bool(checks.correct)),
         SYNTHESIZER.name: (fewest_parts, most_parts + int(checks.review is not Review.OFF)),
     }
 
 
 def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
     """Calls for the sections of a long report, besides the one for its frame, each time that it is written."""
-    if (resolved.target_words or 0) < LONG_REPORT_WORDS:
+    if (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return 0, 0
-    most = min(len(resolved.sections) or MOST_REPORT_SECTIONS, MOST_REPORT_SECTIONS)
+    most = min(len(resolved.output.sections or []) or MOST_REPORT_SECTIONS, MOST_REPORT_SECTIONS)
     _, times = declaration(resolved.strategy).expected_calls(resolved.limits, False).get(SYNTHESIZER.name, (1, 1))
     return min(most, FEWEST_REPORT_SECTIONS), most * times

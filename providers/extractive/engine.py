@@ -5,15 +5,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from contracts import orchestrator_roles as orchestrator
+from contracts import reflective_roles as reflective
 from contracts.checking_roles import ReviewInput
-from contracts.orchestrator_roles import AGENT, INTAKE, ORCHESTRATOR, OutlineInput
-from contracts.reflective_roles import (
-    ClassifyInput,
-    InvestigateInput,
-    PlanStepsInput,
-    ReflectOnStepInput,
-    ResearchStepInput,
-)
 from contracts.roles import (
     AnalyzeInput,
     ClarifyInput,
@@ -36,25 +30,23 @@ WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
     PlanInput: roles.plan,
     ReflectInput: roles.reflect,
     RefineInput: roles.refine,
-    ClassifyInput: roles.classify,
-    InvestigateInput: roles.investigate,
-    PlanStepsInput: roles.plan_steps,
-    ResearchStepInput: roles.search_for_step,
-    ReflectOnStepInput: roles.reflect_on_step,
-    OutlineInput: roles.outline,
+    reflective.ClassifyInput: roles.classify,
+    reflective.InvestigateInput: roles.investigate,
+    reflective.PlanStepsInput: roles.plan_steps,
+    reflective.ResearchStepInput: roles.search_for_step,
+    reflective.ReflectOnStepInput: roles.reflect_on_step,
+    orchestrator.OutlineInput: roles.outline,
 }
+"""Functions of the roles by their input."""
 WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     AnalyzeInput: brief.analyze,
     WriteInput: brief.write,
     ReviewInput: roles.review,
+    orchestrator.IntakeInput: roles.take_in,
+    orchestrator.OrchestrateInput: roles.orchestrate,
+    orchestrator.WorkInput: roles.work,
 }
-"""Functions of the roles by their input; these work on stored texts, by their hashes."""
-SCRIPTS: Final[Mapping[str, Work]] = {
-    INTAKE.name: roles.take_in,
-    ORCHESTRATOR.name: roles.orchestrate,
-    AGENT.name: roles.work,
-}
-"""Functions that take the turns of a role with tools, by the name of the role."""
+"""Those that work on stored texts by their hashes, or on the transcript of the turns so far."""
 
 
 class ExtractiveEngine:
@@ -65,34 +57,28 @@ class ExtractiveEngine:
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
         """Do one role. Raises `InvalidCall` for a role that this engine does not know."""
-        role = task.role
-        answer = await asyncio.to_thread(_answer, role.name, role.module, task.input, task.documents)
+        work = work_of(type(task.input), task.role.module)
+        if work is None:
+            raise InvalidCall(f"the role {task.role.name} cannot be done without a model")
+        answer = await asyncio.to_thread(_do, work, task.input, task.documents)
         return EngineAnswer(content=answer, engine=self.kind)
 
     async def close(self) -> None:
         """Do nothing: the engine has nothing open."""
 
 
-def script_of(role: str, module: str | None) -> Work | None:
-    """Return the script of a role with tools: its own, else `draft` of its module; None where it has none."""
+def work_of(kind: type[RoleInput], module: str | None) -> Work | None:
+    """Return the function of a role: `draft` of its own module, else that of its input; None where it has none."""
     own: Work | None = getattr(import_module(module), "draft", None) if module is not None else None
-    return SCRIPTS.get(role) or own
+    for base in kind.__mro__:
+        if alone := WORK.get(base):
+            return own or (lambda given, _: alone(given))
+        own = own or WORK_ON_TEXTS.get(base)
+    return own
 
 
-def _answer(role: str, module: str | None, given: RoleInput, documents: Mapping[str, str]) -> RoleAnswer:
-    if isinstance(given, ToolTurnInput):
-        script = script_of(role, module)
-        if script is None:
-            raise InvalidCall(f"the role {role} cannot be done without a model")
-        past = given.transcript
-        transcript = Transcript.model_validate_json(documents[past.hash]) if past else Transcript(opening="")
-        return script(given, transcript)
-    own: Work | None = getattr(import_module(module), "draft", None) if module is not None else None
-    if own is not None:
-        return own(given, documents)
-    for kind in type(given).__mro__:
-        if kind in WORK:
-            return WORK[kind](given)
-        if kind in WORK_ON_TEXTS:
-            return WORK_ON_TEXTS[kind](given, documents)
-    raise InvalidCall(f"the extractive engine does not know the role {role}")
+def _do(work: Work, given: RoleInput, documents: Mapping[str, str]) -> RoleAnswer:
+    if not isinstance(given, ToolTurnInput):
+        return work(given, documents)
+    past = given.transcript
+    return work(given, Transcript.model_validate_json(documents[past.hash]) if past else Transcript(opening=""))

@@ -38,8 +38,6 @@ ANNOUNCED_CHARACTERS: Final = 900
 """Up to this length a listing, a list or a table is quoted with the sentence that announces it."""
 WHOLE_DOCUMENT: Final = 150_000
 """Characters up to which all of a document is ranked; of a longer one the sections that the search named."""
-MEASURED: Final = 200
-"""Blocks that are measured closely, by their coverage."""
 CUT: Final = 60
 """Passages that are cut to their best sentences."""
 
@@ -119,22 +117,14 @@ class Ranking:
             for name, each in tokens.items()
         }
         self._known: dict[tuple[str, ...], frozenset[str]] = {}
-        self._likenesses: dict[tuple[frozenset[str], tuple[str, ...]], float] = {}
 
     def passages(self) -> list[Passage]:
         """Return every passage that shares a word with the question, best first; ties by place."""
-        likely = sorted(
-            (
-                (self._likeness(source, block), source.id, block.start, block.end, block)
-                for source in self._sources.values()
-                for block in self._blocks(source)
-            ),
-            key=lambda each: (-each[0], *each[1:4]),
-        )[:MEASURED]
         rough = [
-            (self.measure(self._sources[name], start, end, block), block)
-            for likeness, name, start, end, block in likely
-            if likeness
+            (passage, block)
+            for source in self._sources.values()
+            for block in self._blocks(source)
+            if (passage := self.measure(source, block.start, block.end, block)).coverage
         ]
         rough.sort(key=lambda pair: _order(pair[0]))
         cut = [self._cut(passage, block) for passage, block in rough[:CUT]]
@@ -184,17 +174,6 @@ class Ranking:
             keys = {key for line in lines for key in _keys(line, self._language)}
             self._known[lines] = frozenset(keys & self.question.weights.keys())
         return self._known[lines]
-
-    def _likeness(self, source: SourceExtract, block: PassageBlock) -> float:
-        """Return the coverage of a block, and a little more for a fitting heading; 0 without a word of the question."""
-        inside = frozenset(key for _, _, key in self._inside(source, block.start, block.end))
-        if not inside:
-            return 0.0
-        lines = (source.title, *block.path)
-        if (inside, lines) not in self._likenesses:
-            nearest = HEADING * self.question.coverage(self._above(lines[-1:]))
-            self._likenesses[inside, lines] = self.question.coverage(inside, self._above(lines)) + nearest
-        return self._likenesses[inside, lines]
 
     def _blocks(self, source: SourceExtract) -> Iterable[PassageBlock]:
         text = self.texts[source.id]

@@ -7,59 +7,13 @@ in their reasons what they counted.
 from collections.abc import Mapping
 from typing import Final
 
+from contracts import orchestrator_roles as orchestrator
+from contracts import reflective_roles as reflective
+from contracts import roles
 from contracts.addresses import normalized_text
 from contracts.checking_roles import ReviewerAnswer, ReviewInput
 from contracts.evidence import ASKED_BY_PERSON, Gap
-from contracts.orchestrator_roles import (
-    AGENT_TOOL,
-    OPEN_TOOL,
-    PLAN_TOOL,
-    REPORT_TOOL,
-    SEARCH_TOOL,
-    THINK_TOOL,
-    AgentArguments,
-    AgentReportArguments,
-    IntakeInput,
-    OpenArguments,
-    OrchestrateInput,
-    OutlinedStep,
-    OutlineInput,
-    OutlinerAnswer,
-    SearchArguments,
-    ThinkArguments,
-    WorkInput,
-)
 from contracts.plan import OTHER_FORM
-from contracts.reflective_roles import (
-    ClassifyInput,
-    Complexity,
-    CoordinatorAnswer,
-    InvestigateInput,
-    PlanStepsInput,
-    ProposedStep,
-    QueriesAnswer,
-    ReflectionDecision,
-    ReflectOnStepInput,
-    ReflectorAnswer,
-    ResearchStepInput,
-    StepPlannerAnswer,
-)
-from contracts.roles import (
-    BriefedInput,
-    ClarifierAnswer,
-    ClarifyInput,
-    FollowUpQuery,
-    GapAssessment,
-    PlanInput,
-    PlannerAnswer,
-    QualityAssessment,
-    Recommendation,
-    RefineInput,
-    RefinerAnswer,
-    ReflectInput,
-    SubQuery,
-    SupervisorAnswer,
-)
 from contracts.texts import plural
 from contracts.tool_turns import Transcript, TurnAnswer, scripted_turn
 from contracts.tools import NoArguments
@@ -77,19 +31,19 @@ LONG_SENTENCE: Final = 32
 
 
 # --- plan ------------------------------------------------------------------------------------------------------------
-def plan(task: PlanInput) -> PlannerAnswer:
+def plan(task: roles.PlanInput) -> roles.PlannerAnswer:
     """Propose the question as asked, what people want looked at, and the words of the question in other forms."""
     queries = _queries(task, task.max_sub_queries, tried=set())
-    return PlannerAnswer(
+    return roles.PlannerAnswer(
         research_brief="The question as it was asked, then its words in other forms: the best passages are shown.",
         sub_queries=[
-            SubQuery(query=query, rationale=rationale, priority=number, facet=facet)
+            roles.SubQuery(query=query, rationale=rationale, priority=number, facet=facet)
             for number, (query, rationale, facet) in enumerate(queries, start=1)
         ],
     )
 
 
-def _queries(task: BriefedInput, most: int, tried: set[str]) -> list[tuple[str, str, str]]:
+def _queries(task: roles.BriefedInput, most: int, tried: set[str]) -> list[tuple[str, str, str]]:
     """Return queries with their reasons and facets, none of them twice or among those that were tried."""
     question = " ".join(task.query.split())[:QUERY_CHARACTERS]
     subject = " ".join(meaning_words(question, task.language)[:SUBJECT_WORDS]) or question
@@ -111,24 +65,24 @@ def _queries(task: BriefedInput, most: int, tried: set[str]) -> list[tuple[str, 
     return found[: max(1, most)]
 
 
-def clarify(task: ClarifyInput) -> ClarifierAnswer:
+def clarify(task: roles.ClarifyInput) -> roles.ClarifierAnswer:
     """Ask only where the question has no words of meaning, or where the request wants a person to be asked."""
     words = meaning_words(task.query, task.language)
     subject = " ".join(words[:SUBJECT_WORDS]) or task.query.strip()[:100]
     if task.rounds:
-        return ClarifierAnswer(clear=True, reason="the person was asked, and the run goes by the answers")
+        return roles.ClarifierAnswer(clear=True, reason="the person was asked, and the run goes by the answers")
     if not words and not task.context:
-        return ClarifierAnswer(
+        return roles.ClarifierAnswer(
             clear=False, questions=[f"What do you want to know about “{subject}”?"], reason="no subject"
         )
     if task.required:
         asked = f"The research is about “{subject}”: is there anything that must be in it?"
-        return ClarifierAnswer(clear=False, questions=[asked], reason="the request wants a person to be asked")
-    return ClarifierAnswer(clear=True, reason="the question names a subject")
+        return roles.ClarifierAnswer(clear=False, questions=[asked], reason="the request wants a person to be asked")
+    return roles.ClarifierAnswer(clear=True, reason="the question names a subject")
 
 
 # --- gates and gaps --------------------------------------------------------------------------------------------------
-def reflect(task: ReflectInput) -> SupervisorAnswer:
+def reflect(task: roles.ReflectInput) -> roles.SupervisorAnswer:
     """Do as the gate says; it is never loosened."""
     if not task.gate_valid:
         action = Action.RETRY
@@ -138,23 +92,23 @@ def reflect(task: ReflectInput) -> SupervisorAnswer:
         action = Action.PROCEED
     problems = [issue.message for issue in task.issues]
     state = "satisfied" if task.gate_valid else "not satisfied"
-    return SupervisorAnswer(
+    return roles.SupervisorAnswer(
         action=action,
         rationale=f"The gate after {task.phase} is {state} ({task.gate_score:g} of 10).",
-        quality_assessment=QualityAssessment(score=min(10.0, max(1.0, task.gate_score)), weaknesses=problems),
+        quality_assessment=roles.QualityAssessment(score=min(10.0, max(1.0, task.gate_score)), weaknesses=problems),
         guidance="" if task.gate_valid else "; ".join(problems)[:1_000],
     )
 
 
-def refine(task: RefineInput) -> RefinerAnswer:
+def refine(task: roles.RefineInput) -> roles.RefinerAnswer:
     """Search once more for what a gap suggests and no search has tried; nothing else makes another iteration."""
     tried = {normalized_text(text) for text in (*task.asked, task.query)}
     judged = [_judge(gap, tried) for gap in sorted(task.gaps, key=lambda gap: (gap.priority, gap.id))]
     worth = [each.gap_id for each in judged if each.addressable]
     go_on = bool(worth) and task.remaining_iterations > 0
-    return RefinerAnswer(
+    return roles.RefinerAnswer(
         gap_analysis=judged,
-        iteration_recommendation=Recommendation(
+        iteration_recommendation=roles.Recommendation(
             should_iterate=go_on,
             rationale=f"{len(worth)} of {plural(len(judged), 'open gap')} have a search that was not tried yet.",
             priority_gaps=worth if go_on else [],
@@ -162,18 +116,18 @@ def refine(task: RefineInput) -> RefinerAnswer:
     )
 
 
-def _judge(gap: Gap, tried: set[str]) -> GapAssessment:
+def _judge(gap: Gap, tried: set[str]) -> roles.GapAssessment:
     fresh = [
         " ".join(text.split())[:QUERY_CHARACTERS]
         for text in gap.suggested_queries
         if normalized_text(text) not in tried and (len(text) >= SHORTEST_QUERY or gap.origin == ASKED_BY_PERSON)
     ]
     tried.update(map(normalized_text, fresh))
-    return GapAssessment(
+    return roles.GapAssessment(
         gap_id=gap.id,
         severity=Severity.MODERATE if gap.priority == 1 else Severity.MINOR,
         addressable=bool(fresh),
-        follow_up_queries=[FollowUpQuery(query=text) for text in fresh[:2]],
+        follow_up_queries=[roles.FollowUpQuery(query=text) for text in fresh[:2]],
     )
 
 
@@ -203,90 +157,116 @@ def review(task: ReviewInput, documents: Mapping[str, str]) -> ReviewerAnswer:
 
 
 # --- steps of the strategy reflective --------------------------------------------------------------------------------
-def classify(task: ClassifyInput) -> CoordinatorAnswer:
+def classify(task: reflective.ClassifyInput) -> reflective.CoordinatorAnswer:
     """Classify by the number of words of meaning; research is always done."""
     count = len(meaning_words(task.query, task.language))
     few, many = count <= FEW_WORDS, count > MANY_WORDS or task.query.count("?") > 1
-    complexity = Complexity.COMPLEX if many else Complexity.SIMPLE if few else Complexity.MODERATE
-    return CoordinatorAnswer(
+    complexity = (
+        reflective.Complexity.COMPLEX
+        if many
+        else reflective.Complexity.SIMPLE
+        if few
+        else reflective.Complexity.MODERATE
+    )
+    return reflective.CoordinatorAnswer(
         complexity=complexity,
         reasoning=f"The question has {plural(count, 'word')} of meaning.",
     )
 
 
-def investigate(task: InvestigateInput) -> QueriesAnswer:
+def investigate(task: reflective.InvestigateInput) -> reflective.QueriesAnswer:
     """Search for the question and its words in other forms."""
-    return QueriesAnswer(queries=[query for query, _, _ in _queries(task, task.most_queries, tried=set())])
+    return reflective.QueriesAnswer(queries=[query for query, _, _ in _queries(task, task.most_queries, tried=set())])
 
 
-def plan_steps(task: PlanStepsInput) -> StepPlannerAnswer:
+def plan_steps(task: reflective.PlanStepsInput) -> reflective.StepPlannerAnswer:
     """Propose a step for each suggestion of a reflection, then for each form of the question that has none yet."""
     tried = {normalized_text(step.title) for step in task.steps}
     texts = [*task.suggested_changes, *(query for query, _, _ in _queries(task, task.most, tried))]
-    return StepPlannerAnswer(
+    return reflective.StepPlannerAnswer(
         title=task.query,
         thought="The question as it was asked, then its words in other forms.",
-        steps=[ProposedStep(title=text, description=text) for text in texts[: max(1, task.most)]],
+        steps=[reflective.ProposedStep(title=text, description=text) for text in texts[: max(1, task.most)]],
     )
 
 
-def search_for_step(task: ResearchStepInput) -> QueriesAnswer:
+def search_for_step(task: reflective.ResearchStepInput) -> reflective.QueriesAnswer:
     """Search for the step in its own words, once."""
     if task.turn > 1:
-        return QueriesAnswer(reasoning="The step was searched for in its own words.")
-    return QueriesAnswer(queries=[task.description or task.step_title])
+        return reflective.QueriesAnswer(reasoning="The step was searched for in its own words.")
+    return reflective.QueriesAnswer(queries=[task.description or task.step_title])
 
 
-def reflect_on_step(task: ReflectOnStepInput) -> ReflectorAnswer:
+def reflect_on_step(task: reflective.ReflectOnStepInput) -> reflective.ReflectorAnswer:
     """Go on while steps are planned; adjust where the last one brought nothing and a gap is open."""
     done = [step for step in task.steps if step.status is NodeStatus.COMPLETED]
     if not task.pending:
-        decision, reasoning = ReflectionDecision.COMPLETE, "Every step is done."
+        decision, reasoning = reflective.ReflectionDecision.COMPLETE, "Every step is done."
     elif done and not done[-1].finding_count and task.may_adjust and task.open_gaps:
-        decision, reasoning = ReflectionDecision.ADJUST, "The last step found nothing that can be quoted."
+        decision, reasoning = (
+            reflective.ReflectionDecision.ADJUST,
+            "The last step found nothing that can be quoted.",
+        )
     else:
-        decision, reasoning = ReflectionDecision.CONTINUE, f"Still planned: {plural(len(task.pending), 'step')}."
-    return ReflectorAnswer(decision=decision, reasoning=reasoning)
+        decision, reasoning = (
+            reflective.ReflectionDecision.CONTINUE,
+            f"Still planned: {plural(len(task.pending), 'step')}.",
+        )
+    return reflective.ReflectorAnswer(decision=decision, reasoning=reasoning)
 
 
 # --- turns of the strategy orchestrator ------------------------------------------------------------------------------
-def take_in(task: IntakeInput, _: Transcript) -> TurnAnswer:
+def take_in(task: orchestrator.IntakeInput, _: Transcript) -> TurnAnswer:
     """Ask what the clarifier would ask; else hand the question over to the plan."""
-    fields = task.model_dump(include=set(ClarifyInput.model_fields), exclude_unset=True)
-    questions = clarify(ClarifyInput.model_validate(fields)).questions
-    return scripted_turn(text="\n".join(questions)) if questions else scripted_turn((PLAN_TOOL, NoArguments()))
-
-
-def outline(task: OutlineInput) -> OutlinerAnswer:
-    """Propose a step for each form of the question."""
-    queries = _queries(task, task.most, tried=set())
-    return OutlinerAnswer(
-        approach="The question as it was asked, then its words in other forms.",
-        steps=[OutlinedStep(step=query, facet=facet) for query, _, facet in queries],
+    fields = task.model_dump(include=set(roles.ClarifyInput.model_fields), exclude_unset=True)
+    questions = clarify(roles.ClarifyInput.model_validate(fields)).questions
+    return (
+        scripted_turn(text="\n".join(questions))
+        if questions
+        else scripted_turn((orchestrator.PLAN_TOOL, NoArguments()))
     )
 
 
-def orchestrate(task: OrchestrateInput, _: Transcript) -> TurnAnswer:
+def outline(task: orchestrator.OutlineInput) -> orchestrator.OutlinerAnswer:
+    """Propose a step for each form of the question."""
+    queries = _queries(task, task.most, tried=set())
+    return orchestrator.OutlinerAnswer(
+        approach="The question as it was asked, then its words in other forms.",
+        steps=[orchestrator.OutlinedStep(step=query, facet=facet) for query, _, facet in queries],
+    )
+
+
+def orchestrate(task: orchestrator.OrchestrateInput, _: Transcript) -> TurnAnswer:
     """Send an agent for each step that has none, all at once; then ask for the report."""
     tasks = [
-        (AGENT_TOOL, AgentArguments(task=task.steps[number - 1][:QUERY_CHARACTERS], steps=[number]))
+        (
+            orchestrator.AGENT_TOOL,
+            orchestrator.AgentArguments(task=task.steps[number - 1][:QUERY_CHARACTERS], steps=[number]),
+        )
         for number in task.unserved
         if 0 < number <= len(task.steps)
     ]
-    if tasks and (not task.offered or AGENT_TOOL in task.offered):
+    if tasks and (not task.offered or orchestrator.AGENT_TOOL in task.offered):
         return scripted_turn(*tasks[: task.most_calls])
-    if tasks and THINK_TOOL in task.offered:
+    if tasks and orchestrator.THINK_TOOL in task.offered:
         # After a failed agent a model has to think before it sends the next one, and this stands in for the model.
-        return scripted_turn((THINK_TOOL, ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent.")))
-    return scripted_turn((REPORT_TOOL, NoArguments()))
+        return scripted_turn(
+            (
+                orchestrator.THINK_TOOL,
+                orchestrator.ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent."),
+            )
+        )
+    return scripted_turn((orchestrator.REPORT_TOOL, NoArguments()))
 
 
-def work(task: WorkInput, _: Transcript) -> TurnAnswer:
+def work(task: orchestrator.WorkInput, _: Transcript) -> TurnAnswer:
     """Search for the task in its own words, open the best pages, report."""
     if not task.searches and task.searches_left:
-        return scripted_turn((SEARCH_TOOL, SearchArguments(query=task.query[:QUERY_CHARACTERS])))
+        return scripted_turn(
+            (orchestrator.SEARCH_TOOL, orchestrator.SearchArguments(query=task.query[:QUERY_CHARACTERS]))
+        )
     if task.found and task.pages_left:
         best = sorted(task.found, key=lambda page: (page.rank, page.index))[: task.pages_left]
         pages = sorted(page.index for page in best)[: task.most_calls]
-        return scripted_turn(*((OPEN_TOOL, OpenArguments(index=index)) for index in pages))
-    return scripted_turn((REPORT_TOOL, AgentReportArguments(open_questions=task.open_gaps)))
+        return scripted_turn(*((orchestrator.OPEN_TOOL, orchestrator.OpenArguments(index=index)) for index in pages))
+    return scripted_turn((orchestrator.REPORT_TOOL, orchestrator.AgentReportArguments(open_questions=task.open_gaps)))

@@ -11,13 +11,10 @@ import pickle
 import signal
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from providers.errors import InputUnprocessable, InvalidCall, ProviderError, SourceUnreadable
+from providers.errors import InputUnprocessable, InvalidCall, SourceUnreadable
 from providers.isolation.child import LENGTH, RAISED
-
-KillKind = Literal["timeout", "memory", "crash"]
 
 MEMORY_BYTES: Final = 1_610_612_736
 """1.5 GB of address space for one child (reliability-and-security 2.2)."""
@@ -30,20 +27,17 @@ MOST_KILLED: Final = 2
 """Children that one text may kill: once may be the machine, which paused or ran out of memory; twice is the text."""
 
 
-class TaskKilled(ProviderError):
-    """A child was killed or died: `kind` is timeout, memory or crash."""
-
-    def __init__(self, kind: KillKind) -> None:
-        super().__init__(f"the task was ended: {kind}")
-        self.kind: KillKind = kind
-
-
-class TaskFailed(ProviderError):
-    """The function raised something unexpected; only type and place are known."""
+class TaskFailed(InputUnprocessable):
+    """The function raised something unexpected: only its type and place are known, and it would do so again."""
 
     def __init__(self, type_name: str, place: str) -> None:
-        super().__init__(f"the task raised {type_name} at {place}")
+        super().__init__("crash", f"work on a text from outside raised {type_name} at {place}")
         self.type_name = type_name
+
+
+def ended_by(kind: Literal["timeout", "memory", "crash"]) -> InputUnprocessable:
+    """The error for a text whose child was killed or died."""
+    return InputUnprocessable(kind, f"work on a text from outside ended its process: {kind}")
 
 
 class SubprocessPool:
@@ -77,15 +71,13 @@ class SubprocessPool:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
         """Run one function; cancelling the caller kills the child. `seconds` replaces both limits of time.
 
-        Raises the errors of `RAISED` as the function raised them, `TaskKilled` for time, memory and crashes,
+        Raises the errors of `RAISED` as the function raised them, `InputUnprocessable` for what ended the child,
         `TaskFailed` for any other exception.
         """
         cpu_seconds, wall_seconds = (self._cpu_seconds, self.wall_seconds) if seconds is None else (seconds, seconds)
@@ -96,7 +88,10 @@ class SubprocessPool:
                 frame = await child.call((function, arguments, cpu_seconds, wall_seconds), wall_seconds)
                 sound = True
             finally:
-                self._give_back(child, sound=sound)
+                if sound and not self._closed and child.calls < self._recycle_after:
+                    self._idle.append(child)
+                else:
+                    self._dismiss(child)
         return result_of(frame)
 
     async def close(self) -> None:
@@ -117,12 +112,6 @@ class SubprocessPool:
             self._dismiss(child)
         return await _start_child(self._memory_bytes)
 
-    def _give_back(self, child: "_Child", *, sound: bool) -> None:
-        if sound and not self._closed and child.calls < self._recycle_after:
-            self._idle.append(child)
-        else:
-            self._dismiss(child)
-
     def _dismiss(self, child: "_Child") -> None:
         with contextlib.suppress(ProcessLookupError):
             child.process.kill()
@@ -132,22 +121,22 @@ class SubprocessPool:
 
 
 class KillableCalls:
-    """`IsolatedCalls` over a pool: a text that kills its child twice is given up."""
+    """Runs functions over a pool of children: a text that kills its child twice is given up."""
 
     def __init__(self, pool: SubprocessPool) -> None:
         self._pool = pool
 
     async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
         """Run `module:function`. Raises `InputUnprocessable`, and the errors of `RAISED`."""
-        kind: KillKind = "crash"
-        for _ in range(MOST_KILLED):
+        for left in reversed(range(MOST_KILLED)):
             try:
                 return await self._pool.call(function, *arguments, seconds=seconds)
-            except TaskKilled as killed:
-                kind = killed.kind
-            except TaskFailed as failed:
-                raise InputUnprocessable("crash", f"work on a text from outside failed: {failed}") from None
-        raise InputUnprocessable(kind, f"a text from outside cannot be worked on: {MOST_KILLED} times ended by {kind}")
+            except TaskFailed:
+                raise
+            except InputUnprocessable:
+                if not left:
+                    raise
+        raise AssertionError
 
 
 class _Child:
@@ -158,7 +147,7 @@ class _Child:
         self.calls = 0
 
     async def call(self, call: tuple[Any, ...], wall_seconds: float) -> Any:
-        """Return the answer frame. Raises `TaskKilled`, after which the child is of no further use."""
+        """Return the answer frame. Raises `InputUnprocessable`, after which the child is of no further use."""
         sending = asyncio.create_task(self._send(pickle.dumps(call, pickle.HIGHEST_PROTOCOL)))
         try:
             if self.calls == 0:
@@ -168,9 +157,13 @@ class _Child:
             async with asyncio.timeout(wall_seconds):
                 return await self._frame()
         except TimeoutError:
-            raise TaskKilled("timeout") from None
+            raise ended_by("timeout") from None
         except asyncio.IncompleteReadError:
-            raise TaskKilled(await self._cause_of_death()) from None
+            code = await self.process.wait()
+            if code in (-signal.SIGXCPU, -signal.SIGALRM):
+                raise ended_by("timeout") from None
+            # Only the kernel's memory killer sends SIGKILL.
+            raise ended_by("memory" if code == -signal.SIGKILL else "crash") from None
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
@@ -184,26 +177,20 @@ class _Child:
             await pipe.drain()
 
     async def _frame(self) -> Any:
-        """Return the next frame. Raises `TaskKilled` for one that states it, is too large, or has foreign objects."""
+        """Return the next frame. Raises `InputUnprocessable` for one too large, or with foreign objects."""
         pipe = self.process.stdout
         assert pipe is not None
         (length,) = LENGTH.unpack(await pipe.readexactly(LENGTH.size))
         if length > MAX_FRAME_BYTES:
-            raise TaskKilled("crash")
+            raise ended_by("crash")
         body = await pipe.readexactly(length)
         try:
             frame = _AnswerUnpickler(io.BytesIO(body)).load()
         except (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError, TypeError, ValueError):
-            raise TaskKilled("crash") from None
+            raise ended_by("crash") from None
         if frame == ("memory",):
-            raise TaskKilled("memory")
+            raise ended_by("memory")
         return frame
-
-    async def _cause_of_death(self) -> KillKind:
-        code = await self.process.wait()
-        if code in (-signal.SIGXCPU, -signal.SIGALRM):
-            return "timeout"
-        return "memory" if code == -signal.SIGKILL else "crash"  # only the kernel's memory killer sends that
 
 
 class _AnswerUnpickler(pickle.Unpickler):
@@ -230,7 +217,7 @@ def result_of(frame: Any) -> Any:
         case ("failed", str(type_name), str(place)):
             raise TaskFailed(type_name, place)
         case _:
-            raise TaskKilled("crash")
+            raise ended_by("crash")
 
 
 async def _start_child(memory_bytes: int) -> _Child:

@@ -16,6 +16,7 @@ import json_repair
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from contracts.lenient import lines_of
 from contracts.outcome import Usage
 from contracts.roles import RoleAnswer, RoleSpec
 from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
@@ -59,49 +60,37 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
     blocks = [block for block in message["content"] if isinstance(block, dict)]
     tokens, warnings = read_tokens(message.get("usage"))
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
-    names = (message.get("model"), message.get("stop_reason"))
-    model, stop_reason = (shown_name(name) if isinstance(name, str) else "" for name in names)
     called = [block for block in blocks if block.get("type") == "tool_use" and block.get("name") == ANSWER_TOOL]
+    model, stop_reason = message.get("model"), message.get("stop_reason")
     return ChatReply(
         text="\n".join(text for text in texts if isinstance(text, str)),
         tool_input=called[0].get("input") if called else None,
-        stop_reason=stop_reason or None,
+        stop_reason=shown_name(stop_reason) if isinstance(stop_reason, str) else None,
         tokens=tokens,
-        model=model or requested_model,
+        model=shown_name(model) if isinstance(model, str) else requested_model,
         warnings=warnings,
         blocks=blocks,
     )
 
 
-def read_count(body: bytes) -> int:
-    """Read a count of tokens. Raises `Unavailable` when the body names no number."""
-    try:
-        count = _read_json(body)["input_tokens"]
-    except (ValueError, RecursionError, KeyError, TypeError):
-        count = None
-    if not is_count(count) or count == 0:
-        raise Unavailable("the model endpoint counted no tokens")
-    return count
-
-
 def read_tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
     """Read the counts of an answer, with a warning for figures that are absent or absurd; caches may be missing."""
     given = usage if isinstance(usage, dict) else {}
-    counts = {
-        "input_tokens": given.get("input_tokens"),
-        "output_tokens": given.get("output_tokens"),
-        "cache_read_input_tokens": given.get("cache_read_input_tokens") or 0,
-        "cache_creation_input_tokens": given.get("cache_creation_input_tokens") or 0,
+    fields = {
+        "input": given.get("input_tokens"),
+        "output": given.get("output_tokens"),
+        "cache_read": given.get("cache_read_input_tokens") or 0,
+        "cache_write": given.get("cache_creation_input_tokens") or 0,
     }
-    wrong = [name for name, count in counts.items() if not is_count(count)]
-    warnings = [f"the endpoint gave no usable number for {', '.join(wrong)}"] if wrong else []
-    known = [count if is_count(count) else 0 for count in counts.values()]
-    return TokenCounts(known[0], known[1], known[2], known[3], known=not wrong), warnings
+    counts = {name: count for name, count in fields.items() if is_count(count)}
+    wrong = [name for name in fields if name not in counts]
+    warnings = [f"the endpoint gave no usable number of tokens for {', '.join(wrong)}"] if wrong else []
+    return TokenCounts(**counts, known=not wrong), warnings
 
 
 def is_count(value: Any) -> TypeGuard[int]:
     """Return true for a whole number from 0."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return type(value) is int and value >= 0
 
 
 def _read_json(body: bytes) -> Any:
@@ -137,7 +126,7 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
     """
     check_end(reply)
     if isinstance(reply.tool_input, dict) and not role.plain_text:
-        return _validated(role, reply.tool_input, [])
+        return _validated(role, reply.tool_input), []
     text, warnings = without_thoughts(reply.tool_input if isinstance(reply.tool_input, str) else reply.text)
     if not text:
         raise InvalidOutput("$: the answer is empty")
@@ -147,7 +136,7 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
     if role.plain_text:
         if not complete:
             raise AnswerCut("the endpoint did not say that the answer was complete")
-        return _validated(role, {role.text_field: _without_fence(text)}, warnings)
+        return _validated(role, {role.text_field: _without_fence(text)}), warnings
     answer, liberties = _from_text(role, text, may_close=complete and role.has_fallback)
     return answer, [*warnings, *liberties]
 
@@ -181,7 +170,7 @@ def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, l
     problem: InvalidOutput | None = None
     for value, warnings in _objects(text.rstrip("` \n"), may_close=may_close):
         try:
-            return _validated(role, _encodable(value) if "\\u" in text else value, warnings)
+            return _validated(role, _encodable(value) if "\\u" in text else value), warnings
         except InvalidOutput as error:
             problem = problem or error
     raise problem or InvalidOutput("$: the answer holds no JSON object that can be read")
@@ -197,7 +186,10 @@ def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
         try:
             value, place = decoder.raw_decode(text, start.start())
         except json.JSONDecodeError as error:
-            if _is_whole(text, error, may_close=may_close):
+            # What is not just the beginning of an answer: at most closing brackets are missing.
+            at_end = error.pos >= len(text)
+            whole = may_close and error.msg == "Expecting ',' delimiter" if at_end else "}" in text[-200:]
+            if whole and not error.msg.startswith("Unterminated string"):
                 yield json_repair.loads(text[start.start() :], skip_json_loads=True), ["faulty JSON was repaired"]
             return
         except RecursionError:  # nesting beyond every schema
@@ -206,29 +198,11 @@ def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
         yield value, ["text around the JSON was ignored"] if around else []
 
 
-def _is_whole(text: str, error: json.JSONDecodeError, *, may_close: bool) -> bool:
-    """Return true for faulty JSON that is not just the beginning of an answer: at most closing brackets are missing."""
-    if error.msg.startswith("Unterminated string"):
-        return False
-    if error.pos >= len(text):
-        return may_close and error.msg == "Expecting ',' delimiter"
-    return "}" in text[-200:]
-
-
-def _validated(role: Role, value: Any, warnings: list[str]) -> tuple[RoleAnswer, list[str]]:
-    """The answer of the schema, with one warning more for each value that was read leniently."""
+def _validated(role: Role, value: Any) -> RoleAnswer:
     try:
-        return role.answer.model_validate(value, context=warnings), warnings
+        return role.answer.model_validate(value)
     except ValidationError as error:
-        raise InvalidOutput(problem_of(error)) from None
-
-
-def problem_of(error: ValidationError) -> str:
-    """At most eight lines `path: message`, without any value; paths have our own names and positions only."""
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    lines = [f"{'.'.join(str(part) for part in item['loc']) or '$'}: {item['msg']}"[:160] for item in found[:8]]
-    more = len(found) - len(lines)
-    return "\n".join([*lines, *([f"and {more} more"] if more else [])])
+        raise InvalidOutput("\n".join(lines_of(error, 8))) from None
 
 
 # --- turns of roles with tools ---------------------------------------------------------------------------------------

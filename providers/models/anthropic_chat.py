@@ -13,10 +13,9 @@ from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockP
 from providers.certificates import trusted_certificates
 from providers.credentials import NO_KEY, ensure_confidential, ensure_key
 from providers.errors import NotConfigured, Unavailable
-from providers.models.answers import read_count, read_reply
+from providers.models.answers import read_reply
 from providers.models.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
 from providers.models.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
-from providers.shared.cancellation_grace import begin_request
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 CONNECT_SECONDS: Final = 10.0
@@ -80,33 +79,33 @@ class AnthropicChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one request, once; raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        begin_request()
+        seconds = request.timeout_seconds
+        # Plain text unless it is marked: not every endpoint reads blocks here.
+        system: list[TextBlockParam] = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]
         sending = self._client.messages.with_streaming_response.create(
-            max_tokens=request.max_tokens, **_arguments(request, request.timeout_seconds)
+            model=request.model,
+            max_tokens=request.max_tokens,
+            system=system if request.cache else request.system,
+            messages=_conversation(request) if request.tools else _prompt(request),
+            timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
+            **_tool_arguments(request),
         )
-        async with self._translate_errors(request, request.timeout_seconds), sending as response:
+        async with self._translate_errors(request), sending as response:
             return read_reply(await _receive(response.iter_bytes()), request.model)
-
-    async def count_tokens(self, request: ChatRequest) -> int:
-        """Count the input tokens of a request by the endpoint's own tokenizer; raises what `complete` raises."""
-        seconds = min(10.0, request.timeout_seconds)  # an estimate would do: a count is not worth a long wait
-        counting = self._client.messages.with_streaming_response.count_tokens(**_arguments(request, seconds))
-        async with self._translate_errors(request, seconds), counting as response:
-            return read_count(await _receive(response.iter_bytes()))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
     @asynccontextmanager
-    async def _translate_errors(self, request: ChatRequest, seconds: float) -> AsyncIterator[None]:
+    async def _translate_errors(self, request: ChatRequest) -> AsyncIterator[None]:
         """Raise every failure of the block as an error of our tree (statuses: `model_errors.error_for_status`)."""
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(request.timeout_seconds):
                 yield
         except TimeoutError:
-            raise Unavailable(f"the model endpoint gave no answer in {seconds:.0f} s") from None
+            raise Unavailable(f"the model endpoint gave no answer in {request.timeout_seconds:.0f} s") from None
         except APIStatusError as error:
             headers = error.response.headers.multi_items()
             raise error_for_status(error.status_code, headers, str(error.body), request.model, self._places) from None
@@ -127,21 +126,6 @@ async def _receive(chunks: AsyncIterator[bytes]) -> bytes:
         if len(received) > MAX_REPLY_BYTES:
             raise Unavailable("the model endpoint's answer exceeds 8 MB")
     return bytes(received)
-
-
-def _arguments(request: ChatRequest, seconds: float) -> dict[str, Any]:
-    """Arguments of the SDK that sending and counting have in common."""
-    # Plain text unless it is marked: not every endpoint reads blocks here.
-    system: str | list[TextBlockParam] = request.system
-    if request.cache:
-        system = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]
-    return {
-        "model": request.model,
-        "system": system,
-        "messages": _conversation(request) if request.tools else _prompt(request),
-        "timeout": httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
-        **_tool_arguments(request),
-    }
 
 
 def _prompt(request: ChatRequest) -> list[MessageParam]:

@@ -91,10 +91,6 @@ class Chat(Protocol):
         """Send one request, once; every reply that arrives is returned."""
         ...
 
-    async def count_tokens(self, request: ChatRequest) -> int:
-        """Count the input tokens of a request by the endpoint's own tokenizer."""
-        ...
-
     async def close(self) -> None:
         """Close the connections."""
         ...

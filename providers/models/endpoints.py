@@ -4,42 +4,37 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from contracts.base import StrictContract
 from contracts.vocabulary import Tier
-from providers.errors import NotConfigured
-from providers.models.chat import Chat, ChatMode, ChatReply, ChatRequest, ToolUse
+from providers.models.chat import Chat, ChatMode, ChatRequest, ToolUse
 from providers.models.model_errors import shown_name
 from providers.models.prices import without_date
 
 DEFAULT_ENDPOINT: Final = "default"
 
 
+@dataclass(frozen=True)
 class ModelDirectory:
-    """Endpoints by name, and names of models by tier in order of preference."""
+    """Endpoints by name, one of them `default`, and names of models by tier in order of preference."""
 
-    def __init__(
-        self, endpoints: Mapping[str, "ModelEndpoint"], tiers: Mapping[Tier, Sequence[str]] | None = None
-    ) -> None:
-        """`endpoints` must have one called `default`."""
-        self.endpoints = dict(endpoints)
-        self._tiers = tiers or {}
+    endpoints: Mapping[str, "ModelEndpoint"]
+    tiers: Mapping[Tier, Sequence[str]] = field(default_factory=dict)
 
     def candidates(self, named: str | None, tier: Tier) -> list["ModelCandidate"]:
         """List the models for a role of this tier: the one that the call names first, then the configured ones."""
-        written = [*([named] if named else []), *self._tiers.get(tier, ())]
-        return [self._candidate(name) for name in dict.fromkeys(written)]
-
-    def _candidate(self, written: str) -> "ModelCandidate":
-        place, model = split_name(written, self.endpoints)
-        endpoint = self.endpoints[place]
-        return ModelCandidate(endpoint, model, endpoint.capabilities(model))
+        written = dict.fromkeys([*([named] if named else []), *self.tiers.get(tier, ())])
+        places = [split_name(name, self.endpoints) for name in written]
+        return [
+            ModelCandidate(self.endpoints[place], model, self.endpoints[place].capabilities(model))
+            for place, model in places
+        ]
 
 
 @dataclass(frozen=True)
@@ -49,9 +44,12 @@ class ModelEndpoint:
     name: str
     host: str
     """`host` or `host:port`."""
-    chat: Chat
+    chat: Chat | None
+    """None for one that cannot be used."""
     capabilities: Callable[[str], "EndpointCapabilities"]
     """Capabilities of a model there, by its name."""
+    remedy: str = ""
+    """What to set so that it can be used."""
 
     @property
     def service(self) -> str:
@@ -90,24 +88,6 @@ def split_name(written: str, endpoints: Collection[str]) -> tuple[str, str]:
     return (head, rest) if colon and rest and known else (DEFAULT_ENDPOINT, written)
 
 
-class MissingChat:
-    """Chat of an endpoint that is not configured: every method raises `NotConfigured` with the remedy."""
-
-    def __init__(self, remedy: str) -> None:
-        self.remedy = remedy
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Raise `NotConfigured`."""
-        raise NotConfigured(f"{self.remedy} (for the model {shown_name(request.model)})")
-
-    async def count_tokens(self, request: ChatRequest) -> int:
-        """Raise `NotConfigured`."""
-        raise NotConfigured(f"{self.remedy} (for the model {shown_name(request.model)})")
-
-    async def close(self) -> None:
-        """Have no connection to close."""
-
-
 class EndpointCapabilities(StrictContract):
     """Capabilities of one model at one endpoint; all sizes are in tokens."""
 
@@ -115,85 +95,46 @@ class EndpointCapabilities(StrictContract):
     """The strongest way to request an answer of a schema."""
     tools: ToolUse = ToolUse.FORCED
     """Support for the tools of a role."""
-    reasoning_tokens: int = 4_000
+    reasoning_tokens: int = Field(default=4_000, ge=0, le=200_000)
     """Room for hidden reasoning, above the visible answer."""
     reasons: bool = False
     """The model reasons by itself before it answers, so it needs no tool to think with."""
-    window: int = 32_000
+    window: int = Field(default=32_000, ge=2_000, le=10_000_000)
     """Prompt and answer together."""
-    output_limit: int | None = None
+    output_limit: int | None = Field(default=None, ge=200, le=1_000_000)
     caching: bool = False
-    counts_tokens: bool = False
     searches_web: bool = False
     """The endpoint has a web search of its own."""
-    token_factor: float = 1.0
+    token_factor: float = Field(default=1.0, ge=0.3, le=5)
     """Tokens for the same text, compared with the older tokenizers."""
 
 
-class CapabilityOverrides(StrictContract):
-    """Values of an operator or of the table; None does not change a capability."""
-
-    mode: ChatMode | None = None
-    tools: ToolUse | None = None
-    reasoning_tokens: int | None = Field(default=None, ge=0, le=200_000)
-    reasons: bool | None = None
-    window: int | None = Field(default=None, ge=2_000, le=10_000_000)
-    output_limit: int | None = Field(default=None, ge=200, le=1_000_000)
-    caching: bool | None = None
-    counts_tokens: bool | None = None
-    searches_web: bool | None = None
-    token_factor: float | None = Field(default=None, ge=0.3, le=5)
-
-
-class ModelEntry(CapabilityOverrides):
-    """Capabilities of the models whose names fit one of the patterns."""
-
-    names: list[str]
-
-
-class CapabilityTable(StrictContract):
-    """`endpoints.toml`."""
-
-    default: EndpointCapabilities
-    hosts: dict[str, CapabilityOverrides] = {}
-    models: list[ModelEntry] = []
-
-
 @cache
-def capability_table() -> CapabilityTable:
-    """Load the table that comes with the product."""
-    text = files("providers.models").joinpath("endpoints.toml").read_text(encoding="utf-8")
-    return CapabilityTable.model_validate(tomllib.loads(text))
+def capability_table() -> dict[str, Any]:
+    """Load `endpoints.toml`: capabilities by host, and by patterns of model names."""
+    return tomllib.loads(files("providers.models").joinpath("endpoints.toml").read_text(encoding="utf-8"))
 
 
-@lru_cache(maxsize=1_000)
-def capabilities_of(base_url: str, model: str = "", own: CapabilityOverrides | None = None) -> EndpointCapabilities:
-    """Merge the table's entries for the endpoint's host and for the model, and the operator's own values over them."""
-    table = capability_table()
-    name = without_date(model).lower()
-    known = [
-        table.hosts.get(urlsplit(base_url).hostname or "", CapabilityOverrides()),
-        *(entry for entry in table.models if any(fnmatchcase(name, pattern) for pattern in entry.names)),
-        own or CapabilityOverrides(),
-    ]
-    changes: dict[str, object] = {}
-    for entry in known:
-        changes |= entry.model_dump(exclude={"names"}, exclude_none=True)
-    return table.default.model_copy(update=changes)
+def capabilities_of(base_url: str, model: str = "", own: EndpointCapabilities | None = None) -> EndpointCapabilities:
+    """Merge the table's entries for the endpoint's host and for the model, and over them the values set in `own`."""
+    table, name = capability_table(), without_date(model).lower()
+    known: dict[str, Any] = dict(table["hosts"].get(urlsplit(base_url).hostname or "", {}))
+    for entry in table["models"]:
+        if any(fnmatchcase(name, pattern) for pattern in entry["names"]):
+            known |= {key: value for key, value in entry.items() if key != "names"}
+    if own is not None:
+        known |= own.model_dump(exclude_unset=True, exclude_none=True, include=set(EndpointCapabilities.model_fields))
+    return EndpointCapabilities.model_validate(known)
 
 
 def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:
-    """Capabilities after a refusal of this kind; None if no weaker request is left to try.
-
-    Calls run in parallel, so the request may be stronger than `known`.
-    """
-    change: dict[str, object] | None = None
+    """Capabilities after a refusal of this kind; None if no weaker request is left to try."""
     if kind == "unsupported_caching" and request.cache:
-        change = {"caching": False}
-    elif kind == "unsupported_parameter" and request.mode is ChatMode.NATIVE:
-        change = {} if known.mode is not ChatMode.NATIVE else {"mode": ChatMode.TOOL}
-    elif kind == "unsupported_parameter" and request.must_call:
-        change = {"tools": ToolUse.OFFERED}
-    elif kind == "unsupported_parameter" and request.mode is ChatMode.TOOL:
-        change = {"mode": ChatMode.TEXT}
-    return None if change is None else known.model_copy(update=change)
+        return known.model_copy(update={"caching": False})
+    if kind != "unsupported_parameter":
+        return None
+    if request.mode is ChatMode.NATIVE:
+        return known.model_copy(update={"mode": ChatMode.TOOL})
+    if request.must_call:
+        return known.model_copy(update={"tools": ToolUse.OFFERED})
+    return known.model_copy(update={"mode": ChatMode.TEXT}) if request.mode is ChatMode.TOOL else None

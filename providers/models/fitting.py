@@ -1,121 +1,119 @@
-"""Fitting a task to a model's context window, and estimates of tokens that err high. Pure."""
+"""Requests that fit into a model's context window. Pure.
+
+`fit_request` shows the whole content of a task if there is room, else the largest of a few shares of it.
+"""
 
 import json
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from contracts.tool_turns import THOUGHTS
 from providers.errors import InvalidCall
-from providers.interfaces import EngineTask, Message, ShortPrompt
+from providers.interfaces import EngineTask, Message
+from providers.models.answers import schema_text, tool_definitions
+from providers.models.chat import ChatMode, ChatRequest, ToolUse
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate
 
 RUNTIME_OVERHEAD: Final = 10_000
 """Tokens left free in every window, never more than a quarter of it."""
-STEPS: Final = 6
-"""Halvings of the share of the content in search of the largest that fits: to 1/64."""
+SHARES: Final = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.0)
+"""Shares of the content that are tried; 0 shows as little as makes sense."""
 LETTERS: Final = f"{string.ascii_letters} \n".encode()
 BEYOND_ASCII: Final = bytes(range(128, 256))
 BREVITY: Final = "\n\nKeep the whole answer under {words} words."
+JSON_INSTRUCTION: Final = """
+
+Reply with one JSON object and nothing before or after it. It must fit this JSON schema:
+{schema}"""
+REPAIR_INSTRUCTION: Final = """
+
+An earlier reply to this request could not be used, for these reasons:
+{problem}
+Do the work again and avoid them."""
 
 
 @dataclass(frozen=True)
-class Room:
-    """Tokens for the whole prompt, for the visible answer, and for everything that the model generates."""
+class FittedRequest:
+    """A request that fits, and how it was made to."""
 
-    prompt: int
-    visible: int
-    output: int
-
-
-@dataclass(frozen=True)
-class FittedPrompt:
-    """The part of a task that is sent."""
-
-    prompt: str
-    common_length: int
-    messages: list[dict[str, Any]]
-    """The conversation after the prompt, of a role with tools."""
-    end: str
-    """A request for brevity to put at the very end, or nothing."""
-    max_tokens: int
+    request: ChatRequest
     estimate: int
     """Input tokens, rather too many than too few."""
-    share: float = 1.0
+    share: float
     """Share of the task's content that is shown."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str]
 
 
-def fit(task: EngineTask, candidate: ModelCandidate, extra: str, tokens_per_estimate: float) -> FittedPrompt:
-    """Fit one task to one model: the whole content if there is room, else the largest share that fits.
+def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
+    """Make the request of a task in the strongest mode that the model supports.
 
-    `extra` is text that is sent besides the task's own: schema, tools, instructions. Raises `InvalidCall` of kind
-    context_too_long, with need, room and remedy, when the window is too small even for the least content.
+    Raises `InvalidCall` of kind context_too_long, with need, room and remedy, if even the least content does not fit.
     """
-
-    def tokens_of(content: ShortPrompt) -> float:
-        return tokens_per_estimate * estimated_request(task, content, candidate.key, extra)
-
-    shown, share = task.whole(), 1.0
-    tokens = tokens_of(shown)
-    room = room_for(candidate.capabilities, task.role.output_tokens, tokens)
-    warnings = []
-    if tokens > room.prompt:
-        shorten = task.shortened or (lambda _: task.whole())
-        shown, share = shorten(0.0), 0.0
-        tokens, most = tokens_of(shown), 1.0
-        if tokens > room.prompt:
-            raise too_long(task, candidate, int(tokens))
-        for _ in range(STEPS):
-            middle = (share + most) / 2
-            longer = shorten(middle)
-            needed = tokens_of(longer)
-            if needed <= room.prompt:
-                shown, share, tokens = longer, middle, needed
-            else:
-                most = middle
-        warnings.append(f"shown {share:.0%} of the content: {candidate.shown} has room for {room.prompt} tokens")
-    brief = room.visible < task.role.output_tokens // 2
-    if brief:
-        window = candidate.capabilities.window
-        warnings.append(f"the model's window has {window} tokens: a shorter answer is requested")
-    return FittedPrompt(
-        shown.prompt,
-        shown.common_length,
-        messages_for(candidate.key, shown.messages),
-        BREVITY.format(words=room.visible // 2) if brief else "",
-        room.output,
-        int(tokens),
-        share,
-        [*warnings, *shown.left_out],
+    capabilities, tools = candidate.capabilities, tool_definitions(task)
+    plain = task.role.plain_text or bool(tools)
+    mode = ChatMode.TEXT if plain else capabilities.mode
+    if mode is ChatMode.TOOL and capabilities.tools is ToolUse.NONE:
+        mode = ChatMode.TEXT
+    schema = "" if plain else schema_text(task.role.answer)
+    end = JSON_INSTRUCTION.format(schema=schema) if schema and mode is ChatMode.TEXT else ""
+    end += "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
+    room, output = room_for(capabilities, task.role.output_tokens)
+    warnings: list[str] = []
+    if output < (task.role.output_tokens + capabilities.reasoning_tokens) // 2:
+        words = task.role.output_tokens * output // (task.role.output_tokens + capabilities.reasoning_tokens) // 2
+        end = BREVITY.format(words=words) + end
+        warnings.append(f"the model allows {output} tokens of output: a shorter answer is requested")
+    besides = estimated_tokens(task.system + schema + end + (json.dumps(tools) if tools else ""))
+    for share in SHARES:
+        shown = task.shown(share)
+        messages = messages_for(candidate.key, shown.messages)
+        content = shown.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
+        estimate = int(capabilities.token_factor * (besides + estimated_tokens(content)))
+        if estimate <= room:
+            break
+    else:
+        raise too_long(task, candidate, estimate)
+    if share < 1:
+        warnings.append(f"shown {share:.0%} of the content: {candidate.shown} has room for {room} tokens")
+    if messages and end:
+        messages[-1]["content"].append({"type": "text", "text": end.strip()})
+    request = ChatRequest(
+        model=candidate.model,
+        system=task.system,
+        prompt=shown.prompt if messages else shown.prompt + end,
+        max_tokens=output,
+        timeout_seconds=task.input.time_limit_seconds,
+        json_schema=json.loads(schema) if schema else None,
+        mode=mode,
+        common_length=shown.common_length,
+        cache=capabilities.caching,
+        messages=messages,
+        tools=tools,
+        must_call=(mode is ChatMode.TOOL or bool(tools and task.role.must_call))
+        and capabilities.tools is ToolUse.FORCED,
     )
+    return FittedRequest(request, estimate, share, [*warnings, *shown.left_out])
 
 
 def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> InvalidCall:
     """Error for a prompt that does not fit: need, room and remedy."""
-    room, window = room_for(candidate.capabilities, task.role.output_tokens, needed), candidate.capabilities.window
+    room, _ = room_for(candidate.capabilities, task.role.output_tokens)
     lower = "" if task.role.tools else ", or lower limits.max_sources_per_query"
     return InvalidCall(
-        f"the prompt needs about {needed} tokens and {candidate.shown} has room for {room.prompt} (window {window}): "
-        f"use a model with a larger window{lower}",
+        f"the prompt needs about {needed} tokens and {candidate.shown} has room for {room} "
+        f"(window {candidate.capabilities.window}): use a model with a larger window{lower}",
         kind="context_too_long",
     )
 
 
-def room_for(capabilities: EndpointCapabilities, visible: int, prompt_tokens: float) -> Room:
-    """Divide a window: the answer gets the rest after the prompt, or half of the window."""
+def room_for(capabilities: EndpointCapabilities, visible: int) -> tuple[int, int]:
+    """Divide a window into tokens for the prompt and for all output, reasoning included; at most half is output."""
     available = capabilities.window - min(RUNTIME_OVERHEAD, capabilities.window // 4)
     needed = visible + capabilities.reasoning_tokens
-    limit = min(needed, capabilities.output_limit or needed)
-    output = int(min(limit, max(available // 2, available - prompt_tokens)))
-    return Room(available - output, visible * output // needed, output)
-
-
-def estimated_request(task: EngineTask, content: ShortPrompt, author: str, extra: str) -> float:
-    """Estimated input tokens of a whole request."""
-    conversation = text_of(messages_for(author, content.messages))
-    return sum(estimated_tokens(part) for part in (task.system, extra, BREVITY, content.prompt, conversation))
+    output = min(needed, capabilities.output_limit or needed, available // 2)
+    return available - output, output
 
 
 def estimated_tokens(text: str) -> float:
@@ -128,11 +126,6 @@ def estimated_tokens(text: str) -> float:
     letters = len(data) - len(data.translate(None, LETTERS))
     beyond = len(data) - len(data.translate(None, BEYOND_ASCII))
     return letters * 0.27 + (len(data) - letters - beyond) * 0.7 + beyond * 0.5
-
-
-def text_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """All blocks of messages as JSON; empty where there are none."""
-    return "".join(json.dumps(block, ensure_ascii=False) for message in messages for block in message["content"])
 
 
 def messages_for(author: str, messages: Sequence[Message]) -> list[dict[str, Any]]:

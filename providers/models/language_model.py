@@ -4,12 +4,12 @@
 """
 
 import asyncio
-import json
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from contracts.outcome import Usage
 from contracts.vocabulary import EngineKind
@@ -18,33 +18,22 @@ from providers.errors import (
     InvalidCall,
     NotConfigured,
     ProviderError,
-    RateLimited,
     Retryable,
-    Unavailable,
 )
-from providers.interfaces import EngineAnswer, EngineTask, Limiter
-from providers.models.answers import answer_of, schema_text, tool_definitions, turn_of
-from providers.models.chat import ChatMode, ChatReply, ChatRequest, TokenCounts, ToolUse
+from providers.interfaces import EngineAnswer, EngineTask
+from providers.models.answers import answer_of, turn_of
+from providers.models.chat import ChatReply, ToolUse
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, weakened
-from providers.models.fitting import FittedPrompt, estimated_request, fit, messages_for, room_for, too_long
+from providers.models.fitting import FittedRequest, fit_request, too_long
 from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
+from providers.shared.limits import Limiter
 
 SHORTEST_SECONDS: Final = 0.05
 """With less time left no further model is tried."""
 SHARE_OF_ONE: Final = 0.7
 """Share of the remaining time for a model after which another one can be tried."""
 FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
-JSON_INSTRUCTION: Final = """
-
-Reply with one JSON object and nothing before or after it. It must fit this JSON schema:
-{schema}"""
-REPAIR_INSTRUCTION: Final = """
-
-An earlier reply to this request could not be used, for these reasons:
-{problem}
-Do the work again and avoid them."""
-
 Failures = list[tuple[ModelCandidate, ProviderError]]
 
 
@@ -95,7 +84,8 @@ class LanguageModelEngine:
     async def close(self) -> None:
         """Close the connections."""
         for endpoint in self._directory.endpoints.values():
-            await endpoint.chat.close()
+            if endpoint.chat is not None:
+                await endpoint.chat.close()
 
     def _candidates(self, task: EngineTask) -> list[ModelCandidate]:
         """Models for the task in order of preference. Raises `NotConfigured`."""
@@ -113,67 +103,41 @@ class LanguageModelEngine:
 
     async def _exchange(
         self, task: EngineTask, candidate: ModelCandidate, until: float
-    ) -> tuple[ChatReply, FittedPrompt]:
+    ) -> tuple[ChatReply, FittedRequest]:
         """Make one answered request within the rate limit; refusals of a parameter come before it and are free."""
+        chat = candidate.endpoint.chat
+        if chat is None:
+            raise NotConfigured(f"{candidate.endpoint.remedy} (for the model {candidate.shown})")
         while True:
-            request, fitted = await self._fitted(task, candidate)
-            expected = fitted.estimate + request.max_tokens // 4  # few answers come near their cap
+            # In a thread: cutting long pages down takes a while, in which other calls go on.
+            fitted = await asyncio.to_thread(fit_request, task, candidate)
+            expected = fitted.estimate + fitted.request.max_tokens // 4  # few answers come near their cap
             try:
-                async with self._limiter.permit(candidate.endpoint.service, expected) as permit:
+                async with self._limiter.permit(candidate.endpoint.service, expected):
                     left = max(SHORTEST_SECONDS, until - self._clock())
-                    reply = await candidate.endpoint.chat.complete(replace(request, timeout_seconds=left))
-                    permit.used(reply.tokens.prompt + reply.tokens.output if reply.tokens.known else expected)
+                    reply = await chat.complete(replace(fitted.request, timeout_seconds=left))
             except InvalidCall as error:
-                known = self._weakened.get(candidate.key, candidate.capabilities)
-                weaker = weakened(known, request, error.kind)
+                weaker = weakened(candidate.capabilities, fitted.request, error.kind)
                 if weaker is None:
-                    raise _explained(error, task, candidate, request, fitted) from None
+                    raise _explained(error, task, candidate, fitted) from None
                 self._weakened[candidate.key] = weaker
                 candidate = replace(candidate, capabilities=weaker)
             else:
                 return reply, fitted
 
-    async def _fitted(self, task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, FittedPrompt]:
-        """The request for a task in the strongest mode that the model supports, and how it fits."""
-        request, extra = _request(task, candidate)
-        ratio = await self._tokens_per_estimate(task, candidate, request, extra)
-        fitted = fit(task, candidate, extra, ratio)
-        end = fitted.end + _instructions(task, request)
-        sized = replace(
-            request,
-            prompt=fitted.prompt if fitted.messages else fitted.prompt + end,
-            messages=_with_end(fitted.messages, end),
-            max_tokens=fitted.max_tokens,
-            common_length=fitted.common_length,
-        )
-        return sized, fitted
-
-    async def _tokens_per_estimate(
-        self, task: EngineTask, candidate: ModelCandidate, request: ChatRequest, extra: str
-    ) -> float:
-        """Tokens per estimated token: of the table, or counted where the window may be too small."""
-        capabilities = candidate.capabilities
-        estimate = estimated_request(task, task.whole(), candidate.key, extra)
-        tokens = estimate * capabilities.token_factor
-        # The estimate errs high by up to 40 %: far from the limit a count could change nothing.
-        near = tokens >= 0.7 * room_for(capabilities, task.role.output_tokens, tokens).prompt
-        if not capabilities.counts_tokens or not near:
-            return capabilities.token_factor
-        try:
-            return await candidate.endpoint.chat.count_tokens(request) / estimate
-        except ProviderError:
-            # The estimate serves as well; if the endpoint is down, the call itself fails with the reason.
-            return capabilities.token_factor
-
     async def _read(
-        self,
-        task: EngineTask,
-        candidate: ModelCandidate,
-        reply: ChatReply,
-        fitted: FittedPrompt,
-        failures: Failures,
+        self, task: EngineTask, candidate: ModelCandidate, reply: ChatReply, fitted: FittedRequest, failures: Failures
     ) -> EngineAnswer:
-        usage = self._usage(candidate, reply.tokens)
+        # Input counts the whole prompt, cached or not; the price is that of the requested name.
+        tokens = reply.tokens
+        usage = Usage(
+            model_calls=1,
+            input_tokens=tokens.prompt,
+            output_tokens=tokens.output,
+            cached_tokens=tokens.cache_read,
+            cache_write_tokens=tokens.cache_write,
+            cost_usd=self._prices.cost_usd(candidate.model, tokens, written=candidate.name),
+        )
         try:
             # Repairing the JSON of a long text takes up to two seconds, in which other calls go on.
             read = partial(turn_of, candidate.key) if task.role.tools else partial(answer_of, task.role)
@@ -188,80 +152,23 @@ class LanguageModelEngine:
         warnings = [*skipped, *fitted.warnings, *reply.warnings, *liberties]
         return EngineAnswer(content, self.kind, reply.model, usage, warnings, fitted.share)
 
-    def _usage(self, candidate: ModelCandidate, tokens: TokenCounts) -> Usage:
-        """Input counts the whole prompt, cached or not; the price is that of the requested name."""
-        return Usage(
-            model_calls=1,
-            input_tokens=tokens.prompt,
-            output_tokens=tokens.output,
-            cached_tokens=tokens.cache_read,
-            cache_write_tokens=tokens.cache_write,
-            cost_usd=self._prices.cost_usd(candidate.model, tokens, written=candidate.name),
-        )
-
 
 def time_for_call(limit_seconds: float) -> float:
     """Seconds that a call may take so that its failure is reported within the caller's time limit."""
     return max(limit_seconds * 0.9, limit_seconds - 10)
 
 
-def _request(task: EngineTask, candidate: ModelCandidate) -> tuple[ChatRequest, str]:
-    """The whole request before it is fitted, and all that it sends besides the task's own texts."""
-    capabilities, tools = candidate.capabilities, tool_definitions(task)
-    plain = task.role.plain_text or bool(tools)
-    mode = ChatMode.TEXT if plain else capabilities.mode
-    if mode is ChatMode.TOOL and capabilities.tools is ToolUse.NONE:
-        mode = ChatMode.TEXT
-    request = ChatRequest(
-        model=candidate.model,
-        system=task.system,
-        prompt=task.prompt,
-        max_tokens=task.role.output_tokens,
-        timeout_seconds=task.input.time_limit_seconds,
-        json_schema=None if plain else json.loads(schema_text(task.role.answer)),
-        mode=mode,
-        cache=capabilities.caching,
-        messages=messages_for(candidate.key, task.messages),
-        tools=tools,
-        must_call=(mode is ChatMode.TOOL or bool(tools and task.role.must_call))
-        and capabilities.tools is ToolUse.FORCED,
-    )
-    instructions = _instructions(task, request)
-    schema = "" if plain or request.mode is ChatMode.TEXT else schema_text(task.role.answer)
-    return request, instructions + schema + (json.dumps(tools) if tools else "")
-
-
-def _instructions(task: EngineTask, request: ChatRequest) -> str:
-    """Text after the prompt: the schema where no parameter takes it, and the problem of an earlier answer."""
-    in_text = request.json_schema is not None and request.mode is ChatMode.TEXT
-    answer = JSON_INSTRUCTION.format(schema=schema_text(task.role.answer)) if in_text else ""
-    repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
-    return answer + repair
-
-
-def _with_end(messages: list[dict[str, Any]], end: str) -> list[dict[str, Any]]:
-    """Append a text to the last message."""
-    if not messages or not end.strip():
-        return messages
-    *before, last = messages
-    return [*before, {**last, "content": [*last["content"], {"type": "text", "text": end.strip()}]}]
-
-
-def _explained(
-    error: InvalidCall, task: EngineTask, candidate: ModelCandidate, request: ChatRequest, fitted: FittedPrompt
-) -> InvalidCall:
+def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, fitted: FittedRequest) -> InvalidCall:
     """The refusal with the figures and the setting that remedy it."""
     place = f"models.endpoints.{candidate.endpoint.name}"
+    message = str(error)
     if error.kind == "context_too_long":
         message = f"{too_long(task, candidate, fitted.estimate)}; the endpoint has a smaller one: set {place}.window"
-        return InvalidCall(message, kind=error.kind)
-    if error.kind == "output_too_long":
-        message = f"{error}: the request allows {request.max_tokens} tokens: set {place}.output_limit"
-        return InvalidCall(message, kind=error.kind)
-    if error.kind == "unsupported_parameter" and request.tools:
+    elif error.kind == "output_too_long":
+        message += f": the request allows {fitted.request.max_tokens} tokens: set {place}.output_limit"
+    elif error.kind == "unsupported_parameter" and fitted.request.tools:
         message = f'the model {candidate.shown} takes no tools: name another one, and set {place}.tools = "none"'
-        return InvalidCall(message, kind=error.kind)
-    return error
+    return InvalidCall(message, kind=error.kind)
 
 
 def _may_follow(error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
@@ -277,16 +184,7 @@ def _may_follow(error: ProviderError, failed: ModelCandidate, following: ModelCa
 
 
 def _error_of(failures: Failures) -> ProviderError:
-    """The error of a call without an answer: a retryable one if there is any, else the preferred model's."""
-    if len(failures) == 1:
-        return failures[0][1]
-    shown = ", ".join(f"{one.shown} ({type(error).__name__})" for one, error in failures[:4])
-    for kind in (RateLimited, Unavailable, Retryable):
-        errors = [error for _, error in failures if isinstance(error, kind)]
-        if errors:
-            return kind(f"no model answered: {shown}", retry_after=_shortest(errors))
-    return failures[0][1]
-
-
-def _shortest(errors: Sequence[Retryable]) -> float | None:
-    return min((error.retry_after for error in errors if error.retry_after is not None), default=None)
+    """The error of a call without an answer: one that may pass, the soonest; else the preferred model's."""
+    passing = [error for _, error in failures if isinstance(error, Retryable)]
+    soonest = min(passing, key=lambda error: math.inf if error.retry_after is None else error.retry_after, default=None)
+    return soonest or failures[0][1]

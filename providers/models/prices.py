@@ -7,11 +7,9 @@ without a price costs None, never 0.
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Final
+from typing import Final
 
-from pydantic import Field
-
-from contracts.base import StrictContract
+from contracts.resolved import ModelPrice
 from providers.models.chat import TokenCounts
 
 MILLION: Final = 1_000_000
@@ -20,7 +18,6 @@ PROVIDER: Final = "anthropic"
 CACHE_READ_FACTOR, CACHE_WRITE_FACTOR = 0.1, 1.25
 """Of the input price, for configured prices (five-minute cache; the provider's page on prompt caching)."""
 DATE: Final = re.compile(r"(?:[-@]\d{8}|-latest)$")
-Dollars = Annotated[float, Field(ge=0, le=MILLION)]
 
 
 def without_date(model: str) -> str:
@@ -28,17 +25,10 @@ def without_date(model: str) -> str:
     return DATE.sub("", model)
 
 
-class PriceEntry(StrictContract):
-    """US dollars per million tokens."""
-
-    input: Dollars
-    output: Dollars
-
-
 class PriceTable:
     """Prices by model name; those of the configuration come first."""
 
-    def __init__(self, configured: Mapping[str, PriceEntry] = MappingProxyType({})) -> None:
+    def __init__(self, configured: Mapping[str, ModelPrice] = MappingProxyType({})) -> None:
         self._configured = configured
 
     def cost_usd(self, model: str, tokens: TokenCounts, *, written: str | None = None) -> float | None:
@@ -55,17 +45,17 @@ class PriceTable:
         read, write = tokens.cache_read * CACHE_READ_FACTOR, tokens.cache_write * CACHE_WRITE_FACTOR
         return ((tokens.input + read + write) * own.input + tokens.output * own.output) / MILLION
 
-    def highest(self, model: str, *, written: str | None = None) -> PriceEntry | None:
+    def highest(self, model: str, *, written: str | None = None) -> ModelPrice | None:
         """The highest prices that a call can have, long prompts and cache writes included; None if unknown."""
         own = self._own(model, written)
         if own is not None:
-            return PriceEntry(input=own.input * CACHE_WRITE_FACTOR, output=own.output)
+            return ModelPrice(input=own.input * CACHE_WRITE_FACTOR, output=own.output)
         millions = 10  # beyond the threshold of every price list
         tokens = TokenCounts(cache_write=millions * MILLION, output=millions * MILLION)
         prices = _library_prices(model, tokens)
-        return None if prices is None else PriceEntry(input=prices[0] / millions, output=prices[1] / millions)
+        return None if prices is None else ModelPrice(input=prices[0] / millions, output=prices[1] / millions)
 
-    def _own(self, model: str, written: str | None) -> PriceEntry | None:
+    def _own(self, model: str, written: str | None) -> ModelPrice | None:
         names = (written or model, model, without_date(model))
         return next((self._configured[name] for name in names if name in self._configured), None)
 

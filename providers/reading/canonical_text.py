@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from contracts.addresses import normalize, with_few_marks
 
@@ -59,22 +59,32 @@ class TextBlock:
     """1 to 6 for headings, else 0."""
 
 
-@dataclass(frozen=True)
-class Extraction:
-    """The canonical text of a document, and its statements about itself."""
+@dataclass(frozen=True, kw_only=True)
+class DocumentFacts:
+    """A document's statements about itself, empty for what it does not state, and notes of its reader."""
 
-    title: str
-    text: str
-    media_type: str
-    blocks: list[TextBlock] = field(default_factory=list)
+    title: str = ""
+    media_type: str = ""
     language: str | None = None
     authors: list[str] = field(default_factory=list)
     publisher: str | None = None
     published_at: str | None = None
     pages: list[int] = field(default_factory=list)
-    """Offset at which each page begins; empty for documents without pages."""
+    """Offset in the text at which each page or slide begins; empty where there are none."""
     warnings: list[str] = field(default_factory=list)
-    """One short line for each part of the document that is missing from the text."""
+    """Missing or shortened parts: one short line each, without page text."""
+
+    def facts(self) -> dict[str, Any]:
+        """The facts by name, to be handed on."""
+        return {name: getattr(self, name) for name in DocumentFacts.__dataclass_fields__}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extraction(DocumentFacts):
+    """The canonical text of a document, and its facts."""
+
+    text: str
+    blocks: list[TextBlock] = field(default_factory=list)
 
 
 def canonical_text(markdown: str, media_type: str, *, escaped: bool, limit: int = TEXT_LIMIT) -> Extraction:
@@ -89,7 +99,10 @@ def canonical_text(markdown: str, media_type: str, *, escaped: bool, limit: int 
     text = "".join(writer.parts)
     headings = (text[block.start : block.end] for block in writer.blocks if block.level)
     warnings = [f"the text is long: only its first {len(text):,} characters are read"] if writer.cut else []
-    return Extraction(next(headings, ""), text, media_type, writer.blocks, pages=writer.pages, warnings=warnings)
+    title = next(headings, "")
+    return Extraction(
+        title=title, text=text, media_type=media_type, blocks=writer.blocks, pages=writer.pages, warnings=warnings
+    )
 
 
 def clean(text: str) -> str:

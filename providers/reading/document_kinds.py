@@ -2,7 +2,6 @@
 
 import re
 import zipfile
-import zlib
 from enum import StrEnum
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -21,7 +20,6 @@ class DocumentKind(StrEnum):
     MARKDOWN = "text/markdown"
     TEXT = "text/plain"
     JSON = "application/json"
-    XML = "application/xml"
     PDF = "application/pdf"
     CSV = "text/csv"
     LOG = "text/x-log"
@@ -32,16 +30,13 @@ class DocumentKind(StrEnum):
     DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-    GZIP = "application/gzip"
 
 
-HTML, TEXT, XML, JSON, PDF = (
-    DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.XML, DocumentKind.JSON, DocumentKind.PDF,
-)  # fmt: skip
+HTML, TEXT, JSON, PDF = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.JSON, DocumentKind.PDF
 ARCHIVES: Final = frozenset(
     (DocumentKind.EPUB, DocumentKind.ODT, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX)
 )
-BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL, DocumentKind.GZIP}
+BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL}
 """Kinds that are read from bytes, all others from decoded text."""
 
 SUFFIXES: Final = {
@@ -59,27 +54,23 @@ NO_DOCUMENTS: Final = frozenset(
 """Suffixes of files that are text or archives, but no documents."""
 DOCUMENTS: Final = frozenset(
     """.html .htm .xhtml .md .markdown .txt .text .rst .adoc .pdf .doc .docx .odt .rtf .xls .xlsx .xlsb .ods .csv .tsv
-    .ppt .pptx .odp .epub .eml .msg .log .gz""".split()
+    .ppt .pptx .odp .epub .eml .msg .log""".split()
 )
 """Suffixes of files that are meant as documents, whatever is in them."""
 REMEDIES: Final = {
-    ".rtf": ".docx", "WordDocument": ".docx", "Workbook": ".xlsx", "Book": ".xlsx", "PowerPoint Document": ".pptx",
-    "__properties_version1.0": ".eml", "xl/workbook.bin": ".xlsx",
-    "application/vnd.oasis.opendocument.spreadsheet": ".xlsx",
-    "application/vnd.oasis.opendocument.presentation": ".pptx",
+    ".rtf": ".docx", ".doc": ".docx", ".xls": ".xlsx", ".xlsb": ".xlsx", ".ods": ".xlsx", ".ppt": ".pptx",
+    ".odp": ".pptx", ".msg": ".eml",
 }  # fmt: skip
-"""Mark of a format that is not read (suffix, OLE stream, archive entry, media type) → the format to save it as."""
+"""Suffix of a format that is not read → the one to save it as."""
 DECLARED: Final = {
-    **{str(kind): kind for kind in DocumentKind if kind not in {DocumentKind.LOG, DocumentKind.GZIP}},
+    **{str(kind): kind for kind in DocumentKind if kind is not DocumentKind.LOG},
     "application/xhtml+xml": HTML, "text/x-markdown": DocumentKind.MARKDOWN, "application/ld+json": JSON,
-    "text/xml": XML, "application/rss+xml": XML, "application/atom+xml": XML, "application/rdf+xml": XML,
     "application/x-pdf": PDF, "text/tab-separated-values": DocumentKind.CSV,
 }  # fmt: skip
 """Declared media type → kind."""
 
 ZIP_MAGIC: Final = b"PK\x03\x04"
 OLE_MAGIC: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-GZIP_MAGIC: Final = b"\x1f\x8b"
 BINARY_MAGICS: Final = (
     b"\x89PNG",
     b"GIF8",
@@ -90,12 +81,14 @@ BINARY_MAGICS: Final = (
     b"Rar!",
     b"7z\xbc\xaf",
     b"BZh",
+    b"\x1f\x8b",
 )
 """Beginnings of files that can have few control characters."""
 BYTE_ORDER_MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
     (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"),
 )  # fmt: skip
+MARKS: Final = tuple(mark for mark, _ in BYTE_ORDER_MARKS)
 HTML_OPENING: Final = re.compile(
     rb"(?:\s++|\xef\xbb\xbf|<\?xml[^>]{0,200}+>|<!--.{0,500}?-->)*+(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
     re.IGNORECASE | re.DOTALL,
@@ -126,18 +119,48 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     """
     if not raw:
         raise SourceUnreadable("empty", "the file is empty")
-    if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
-        return PDF
-    if raw.startswith(GZIP_MAGIC):
-        return DocumentKind.GZIP
-    if raw.startswith(ZIP_MAGIC):
-        return _archive_kind(raw)
-    if raw.startswith(OLE_MAGIC):
-        raise _old_format(raw)
-    has_mark = raw.startswith(tuple(mark for mark, _ in BYTE_ORDER_MARKS))
-    if raw.startswith(BINARY_MAGICS) or _is_binary(raw[:WINDOW_BYTES]) or (b"\0" in raw[:65_536] and not has_mark):
+    suffix = PurePosixPath(name.lower()).suffix
+    packed = _packed_kind(raw, suffix)
+    if packed is not None:
+        return packed
+    if _is_binary(raw) or (b"\0" in raw[:65_536] and not raw.startswith(MARKS)):
         raise SourceUnreadable("binary", "the file holds no text")
-    return _text_kind(raw, PurePosixPath(name.lower()).suffix)
+    if HTML_OPENING.match(raw[:WINDOW_BYTES]):
+        return HTML
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
+    if _is_notebook(raw):
+        return DocumentKind.NOTEBOOK
+    if suffix == ".eml":
+        return DocumentKind.MAIL if MAIL_HEADER.match(raw) else TEXT
+    if suffix in REMEDIES:
+        raise _not_read(suffix)
+    if suffix in NO_DOCUMENTS:
+        raise SourceUnreadable("wrong_type", f"files named {suffix} are not read as documents")
+    return TEXT
+
+
+def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
+    """Recognise the kind of a body from the web: as its server declares it, unless its bytes contradict that.
+
+    Raises `SourceUnreadable` wrong_type, encrypted, malformed.
+    """
+    stated = None if declared is None else DECLARED[declared]
+    packed = _packed_kind(body, "")
+    if packed is None:
+        agrees = stated not in {PDF, *ARCHIVES} and not _is_binary(body)
+    else:
+        agrees = stated in {None, packed} or {stated, packed} <= ARCHIVES
+    if not agrees:
+        raise SourceUnreadable("wrong_type", MISMATCH)
+    if packed is not None:
+        return packed
+    if stated is None and HTML_OPENING.match(body[:OPENING_BYTES]):
+        return HTML
+    if stated in {None, TEXT, JSON} and _is_notebook(body):
+        return DocumentKind.NOTEBOOK
+    named = SUFFIXES.get(PurePosixPath(name.lower()).suffix, TEXT)
+    return named if stated in {None, TEXT} and named != HTML else stated or TEXT
 
 
 def is_meant_as_document(name: str, kind: str) -> bool:
@@ -147,50 +170,16 @@ def is_meant_as_document(name: str, kind: str) -> bool:
 
 
 def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
-    """Return media type and character set of a `Content-Type` header, which may repeat one type.
+    """Return media type and character set of a `Content-Type` header.
 
     Raises `SourceUnreadable` wrong_type if the type is not clear, or is not read.
     """
-    stated = [part.strip() for part in (header or "").split(",") if part.strip()]
-    types = {found[0].lower() if (found := MEDIA_TYPE.match(part)) else "" for part in stated}
-    if len(types) > 1 and not (len(types) == 2 and "" in types and MEDIA_TYPE.match(stated[0])):
-        raise SourceUnreadable("wrong_type", "the server declares no clear type")
-    media_type = max(types, default=None)
-    if media_type is not None and media_type not in DECLARED:
-        raise SourceUnreadable("wrong_type", f"documents of the type {media_type[:80]} are not read")
+    stated = MEDIA_TYPE.match(header.strip()) if header else None
+    if header and (stated is None or stated[0].lower() not in DECLARED):
+        raise SourceUnreadable("wrong_type", f"documents of the type {header[:80]} are not read")
+    media_type = stated and stated[0].lower()
     charset = CHARSET.search(header or "")
     return media_type, charset[1].lower() if charset else None
-
-
-def provisional_kind(declared: str | None, opening: bytes) -> str:
-    """Derive the kind from the declared type, empty if none is declared.
-
-    Runs in the process that fetches, so that it looks for magic bytes only. Raises `SourceUnreadable` wrong_type.
-    """
-    packed, may_be_pdf = opening.startswith(ZIP_MAGIC), b"%PDF-" in opening
-    kind = (str(DocumentKind.DOCX) if packed else "") if declared is None else DECLARED[declared]
-    if (kind == PDF and not may_be_pdf) or (kind in ARCHIVES) != packed or _is_no_text(kind, opening):
-        raise SourceUnreadable("wrong_type", MISMATCH)
-    return kind
-
-
-def kind_of_body(provisional: str, body: bytes, name: str = "") -> DocumentKind:
-    """Decide the kind of a body from the web. Raises `SourceUnreadable` wrong_type, encrypted, malformed."""
-    if provisional in ARCHIVES:
-        return _archive_kind(body)
-    opening = body[:OPENING_BYTES]
-    is_html = HTML_OPENING.match(opening) is not None
-    is_pdf = b"%PDF-" in opening and not is_html
-    if not provisional:
-        kind = PDF if is_pdf else HTML if is_html else TEXT
-    else:
-        kind = HTML if provisional == XML and is_html else DocumentKind(provisional)
-    if (kind == PDF) != is_pdf or _is_no_text(kind, opening):
-        raise SourceUnreadable("wrong_type", MISMATCH)
-    if kind in {TEXT, JSON} and _is_notebook(body):
-        return DocumentKind.NOTEBOOK
-    named = SUFFIXES.get(PurePosixPath(name.lower()).suffix, TEXT)
-    return named if kind == TEXT and named != HTML else kind
 
 
 def decode(raw: bytes, *, charset: str | None = None) -> str:
@@ -214,68 +203,37 @@ def decode(raw: bytes, *, charset: str | None = None) -> str:
     return raw.decode(guess.encoding if guess else "windows-1252", "replace")
 
 
-def _archive_kind(raw: bytes) -> DocumentKind:
-    try:
-        archive = zipfile.ZipFile(BytesIO(raw))
-        names = frozenset(archive.namelist())
-        locked = any(entry.flag_bits & 1 for entry in archive.infolist())
-        with archive.open("mimetype") if "mimetype" in names and not locked else BytesIO() as stated:
-            media_type = stated.read(100).decode("ascii", "replace").strip()
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
-        raise SourceUnreadable("malformed", "a damaged archive") from error
-    if locked:
-        raise SourceUnreadable("encrypted", "the document is protected by a password")
-    parts = {
-        "word/document.xml": DocumentKind.DOCX,
-        "xl/workbook.xml": DocumentKind.XLSX,
-        "ppt/presentation.xml": DocumentKind.PPTX,
-    }
-    for part in parts.keys() & names:
-        return parts[part]
-    if media_type in {DocumentKind.EPUB, DocumentKind.ODT}:
-        return DocumentKind(media_type)
-    raise _not_read(next((mark for mark in REMEDIES if mark in names or mark == media_type), ""))
-
-
-def _old_format(raw: bytes) -> SourceUnreadable:
-    if "EncryptedPackage".encode("utf-16-le") in raw:
-        return SourceUnreadable("encrypted", "the document is protected by a password")
-    return _not_read(next((mark for mark in REMEDIES if f"{mark}\0".encode("utf-16-le") in raw), ""))
-
-
-def _not_read(mark: str) -> SourceUnreadable:
-    remedy = f": save it as {REMEDIES[mark]}" if mark in REMEDIES else ""
-    return SourceUnreadable("wrong_type", f"documents of this format are not read{remedy}")
-
-
-def _text_kind(raw: bytes, suffix: str) -> DocumentKind:
-    if HTML_OPENING.match(raw[:WINDOW_BYTES]):
-        return HTML
-    if suffix in SUFFIXES:
-        return SUFFIXES[suffix]
-    if _is_notebook(raw):
-        return DocumentKind.NOTEBOOK
-    if suffix == ".eml":
-        return DocumentKind.MAIL if MAIL_HEADER.match(raw) else TEXT
-    if suffix in REMEDIES:
+def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
+    """The kind of a PDF or of an archive; None for anything else. Raises `SourceUnreadable`."""
+    if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
+        return PDF
+    if raw.startswith(OLE_MAGIC):
+        if "EncryptedPackage".encode("utf-16-le") in raw:
+            raise SourceUnreadable("encrypted", "the document is protected by a password")
         raise _not_read(suffix)
-    if suffix in NO_DOCUMENTS:
-        raise SourceUnreadable("wrong_type", f"files named {suffix} are not read as documents")
-    return TEXT
+    if not raw.startswith(ZIP_MAGIC):
+        return None
+    if not zipfile.is_zipfile(BytesIO(raw)):
+        raise SourceUnreadable("malformed", "a damaged archive")
+    import kreuzberg  # noqa: PLC0415  the process that fetches does without it
+
+    found = kreuzberg.detect_mime_type(raw)
+    if found not in ARCHIVES:
+        raise _not_read(suffix)
+    return DocumentKind(found)
+
+
+def _not_read(suffix: str) -> SourceUnreadable:
+    remedy = f": save it as {REMEDIES[suffix]}" if suffix in REMEDIES else ""
+    return SourceUnreadable("wrong_type", f"documents of this format are not read{remedy}")
 
 
 def _is_notebook(raw: bytes) -> bool:
     return raw.lstrip()[:1] == b"{" and b'"nbformat"' in raw
 
 
-def _is_binary(window: bytes) -> bool:
-    """Tell whether more than a fiftieth of the bytes are control characters."""
-    if window.startswith(tuple(mark for mark, _ in BYTE_ORDER_MARKS)):
-        return False
+def _is_binary(raw: bytes) -> bool:
+    """Tell whether a file begins as no text does, or more than a fiftieth of its first bytes are control characters."""
+    window = raw[:WINDOW_BYTES]
     controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x1b" for byte in window)
-    return controls > len(window) // 50
-
-
-def _is_no_text(kind: str, opening: bytes) -> bool:
-    magics = (*BINARY_MAGICS, OLE_MAGIC, ZIP_MAGIC, GZIP_MAGIC)
-    return kind != PDF and kind not in ARCHIVES and (opening.startswith(magics) or _is_binary(opening))
+    return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(MARKS))

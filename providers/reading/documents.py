@@ -5,7 +5,6 @@ returns is rewritten as canonical text. Raised everywhere: `SourceUnreadable` wi
 """
 
 import re
-import zlib
 from dataclasses import replace
 from email.utils import parseaddr
 from io import BytesIO
@@ -15,96 +14,69 @@ from urllib.parse import unquote, urlsplit
 
 import kreuzberg
 import pypdfium2  # type: ignore[import-untyped]
-from lxml import etree  # type: ignore[import-untyped]
 from pypdfium2 import raw as pdfium
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import PAGE_MARK, TEXT_LIMIT, Extraction, canonical_text, clean, one_line
+from providers.reading.canonical_text import (
+    PAGE_MARK,
+    TEXT_LIMIT,
+    DocumentFacts,
+    Extraction,
+    canonical_text,
+    clean,
+    one_line,
+)
 from providers.reading.document_kinds import (
     BINARY,
     HTML,
-    LARGEST_FILE_BYTES,
     PDF,
     TEXT,
-    XML,
     DocumentKind,
     decode,
-    kind_of_body,
+    kind_of_page,
     sniff,
 )
-from providers.reading.html_page import PageFacts, is_name, language_code, read_html
+from providers.reading.html_page import is_name, language_code, read_html
 from providers.reading.page_dates import iso_date
+from providers.text import KNOWN_LANGUAGES, detect_language
 
 PAGE_BYTES: Final = 3_000_000
-"""Of a page of HTML or Markdown; other documents have `LARGEST_FILE_BYTES`."""
+"""Of a page of HTML or Markdown; other documents have 20 MB."""
 WEB_TEXT_BYTES: Final = 200_000
 """Of the text of one web page, as UTF-8 (reliability-and-security 2.2)."""
 MOST_PDF_PAGES: Final = 5_000
-MOST_FEED_ENTRIES: Final = 500
-GZIP_WINDOW: Final = 31
-"""zlib's code for a gzip header and the largest window."""
 LANGUAGE_SAMPLE: Final = 4_000
 """Characters whose language is detected."""
 LEAST_FOR_LANGUAGE: Final = 200
 """Characters; of fewer the page's own statement is more reliable."""
-LANGUAGES: Final = dict(
-    pair.split(":")
-    for pair in """eng:en deu:de fra:fr spa:es ita:it por:pt nld:nl rus:ru ukr:uk pol:pl ces:cs slk:sk slv:sl hrv:hr
-    srp:sr bul:bg ron:ro hun:hu fin:fi swe:sv dan:da nob:no est:et lav:lv lit:lt ell:el tur:tr heb:he ara:ar pes:fa
-    hin:hi ben:bn urd:ur tam:ta tel:te tha:th vie:vi ind:id kor:ko jpn:ja cmn:zh cat:ca afr:af""".split()
-)
-"""ISO 639-3, as the library has it → ISO 639-1."""
 
 
 def extract(raw: bytes, name: str) -> Extraction:
     """Extract a file; `name` decides between kinds of text that look alike, and is the title if there is none."""
-    kind = outer = sniff(raw, name)
-    if kind is DocumentKind.GZIP:
-        raw, name = unpack(raw), PurePosixPath(name).stem
-        kind = sniff(raw, name)
-        if kind in BINARY:
-            raise SourceUnreadable("wrong_type", "a compressed file that holds no text")
-    found = _extract(raw, kind)
+    found = _extract(raw, sniff(raw, name))
     if not found.text:
         raise SourceUnreadable("no_text", "the document holds no text, perhaps only scanned pages")
-    media_type = str(outer) if outer is DocumentKind.GZIP else found.media_type
-    return replace(found, media_type=media_type, title=found.title or PurePosixPath(name).stem)
+    return replace(found, title=found.title or PurePosixPath(name).stem)
 
 
-def read_page(body: bytes, kind: str, charset: str | None, url: str) -> Extraction:
+def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
     """Extract a document of the web, perhaps without any text, up to `WEB_TEXT_BYTES` and without its blocks.
 
-    `kind` is provisional, `charset` the server's statement.
+    `declared` (media type) and `charset` are the server's statements.
     """
-    exact = kind_of_body(kind, body, PurePosixPath(unquote(urlsplit(url).path)).name)
-    found = _extract(body, exact, charset=charset, url=url, limit=WEB_TEXT_BYTES)
+    kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
+    found = _extract(body, kind, charset=charset, limit=WEB_TEXT_BYTES)
     return replace(found, blocks=[], pages=[start for start in found.pages if start < len(found.text)])
 
 
-def unpack(raw: bytes) -> bytes:
-    """Unpack a gzip file up to the limit of a file."""
-    unpacker = zlib.decompressobj(GZIP_WINDOW)
-    try:
-        content = unpacker.decompress(raw, LARGEST_FILE_BYTES + 1)
-    except zlib.error as error:
-        raise SourceUnreadable("malformed", "a damaged compressed file") from error
-    if len(content) > LARGEST_FILE_BYTES:
-        raise SourceUnreadable("too_large", f"unpacks to more than {LARGEST_FILE_BYTES} bytes")
-    if not unpacker.eof:
-        raise SourceUnreadable("malformed", "a compressed file that breaks off")
-    return content
-
-
-def _extract(
-    raw: bytes, kind: DocumentKind, *, charset: str | None = None, url: str = "", limit: int = TEXT_LIMIT
-) -> Extraction:
+def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limit: int = TEXT_LIMIT) -> Extraction:
     if kind in {HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
         raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
     if kind in BINARY:
         return _convert(without_invisible_text(raw) if kind is PDF else raw, kind, limit)
     text = decode(raw, charset=charset)
-    if kind in {HTML, XML}:
-        html, facts = read_html(feed_as_html(text) if kind is XML else text, url)
+    if kind is HTML:
+        html, facts = read_html(text)
         markdown = _markdown(html.encode("utf-8"), HTML).content if html else ""
         return _with_facts(canonical_text(markdown, kind, escaped=False, limit=limit), facts)
     if kind is DocumentKind.LOG:
@@ -123,7 +95,7 @@ def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     stated = found.metadata
     names = stated.get("authors") or [parseaddr(stated.get("from_email") or "")[0]]
     title = stated.get("title") or (stated.get("subject") if stated.get("format_type") == "email" else "")
-    facts = PageFacts(
+    facts = DocumentFacts(
         title=one_line(clean(title or ""))[:300],
         language=language_code(stated.get("language")),
         authors=[name for name in (one_line(clean(name)) for name in names) if is_name(name)],
@@ -153,7 +125,7 @@ def _markdown(raw: bytes, media_type: str) -> Any:
         raise SourceUnreadable("malformed", "the document is damaged") from error
 
 
-def _with_facts(found: Extraction, facts: PageFacts) -> Extraction:
+def _with_facts(found: Extraction, facts: DocumentFacts) -> Extraction:
     return replace(
         found,
         title=facts.title or found.title,
@@ -166,13 +138,11 @@ def _with_facts(found: Extraction, facts: PageFacts) -> Extraction:
 
 def _language(text: str, declared: str | None) -> str | None:
     """The language of a text: templates often declare one that the text is not in."""
-    sample = text[:LANGUAGE_SAMPLE]
-    if len(sample) < LEAST_FOR_LANGUAGE and declared is not None:
+    if declared is not None and (len(text) < LEAST_FOR_LANGUAGE or declared not in KNOWN_LANGUAGES):
         return declared
-    detection = kreuzberg.LanguageDetectionConfig(enabled=True, min_confidence=0.8, detect_multiple=False)
-    config = kreuzberg.ExtractionConfig(use_cache=False, enable_quality_processing=False, language_detection=detection)
-    found = kreuzberg.extract_bytes_sync(sample.encode("utf-8"), str(TEXT), config).detected_languages
-    return LANGUAGES.get(found[0], found[0]) if found else declared
+    found = detect_language(text[:LANGUAGE_SAMPLE])
+
+    return declared if found == "und" else found
 
 
 def _page_offsets(text: str, pages: list[str]) -> list[int]:
@@ -231,36 +201,3 @@ def _remove_invisible(page: Any) -> int:
     if invisible:
         pdfium.FPDFPage_GenerateContent(page)
     return len(invisible)
-
-
-FEED_PARTS: Final = {
-    "title": ("title",),
-    "date": ("pubDate", "published", "updated", "date", "lastBuildDate"),
-    "summary": ("encoded", "content", "summary", "description"),
-}
-
-
-def feed_as_html(text: str) -> str:
-    """Write a feed (RSS, Atom) as HTML: each entry is a heading with its date and summary. Other XML is refused.
-
-    The parser resolves no entities and loads nothing; a document type is refused.
-    """
-    if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise SourceUnreadable("malformed", "the document declares a type or entities of its own")
-    try:
-        parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True)
-        root = etree.fromstring(clean(text).strip().encode("utf-8"), parser)
-    except etree.XMLSyntaxError as error:
-        raise SourceUnreadable("malformed", "a damaged XML document") from error
-    if etree.QName(root).localname not in {"rss", "RDF", "feed"}:
-        raise SourceUnreadable("wrong_type", "XML that is no feed is not read")
-    entries = [next(root.iter("{*}channel"), root), *root.iter("{*}item", "{*}entry")]
-    return "".join(map(_entry_as_html, entries[: MOST_FEED_ENTRIES + 1]))
-
-
-def _entry_as_html(entry: Any) -> str:
-    """An entry, or the head of the feed."""
-    parts = {etree.QName(part).localname: "".join(part.itertext()) for part in entry.iterchildren("{*}*")}
-    words = {name: next((parts[key] for key in keys if key in parts), "") for name, keys in FEED_PARTS.items()}
-    title = re.sub(r"[<>&]", " ", words["title"])
-    return f"<h2>{title}</h2><p>{iso_date(words['date']) or ''}</p><div>{words['summary']}</div>"

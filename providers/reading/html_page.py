@@ -3,18 +3,15 @@
 libxml2 parses the page and one walk prepares it, so that every pass is linear. `documents` turns the result into text.
 """
 
-import contextlib
-import json
 import re
-from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Final, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, clean, one_line
-from providers.reading.page_dates import date_in_url, iso_date
+from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFacts, clean, one_line
+from providers.reading.page_dates import iso_date
 
 Element: TypeAlias = Any
 """An element of lxml, which has no type stubs."""
@@ -83,30 +80,16 @@ LONGEST_FACT: Final = 300
 LONGEST_NAME: Final = 70
 """Characters: nobody sees these statements, so that a message to a model must not pass for a name."""
 MOST_AUTHORS: Final = 20
-MOST_NODES: Final = 200
-"""Of linked data."""
-AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator", "ld:author", "<byline>")
-PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher", "ld:publisher")
+AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator")
+PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher")
 DATES: Final = (
     *("article:published_time", "citation_publication_date", "citation_date", "dc.date", "dcterms.created", "date"),
-    *("dcterms.date", "pubdate", "parsely-pub-date", "ld:datePublished", "<time>", "article:modified_time"),
+    *("dcterms.date", "pubdate", "parsely-pub-date", "article:modified_time"),
 )
-"""Names of meta elements, keys of linked data (`ld:`) and marks of the text, the most reliable first."""
-BY: Final = re.compile(r"^(?:by|von|par|por|di|door)\s+", re.IGNORECASE)
+"""Names of meta elements, the most reliable first."""
 
 
-@dataclass(frozen=True)
-class PageFacts:
-    """Statements of a page about itself; empty for what it does not state."""
-
-    title: str = ""
-    language: str | None = None
-    authors: list[str] = field(default_factory=list)
-    publisher: str | None = None
-    published_at: str | None = None
-
-
-def read_html(markup: str, url: str = "") -> tuple[str, PageFacts]:
+def read_html(markup: str) -> tuple[str, DocumentFacts]:
     """Return the content of a page as clean HTML, empty if nothing is visible, and its facts.
 
     Raises `SourceUnreadable` too_large, malformed.
@@ -119,8 +102,8 @@ def read_html(markup: str, url: str = "") -> tuple[str, PageFacts]:
     except etree.XMLSyntaxError as error:
         raise SourceUnreadable("malformed", "the page is no HTML") from error
     if root is None:
-        return "", PageFacts()
-    facts, body = _facts(root, url), root.find("body")
+        return "", DocumentFacts()
+    facts, body = _facts(root), root.find("body")
     if body is None:
         return "", facts
     writer = _Writer()
@@ -209,7 +192,10 @@ class _Writer:
             self._begin_table(element, depth)
         written = self._tag_for(element, names)
         boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
-        self._open(element, written)
+        numbers = "".join(
+            f' {name}="{element.get(name)}"' for name in NUMBERS.get(written, ()) if _is_number(element.get(name))
+        )
+        self._add_tag(written, f"<{written}{numbers}>{TERM_MARK if written == 'dt' else ''}")
         self._boxes += boxed
         self._preformatted += written == "pre"
         self._nesting += written != ""
@@ -217,7 +203,7 @@ class _Writer:
         self._nesting -= written != ""
         self._preformatted -= written == "pre"
         self._boxes -= boxed
-        self._close(written)
+        self._add_tag(written, f"</{written}>")
         return found
 
     def _tag_for(self, element: Element, names: list[str]) -> str:
@@ -233,18 +219,10 @@ class _Writer:
             return "div"
         return tag if tag in KEPT else RENAMED.get(tag, "")
 
-    def _open(self, element: Element, written: str) -> None:
+    def _add_tag(self, written: str, tag: str) -> None:
+        """Write a tag, or a break between blocks where elements are nested too deep to be written."""
         if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
-            numbers = "".join(
-                f' {name}="{element.get(name)}"' for name in NUMBERS.get(written, ()) if _is_number(element.get(name))
-            )
-            self._parts.append(f"<{written}{numbers}>{TERM_MARK if written == 'dt' else ''}")
-        elif written:
-            self._parts.append("<hr>")
-
-    def _close(self, written: str) -> None:
-        if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
-            self._parts.append(f"</{written}>")
+            self._parts.append(tag)
         elif written:
             self._parts.append("<hr>")
 
@@ -332,21 +310,14 @@ def _is_data(table: Element) -> bool:
     )
 
 
-def _facts(root: Element, url: str) -> PageFacts:
-    """Read meta elements, then schema.org objects (JSON-LD), then the marks of the text."""
+def _facts(root: Element) -> DocumentFacts:
+    """Read the title and the meta elements."""
     stated: dict[str, list[str]] = {}
     for meta in root.iter("meta"):
         key = meta.get("name") or meta.get("property") or meta.get("itemprop") or ""
         stated.setdefault(key.lower(), []).append(meta.get("content") or "")
-    for script in root.iter("script"):
-        if (script.get("type") or "").lower().startswith("application/ld+json"):
-            for key, texts in _linked_data(script.text or "").items():
-                stated.setdefault(f"ld:{key}", []).extend(texts)
     stated["<title>"] = ["".join(title.itertext()) for title in root.iter("title")][:1]
-    stated["<time>"] = [time.get("datetime") or "" for time in root.iter("time")]
-    bylines = root.xpath(".//*[@rel='author' or @itemprop='author' or contains(@class, 'byline')]")[:MOST_AUTHORS]
-    stated["<byline>"] = [BY.sub("", one_line("".join(each.itertext()))) for each in bylines]
-    lang = [root.get("lang"), root.get("{http://www.w3.org/XML/1998/namespace}lang"), *stated.get("ld:inLanguage", ())]
+    lang = [root.get("lang"), root.get("{http://www.w3.org/XML/1998/namespace}lang")]
 
     def values(keys: tuple[str, ...]) -> list[str]:
         found = (one_line(clean(value)) for key in keys for value in stated.get(key, ()))
@@ -354,32 +325,13 @@ def _facts(root: Element, url: str) -> PageFacts:
 
     authors = (list(filter(is_name, values((key,)))) for key in AUTHORS)
     dates = list(filter(None, map(iso_date, values(DATES))))
-    return PageFacts(
+    return DocumentFacts(
         title=next(iter(values(("<title>", "og:title"))), ""),
         language=next(filter(None, map(language_code, lang)), None),
         authors=next(filter(None, authors), [])[:MOST_AUTHORS],
         publisher=next(filter(is_name, values(PUBLISHERS)), None),
-        published_at=dates[0] if dates else date_in_url(url),
+        published_at=next(iter(dates), None),
     )
-
-
-def _linked_data(text: str) -> dict[str, list[str]]:
-    """The texts of schema.org objects by key: of people and organisations, their names. Malformed data has none."""
-    found: dict[str, list[str]] = {}
-    with contextlib.suppress(ValueError, RecursionError):
-        waiting = [json.loads(text)]
-        for _ in range(MOST_NODES):
-            node = waiting.pop(0) if waiting else None
-            if isinstance(node, list):
-                waiting += node[:MOST_NODES]
-            elif isinstance(node, dict):
-                waiting += [node[key] for key in ("@graph", "mainEntity") if key in node]
-                for key in ("author", "publisher", "datePublished", "inLanguage"):
-                    value = node.get(key)
-                    items = (value if isinstance(value, list) else [value])[:MOST_AUTHORS]
-                    texts = (item.get("name") if isinstance(item, dict) else item for item in items)
-                    found.setdefault(key, []).extend(text for text in texts if isinstance(text, str))
-    return found
 
 
 def language_code(value: str | None) -> str | None:

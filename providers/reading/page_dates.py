@@ -4,12 +4,9 @@ import re
 from datetime import date
 from email.utils import parsedate
 from typing import Final
-from urllib.parse import urlsplit
 
 ISO_LIKE: Final = re.compile(r"^(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?!\d)")
 COMPACT: Final = re.compile(r"^(\d{4})(\d{2})(\d{2})(?:T|$)")
-IN_PATH: Final = re.compile(r"/((?:19|20)\d{2})[/-](\d{1,2})(?:[/-](\d{1,2}))?(?=[/_.-]|$)")
-COMPACT_IN_PATH: Final = re.compile(r"[/_-]((?:19|20)\d{2})(\d{2})(\d{2})(?=[/_.-]|$)")
 LONGEST_DATE: Final = 100
 YEARS: Final = range(1000, 2101)
 
@@ -30,13 +27,6 @@ def iso_date(value: str | None) -> str | None:
     except (ValueError, IndexError, TypeError, OverflowError):  # it raises all of these, numbers too large among them
         return None
     return None if read is None else _check_date(str(read[0]), str(read[1]), str(read[2]))
-
-
-def date_in_url(url: str) -> str | None:
-    """The date in the path of a URL (`/2024/05/17/…`, `/2024-05-17-…`, `…_20240517`), at least to the month."""
-    path = urlsplit(url).path
-    found = IN_PATH.search(path) or COMPACT_IN_PATH.search(path)
-    return None if found is None else _check_date(*found.groups())
 
 
 def _check_date(year: str, month: str | None = None, day: str | None = None) -> str | None:

@@ -7,8 +7,8 @@ are in the content store, the cache refers to them.
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import fields, replace
-from typing import Final, Protocol
+from dataclasses import replace
+from typing import Final
 
 import httpx2
 
@@ -17,10 +17,10 @@ from contracts.base import StrictContract
 from contracts.evidence import DocumentRef
 from contracts.names import CORPUS_SCHEME
 from providers.domains import ANYWHERE, Domains
-from providers.errors import ContentMissing, ProviderError, SourceUnreadable
-from providers.interfaces import ContentStore, Corpora, ExtractedDocument, TenantReader, WebPages
-from providers.isolation.pool import SubprocessPool, TaskFailed, TaskKilled
-from providers.reading.canonical_text import Extraction
+from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
+from providers.interfaces import ContentStore, Corpora, ExtractedDocument
+from providers.isolation.pool import SubprocessPool, TaskFailed
+from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.document_kinds import BINARY, DocumentKind
 from providers.reading.egress.client import BodyLimits, Egress, Fetched, FetchPolicy
 from providers.reading.robots import Robots
@@ -44,19 +44,15 @@ KILLED: Final = {
 }
 
 
-class PolitenessOfHosts(Protocol):
-    """Limits how often, and by how many workers at once, a host is visited."""
+Visit = Callable[[str, float], AbstractAsyncContextManager[object]]
+"""Hold one visitor's place at a host (`name`, or `name:port`), with the seconds between two visits that it asks for.
 
-    def visit(self, host: str, delay_seconds: float) -> AbstractAsyncContextManager[object]:
-        """Hold one visitor's place at a host (`name`, or `name:port`) for the time of the block.
-
-        `delay_seconds` is the wait between two visits that the host asks for. `holder` names the logical read: one
-        that is made to wait keeps its place for its next attempt. Raises `RateLimited` before the block.
-        """
+Raises `RateLimited` before the block.
+"""
 
 
 class WebReader:
-    """A `Reader` of http and https URLs."""
+    """Reads http and https URLs."""
 
     def __init__(
         self,
@@ -64,13 +60,13 @@ class WebReader:
         pool: SubprocessPool,
         robots: Robots,
         policy: FetchPolicy = POLICY,
-        politeness: PolitenessOfHosts | None = None,
+        visit: Visit | None = None,
     ) -> None:
         self._egress = egress
         self._pool = pool
         self._robots = robots
         self._policy = policy
-        self._politeness = politeness
+        self._visit = visit
 
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Fetch and extract a document; its URL is the one that the redirects ended at.
@@ -80,14 +76,13 @@ class WebReader:
         """
         way: list[str] = []
         fetched = await self._fetch(url, domains, way)
-        arguments = fetched.body, fetched.kind, fetched.charset, fetched.url
+        arguments = fetched.body, fetched.media_type, fetched.charset, fetched.url
         found = await _extract(self._pool, "providers.reading.documents:read_page", *arguments)
         length = len(found.text.strip())
         if length < (LEAST_TEXT if found.media_type == DocumentKind.HTML else 1):
             reason = f"too little text ({length} characters), HTTP status {fetched.status}"
             raise SourceUnreadable("too_little_text", reason)
-        stated = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "blocks"}
-        return ExtractedDocument(url=fetched.url, raw=fetched.body, way=way, **stated)
+        return ExtractedDocument(url=fetched.url, text=found.text, raw=fetched.body, way=way, **found.facts())
 
     async def _fetch(self, url: str, domains: Domains, way: list[str]) -> Fetched:
         """Fetch a document; every host on the way is visited once, until the document is here."""
@@ -100,8 +95,8 @@ class WebReader:
                 way.append(str(target))
                 delay = await self._robots.check(target)
                 host = target.netloc.decode("ascii")
-                if self._politeness is not None and host not in visited:
-                    await visits.enter_async_context(self._politeness.visit(host, delay))
+                if self._visit is not None and host not in visited:
+                    await visits.enter_async_context(self._visit(host, delay))
                     visited.add(host)
 
             return await self._egress.fetch(url, self._policy, permit)
@@ -115,7 +110,7 @@ async def extract_document(pool: SubprocessPool, raw: bytes, name: str) -> Extra
 async def _extract(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
     try:
         found = await pool.call(function, *arguments)
-    except (TaskKilled, TaskFailed) as error:
+    except InputUnprocessable as error:
         raise as_unreadable(error) from error
     assert isinstance(found, Extraction)
     return found
@@ -129,25 +124,35 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
     match error:
         case SourceUnreadable():
             return error
-        case TaskKilled(kind=kind):
-            return SourceUnreadable(*KILLED[kind])
         case TaskFailed(type_name=type_name):
             return SourceUnreadable("malformed", f"the document made its reader fail ({type_name})")
+        case InputUnprocessable(kind=kind):
+            return SourceUnreadable(*KILLED[kind])
         case _:
             raise error
 
 
+class CachedPage(StrictContract):
+    """A document whose bytes and text are in the content store."""
+
+    url: str
+    raw: DocumentRef
+    text: DocumentRef
+    way: list[str]
+    facts: DocumentFacts
+
+
 class CachedReader:
-    """A reader that fetches a page once a day. Documents are cached, failures are not."""
+    """A reader that fetches a page once a day, and its own codec for the cache. Failures are not cached."""
 
     def __init__(
-        self, reader: WebPages, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
+        self, reader: WebReader, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
     ) -> None:
         """`identity` gives the same text for addresses of the same page."""
         self._reader = reader
+        self._content = content
         self._cache = cache
         self._identity = identity
-        self._codec = DocumentCodec(content)
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Return the document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`.
@@ -156,43 +161,19 @@ class CachedReader:
         """
         domains.check(url)
         found = await self._cache.get_or_make(
-            PAGE, tenant, self._identity(url), lambda: self._reader.read(url, domains), self._codec
+            PAGE, tenant, self._identity(url), lambda: self._reader.read(url, domains), self
         )
         for address in (*found.value.way, found.value.url):
             domains.check(address)
         return replace(found.value, cached=True) if found.hit else found.value
 
-
-class CachedPage(StrictContract):
-    """A document without its bytes, its text and whether it was cached."""
-
-    url: str
-    title: str
-    media_type: str
-    raw: DocumentRef
-    text: DocumentRef
-    authors: list[str]
-    publisher: str | None
-    published_at: str | None
-    language: str | None
-    warnings: list[str]
-    pages: list[int]
-    way: list[str]
-
-
-class DocumentCodec:
-    """Documents as JSON that refers to the content store."""
-
-    def __init__(self, content: ContentStore) -> None:
-        self._content = content
-
     async def encode(self, value: ExtractedDocument) -> str:
-        """Store text and bytes, and return the references. Raises `StorageFull`, `Unavailable`."""
+        """Store text and bytes, and return JSON that refers to them. Raises `StorageFull`, `Unavailable`."""
         raw, text = await asyncio.gather(
             self._content.put(value.raw, value.media_type), self._content.put_text(value.text)
         )
-        stated = {name: getattr(value, name) for name in CachedPage.model_fields}
-        return CachedPage(**{**stated, "raw": raw, "text": text}).model_dump_json()
+        facts = DocumentFacts(**value.facts())
+        return CachedPage(url=value.url, raw=raw, text=text, way=value.way, facts=facts).model_dump_json()
 
     async def decode(self, text: str) -> ExtractedDocument:
         """Invert `encode`. Raises ValueError if the text is malformed, or the document is gone or damaged."""
@@ -201,20 +182,18 @@ class DocumentCodec:
             raw, words = await asyncio.gather(self._content.get(page.raw), self._content.get_text(page.text))
         except ContentMissing as error:
             raise ValueError("the document of a cached page is gone") from error
-        return ExtractedDocument(raw=raw, text=words, **page.model_dump(exclude={"raw", "text"}))
+        return ExtractedDocument(url=page.url, raw=raw, text=words, way=page.way, **page.facts.facts())
 
 
 class RoutedReader:
     """One reader for all sources: documents of a corpus from there, everything else from the web."""
 
-    def __init__(self, corpora: Corpora, web: TenantReader) -> None:
+    def __init__(self, corpora: Corpora, web: CachedReader) -> None:
         self._corpora = corpora
         self._web = web
 
-    async def read(
-        self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE, corpus_digest: str = ""
-    ) -> ExtractedDocument:
+    async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Read a document by its address; domains restrict the web alone. Raises what the responsible reader raises."""
         if url.startswith(CORPUS_SCHEME):
-            return await self._corpora.read(url, corpus_digest)
+            return await self._corpora.read(url)
         return await self._web.read(url, tenant=tenant, domains=domains)

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakValueDictionary
 
 import httpx2
-from cachetools import LRUCache
+from cachetools import TLRUCache
 from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
 from providers.errors import Retryable, SourceUnreadable
@@ -33,9 +34,9 @@ POLICY: Final = FetchPolicy("text/plain, */*;q=0.1", lambda _: BodyLimits(500 * 
 
 @dataclass(frozen=True)
 class _Known:
-    """The rules of a site (None: it has none) until a time of our clock, or the failure to fetch them."""
+    """The rules of a site (None: it has none), or the failure to fetch them, for some seconds."""
 
-    until: float
+    seconds: float
     rules: Protego | None = None
     failure: SourceUnreadable | Retryable | None = None
 
@@ -46,38 +47,27 @@ class Robots:
     def __init__(self, egress: Egress, agent: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._egress = egress
         self._agent = agent
-        self._clock = clock
-        self._known: LRUCache[str, _Known] = LRUCache(MOST_SITES)
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._known: TLRUCache[str, _Known] = TLRUCache(MOST_SITES, lambda _, known, now: now + known.seconds, clock)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def check(self, url: httpx2.URL) -> float:
         """Return the seconds between two requests that the site asks for, if the page may be read.
 
         Raises `SourceUnreadable` robots if the site forbids it; whatever fetching the rules raised if that failed.
         """
-        rules = await self._of_site(f"{url.scheme}://{url.netloc.decode('ascii')}")
-        if rules is None:
-            return 0.0
-        if not await asyncio.to_thread(rules.can_fetch, str(url), self._agent):
-            raise SourceUnreadable("robots", "the site asks robots not to read this page")
-        delay = rules.crawl_delay(self._agent)
-        return 0.0 if delay is None or not delay > 0 else min(float(delay), LONGEST_DELAY_SECONDS)
-
-    async def _of_site(self, site: str) -> Protego | None:
-        lock = self._locks.setdefault(site, asyncio.Lock())
-        try:
-            async with lock:
-                known = self._known.get(site)
-                if known is None or self._clock() > known.until:
-                    known = self._known[site] = await self._fetch(site)
-        finally:
-            if not lock.locked():
-                self._locks.pop(site, None)
-        if isinstance(known.failure, Retryable):  # a new exception: one that is raised twice gathers both traces
-            raise type(known.failure)(str(known.failure), retry_after=known.failure.retry_after)
+        site = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        async with self._locks.setdefault(site, asyncio.Lock()):
+            known = self._known.get(site)
+            if known is None:
+                known = self._known[site] = await self._fetch(site)
         if known.failure is not None:
-            raise SourceUnreadable(known.failure.kind, str(known.failure))
-        return known.rules
+            raise known.failure.with_traceback(None)
+        if known.rules is None:
+            return 0.0
+        if not await asyncio.to_thread(known.rules.can_fetch, str(url), self._agent):
+            raise SourceUnreadable("robots", "the site asks robots not to read this page")
+        delay = known.rules.crawl_delay(self._agent)
+        return 0.0 if delay is None or not delay > 0 else min(float(delay), LONGEST_DELAY_SECONDS)
 
     async def _fetch(self, site: str) -> _Known:
         try:
@@ -85,13 +75,13 @@ class Robots:
             rules = await asyncio.to_thread(parse, fetched.body.decode("utf-8", "replace"))
         except SourceUnreadable as error:
             if error.kind in NO_RULES:
-                return _Known(self._clock() + FRESH_SECONDS)
+                return _Known(FRESH_SECONDS)
             failure = SourceUnreadable(error.kind, f"the site's robots.txt: {error}")
-            return _Known(self._clock() + FAILURE_SECONDS, failure=failure)
+            return _Known(FAILURE_SECONDS, failure=failure)
         except Retryable as error:
             wait = min(error.retry_after or 0.0, LONGEST_FAILURE_SECONDS)
-            return _Known(self._clock() + max(wait, FAILURE_SECONDS), failure=error)
-        return _Known(self._clock() + FRESH_SECONDS, rules)
+            return _Known(max(wait, FAILURE_SECONDS), failure=error)
+        return _Known(FRESH_SECONDS, rules)
 
 
 def parse(text: str) -> Protego:

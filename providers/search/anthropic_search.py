@@ -15,7 +15,7 @@ from providers.models.prices import PriceTable
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, list_at, shorten_query, text_at
-from providers.search.web_api import WebSearch
+from providers.search.web_api import MALFORMED, WebSearch
 
 USD_PER_SEARCH = 0.01
 """The provider's description of the tool, 2026-11-22; a search that ends with an error is not billed."""
@@ -55,7 +55,7 @@ class AnthropicSearch(WebSearch):
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request; its hits have no snippets.
 
-        An answer without results was paid, too: its cost is in `usage_of(error)`.
+        An answer without results was paid, too: its cost is in the `usage` of the error.
         """
         query = json.dumps({"query": shorten_query(request.text, 1_000)}, ensure_ascii=False)
         body = {
@@ -79,7 +79,7 @@ class AnthropicSearch(WebSearch):
         """The results in order. Raises the error of the search that failed, or was not made."""
         blocks = list_at(answer, "content")
         if blocks is None or text_at(answer, "type") != "message":
-            raise self.unexpected()
+            raise self.unavailable(MALFORMED)
         given = [block for block in blocks if text_at(block, "type") == "web_search_tool_result"]
         lists = [results for block in given if (results := list_at(block, "content")) is not None]
         if lists:
@@ -95,7 +95,9 @@ class AnthropicSearch(WebSearch):
             raise RateLimited("Anthropic asks to wait before searching again (too_many_requests)")
         if code in REFUSALS:
             raise InvalidCall(f"Anthropic refuses the search ({code})")
-        raise Unavailable("Anthropic: the search is not available at the moment") if code else self.unexpected()
+        raise (
+            Unavailable("Anthropic: the search is not available at the moment") if code else self.unavailable(MALFORMED)
+        )
 
 
 def tool_for(domains: Domains) -> dict[str, Any]:

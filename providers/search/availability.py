@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import ssl
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
@@ -26,17 +25,36 @@ def provider_choices(
     `values` are variables by name; `model_offers_search` is whether the configured model's endpoint searches the web.
     Raises KeyError for an unknown provider.
     """
-    names = declared_names() if order is None else order
-    choices = [_choice(search_declaration(name), values) for name in names]
-    others = [choice.name for choice in choices if choice.available and _searches_the_web(choice.name)]
-    if model_offers_search and others:
-        by_model = {"available": False, "reason": f"not needed: {others[0]} searches the web"}
-    elif model_offers_search:
-        by_model = {"available": True, "reason": "the model's endpoint searches the web"}
-    else:
+    providers = list(map(search_declaration, declared_names() if order is None else order))
+    others = [one.name for one in providers if _searches_the_web(one) and one.problem(values) is None]
+    choices = []
+    for provider in providers:
+        available, reason = provider.problem(values) is None, provider.problem(values) or _what_is_set(provider, values)
+        if provider.name == BY_MODEL:
+            available, reason = model_offers_search and not others, _state_of_model(others, offered=model_offers_search)
+        address = (values.get(provider.address_variable) or provider.address).replace("{language}.", "")
+        host = address.partition("://")[2].partition("/")[0].rpartition("@")[2] or None
+        types = list(provider.source_types)
+        choices.append(
+            ProviderChoice(name=provider.name, available=available, reason=reason, host=host, source_types=types)
+        )
+    return choices
+
+
+def _what_is_set(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
+    key = provider.key_variable
+    if provider.required_variables:
+        return f"{' and '.join(provider.required_variables)} set"
+    if key:
+        return f"{key} set" if values.get(key) else f"needs no key; {key} raises limits"
+    return "needs no key"
+
+
+def _state_of_model(others: Sequence[str], *, offered: bool) -> str:
+    if not offered:
         needed = "set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
-        by_model = {"available": False, "reason": f"needs a model endpoint that searches the web: {needed}"}
-    return [choice.model_copy(update=by_model) if choice.name == BY_MODEL else choice for choice in choices]
+        return f"needs a model endpoint that searches the web: {needed}"
+    return f"not needed: {others[0]} searches the web" if others else "the model's endpoint searches the web"
 
 
 def malformed(values: Mapping[str, str]) -> dict[str, str]:
@@ -76,7 +94,10 @@ def choose(
         if unknown:
             raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
         return [_with_type(known[name], source_types, source_types[:1]) for name in dict.fromkeys(names)]
-    if SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types and not _web_at_large(choices):
+    at_large = any(
+        one.available and (one.name == BY_MODEL or _searches_the_web(search_declaration(one.name))) for one in choices
+    )
+    if SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types and not at_large:
         web = [SourceType.WEB]
         choices = [_with_type(one, web, web if search_declaration(one.name).fallback else []) for one in choices]
     fitting = [choice for choice in choices if set(choice.source_types) & set(source_types)]
@@ -91,31 +112,8 @@ def advice(choices: Sequence[ProviderChoice]) -> list[str]:
     return [ADVICE] if web and all(search_declaration(name).fallback for name in web) else []
 
 
-def _choice(provider: SearchDeclaration, values: Mapping[str, str]) -> ProviderChoice:
-    problem, required, key = provider.problem(values), provider.required_variables, provider.key_variable
-    if required:
-        reason = f"{' and '.join(required)} set"
-    elif key:
-        reason = f"{key} set" if values.get(key) else f"needs no key; {key} raises limits"
-    else:
-        reason = "needs no key"
-    address = (values.get(provider.address_variable) or provider.address).replace("{language}.", "")
-    return ProviderChoice(
-        name=provider.name,
-        available=problem is None,
-        reason=problem or reason,
-        host=address.partition("://")[2].partition("/")[0].rpartition("@")[2] or None,
-        source_types=list(provider.source_types),
-    )
-
-
-def _searches_the_web(name: str) -> bool:
-    provider = search_declaration(name)
-    return SourceType.WEB in provider.source_types and not provider.fallback and name != BY_MODEL
-
-
-def _web_at_large(choices: Sequence[ProviderChoice]) -> bool:
-    return any(choice.available and (choice.name == BY_MODEL or _searches_the_web(choice.name)) for choice in choices)
+def _searches_the_web(provider: SearchDeclaration) -> bool:
+    return SourceType.WEB in provider.source_types and not provider.fallback and provider.name != BY_MODEL
 
 
 def _with_type(choice: ProviderChoice, types: Sequence[SourceType], added: Sequence[SourceType]) -> ProviderChoice:
@@ -147,14 +145,13 @@ async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str 
             _, writer = await asyncio.open_connection(host, port, ssl=tls)
     except TimeoutError:
         return f"{host} gave no answer in {seconds:g} s: check the network"
-    except ssl.SSLCertVerificationError:
-        return f"{host} shows a certificate that is not trusted"
-    except ssl.SSLError:
-        return f"{host} does not speak TLS at port {port}"
-    except socket.gaierror:
-        return f"{host} is not reachable at port {port} (its name is not known): check the network"
+    except ssl.SSLError as error:
+        shown = isinstance(error, ssl.SSLCertVerificationError)
+        return (
+            f"{host} shows a certificate that is not trusted" if shown else f"{host} does not speak TLS at port {port}"
+        )
     except OSError as error:
-        why = os.strerror(error.errno).lower() if error.errno else "no connection"
+        why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "its name is not known"
         return f"{host} is not reachable at port {port} ({why}): check the network"
     writer.transport.abort()
     return None

@@ -5,7 +5,7 @@ from typing import Any
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.filters import Filters
-from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
+from providers.search.hits import RawResult, list_at, shorten_query, text_at
 from providers.search.web_api import WebSearch
 
 LONGEST_PAGE = 20
@@ -19,7 +19,7 @@ OWN_LANGUAGES = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-ha
 
 
 class BraveSearch(WebSearch):
-    """A GET with a subscription token. The service counts pages where a request counts results.
+    """A GET with a subscription token. The service counts pages where a request counts results: the longest are taken.
 
     Days restrict by `freshness`, which goes by the day on which Brave found a page. A single domain becomes `site:` in
     the query; several are filtered afterwards, from as long a page as there is.
@@ -30,13 +30,13 @@ class BraveSearch(WebSearch):
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
         domains, days, language = filters.domains, filters.days, filters.language
-        length, page = page_for(request.offset, LONGEST_PAGE if domains.given else max(1, hit_limit(request)))
+        page = request.offset // LONGEST_PAGE
         site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
         known = OWN_LANGUAGES.get(language or "") or (language if language in LANGUAGES else None)
         kind = "news" if request.source_type is SourceType.NEWS else "web"
         parameters: dict[str, str | int] = {
             "q": shorten_query(request.text, 400 - len(site), 49) + site,
-            "count": length,
+            "count": LONGEST_PAGE,
             "offset": page,
             **({"result_filter": "web", "text_decorations": "false"} if kind == "web" else {}),
             **({"search_lang": known} if known else {}),
@@ -57,14 +57,4 @@ class BraveSearch(WebSearch):
             )
 
         warnings = [f"cannot keep to the language {language}"] if language and not known else []
-        return self.respond(request, found and found[request.offset - length * page :], read, warnings=warnings)
-
-
-def page_for(offset: int, count: int) -> tuple[int, int]:
-    """Length and number, from 0, of the page with `count` results from `offset` on, or with as many as possible."""
-    count = min(count, LONGEST_PAGE)
-    for length in range(count, LONGEST_PAGE + 1):
-        page = offset // length
-        if page <= LAST_PAGE and (offset + count - 1) // length == page:
-            return length, page
-    return LONGEST_PAGE, offset // LONGEST_PAGE
+        return self.respond(request, found and found[request.offset - LONGEST_PAGE * page :], read, warnings=warnings)

@@ -155,18 +155,12 @@ def declare_installed() -> None:
         except (ImportError, AttributeError) as error:
             problem = f"cannot be loaded: {type(error).__name__}"
         else:
-            problem = _problem(entry.name, found)
-            if not problem:
+            if isinstance(found, SearchDeclaration) and found.name == entry.name:
                 declare(found)
-        if problem:
-            message = f"the search provider {entry.name} of an installed package {problem}"
-            raise ValueError(f"{message}; mend or remove the package") from None
-
-
-def _problem(name: str, found: object) -> str:
-    if not isinstance(found, SearchDeclaration):
-        return "is no SearchDeclaration"
-    return "" if found.name == name else f"declares the name {found.name}"
+                continue
+            problem = "is no SearchDeclaration of that name"
+        message = f"the search provider {entry.name} of an installed package {problem}"
+        raise ValueError(f"{message}; mend or remove the package") from None
 
 
 def declared_names() -> tuple[str, ...]:

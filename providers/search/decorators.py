@@ -5,8 +5,9 @@ from typing import Final
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
-from providers.interfaces import Limiter, SearchProvider
+from providers.interfaces import SearchProvider
 from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
+from providers.shared.limits import Limiter
 
 NOT_IN_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", "resolved_entry", "titled"} | {
     "patience_seconds"
@@ -33,7 +34,7 @@ class LimitedSearch:
 
 
 class CachedSearch:
-    """Answers from the cache where possible; such an answer is marked as cached, and free."""
+    """Answers from the cache where possible, marked as cached and free; and their codec for the cache."""
 
     def __init__(self, provider: SearchProvider, cache: Cache, instance: str = "") -> None:
         """`instance` separates services of one name at several addresses (`WebSearch.instance`)."""
@@ -49,13 +50,9 @@ class CachedSearch:
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}
         identity = json.dumps([self.name, self._instance, key], sort_keys=True)
         found = await self._cache.get_or_make(
-            kind, request.tenant, identity, lambda: self._provider.search(request), ResponseCodec()
+            kind, request.tenant, identity, lambda: self._provider.search(request), self
         )
         return found.value.model_copy(update={"cached": True, "cost_usd": 0.0}) if found.hit else found.value
-
-
-class ResponseCodec:
-    """Responses as JSON."""
 
     async def encode(self, value: SearchResponse) -> str:
         """The response as JSON."""

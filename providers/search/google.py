@@ -15,7 +15,7 @@ from contracts.messages import SearchRequest, SearchResponse
 from providers.domains import Domains
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
-from providers.search.web_api import WebSearch
+from providers.search.web_api import MALFORMED, WebSearch
 
 LONGEST_PAGE = 10
 MOST_SITES = 20
@@ -68,11 +68,11 @@ class GoogleSearch(WebSearch):
         except HttpError as error:
             raise self.error(error.resp.status, error.resp.items(), error.content) from None
         except TimeoutError:
-            raise self.silent() from None
+            raise self.unavailable(f"no answer in {self.answer_seconds:g} s") from None
         except (httplib2.error.HttpLib2Error, ssl.SSLError, OSError) as error:
-            raise self.disconnected(error) from None
+            raise self.unavailable(f"the connection failed ({type(error).__name__})") from None
         except (ValueError, RecursionError):
-            raise self.unexpected() from None
+            raise self.unavailable(MALFORMED) from None
 
     def _send(self, parameters: Mapping[str, Any]) -> Any:
         call = self._service.cse().list(**parameters)

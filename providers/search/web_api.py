@@ -24,8 +24,11 @@ CONNECT_SECONDS: Final = 5.0
 MOST_BYTES: Final = 8_000_000
 """Of one answer, unpacked: 10,000 results fit in."""
 MOST_CONNECTIONS: Final = 50
+MALFORMED: Final = "the answer is cut or not of the documented form"
 QUOTA: Final = re.compile(r"quota|rate.?limit|daily.?limit|limit exceeded|resource_exhausted|too many requests")
-BAD_KEY: Final = re.compile(r"api key (?:not valid|expired)|api_key_invalid|keyinvalid|subscription_token")
+BAD_KEY: Final = re.compile(
+    r"api key (?:not valid|expired)|api_key_invalid|keyinvalid|subscription_token|credit balance"
+)
 
 
 def web_client(user_agent: str) -> httpx2.AsyncClient:
@@ -61,10 +64,7 @@ class WebSearch(ABC):
         self.declaration = declaration
         self.values = values
         self.address = (values.get(declaration.address_variable) or declaration.address).rstrip("/")
-        scheme, _, rest = self.address.partition("://")
-        place, slash, path = rest.partition("/")
-        without_user = f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
-        self.instance = " ".join([without_user, *map(values.__getitem__, declaration.other_variables)])
+        self.instance = " ".join([self.address, *map(values.__getitem__, declaration.other_variables)])
         bearer = "Bearer " if declaration.key_header == "authorization" else ""
         key = values.get(declaration.key_variable)
         self.headers = {declaration.key_header: bearer + key} if key else {}
@@ -106,23 +106,23 @@ class WebSearch(ABC):
                 async for piece in response.aiter_bytes():
                     body += piece
                     if len(body) > MOST_BYTES:
-                        raise Unavailable(f"{self.declaration.label}: the answer exceeds {MOST_BYTES // 1_000_000} MB")
+                        raise self.unavailable(f"the answer exceeds {MOST_BYTES // 1_000_000} MB")
         except httpx2.InvalidURL:
             raise NotConfigured(f"{self.declaration.address_variable} is no usable address") from None
         except (TimeoutError, httpx2.TimeoutException):
             if refusal is None:
-                raise self.silent() from None
+                raise self.unavailable(f"no answer in {self.answer_seconds:g} s") from None
         except httpx2.HTTPError as error:
             if refusal is None:
-                raise self.disconnected(error) from None
+                raise self.unavailable(f"the connection failed ({type(error).__name__})") from None
         if refusal is not None:
             raise self.error(refusal.status_code, refusal.headers.multi_items(), bytes(body))
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError):
-            raise self.unexpected() from None
+            raise self.unavailable(MALFORMED) from None
         if not isinstance(answer, dict):
-            raise self.unexpected()
+            raise self.unavailable(MALFORMED)
         return answer
 
     def respond(
@@ -141,10 +141,10 @@ class WebSearch(ABC):
         provider knows; `dates_of_publication` is false where the service's dates are other ones.
         """
         if results is None:
-            raise self.unexpected()
+            raise self.unavailable(MALFORMED)
         found = [read(result) if isinstance(result, dict) else None for result in results]
         if found and not any(result and result.url for result in found):
-            raise self.unexpected()
+            raise self.unavailable(MALFORMED)
         return SearchResponse(
             provider=self.name,
             hits=hits_of(request, self.name, found, dates_of_publication=dates_of_publication),
@@ -152,41 +152,23 @@ class WebSearch(ABC):
             warnings=[*unmet(request, self.declaration), *warnings],
         )
 
-    def unexpected(self) -> Unavailable:
-        """The error for an answer of another form than documented."""
-        return Unavailable(f"{self.declaration.label}: the answer is cut or not of the documented form")
-
-    def silent(self) -> Unavailable:
-        """The error for an answer that did not arrive in time."""
-        return Unavailable(f"{self.declaration.label} gave no answer in {self.answer_seconds:g} s")
-
-    def disconnected(self, error: Exception) -> Unavailable:
-        """The error for a connection that failed."""
-        return Unavailable(f"{self.declaration.label}: the connection failed ({type(error).__name__})")
+    def unavailable(self, reason: str) -> Unavailable:
+        """The error for an answer that did not come, or not as documented."""
+        return Unavailable(f"{self.declaration.label}: {reason}")
 
     def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes = b"") -> ProviderError:
         """The error for a status; the explanation is read and never passed on."""
         service, wait = self.declaration, retry_after_seconds(list(headers))
         reason = explanation[:4_000].decode("utf-8", "replace").lower()
-        hint = f": {service.refused_hint}" if service.refused_hint else ""
         # 432 and 433: Tavily's plan, or its limit of paying as one goes, is used up.
         if status in {429, 432, 433} or (status == 403 and QUOTA.search(reason)):
             return RateLimited(f"{service.label} asks to wait, or its quota is used up ({status})", retry_after=wait)
         if status in {408, 409, 425, 499} or status >= 500 or status < 300:
             return Unavailable(f"{service.label} is not available ({status})", retry_after=wait)
-        if status < 400:
-            variable = service.address_variable
-            return NotConfigured(f"{service.label} has moved ({status}): set {variable} to its new address")
-        if status in {401, 403} or (status in {400, 422} and BAD_KEY.search(reason)):
-            set_key = f": set {service.key_variable}" if service.key_variable else ""
-            remedy = set_key or hint or f": {service.address_variable}"
-            return NotConfigured(f"{service.label} refuses the credentials or this client ({status}){remedy}")
-        if status == 402 or (status == 400 and "credit balance" in reason):
-            account = service.key_variable or service.label
-            return NotConfigured(f"the account behind {account} cannot pay for it ({status})")
-        if status in {404, 405}:
-            message = (
-                f"{service.label} has nothing at this address ({status}){hint or f': see {service.address_variable}'}"
-            )
-            return InvalidCall(message, kind="unknown_address")
-        return InvalidCall(f"{service.label} refuses the search ({status}){hint}")
+        see = service.refused_hint or f"see {service.address_variable}"
+        if status in {401, 402, 403} or (status in {400, 422} and BAD_KEY.search(reason)):
+            remedy = f"see {service.key_variable}" if service.key_variable else see
+            return NotConfigured(f"{service.label} refuses the key, the account or this client ({status}): {remedy}")
+        if status < 400 or status in {404, 405}:
+            return NotConfigured(f"{service.label} is not at this address ({status}): {see}")
+        return InvalidCall(f"{service.label} refuses the search ({status}): {see}")

@@ -7,7 +7,7 @@ from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
-from providers.search.web_api import WebSearch
+from providers.search.web_api import MALFORMED, WebSearch
 
 PLACE = "{language}"
 """Part of an address in place of the language; an address without it is that of one wiki."""
@@ -56,7 +56,7 @@ class WikipediaSearch(WebSearch):
             raise _error(text_at(answer, "error", "code") or "")
         server, path = (text_at(answer, "query", "general", name) for name in ("server", "articlepath"))
         if server is None or path is None:
-            raise self.unexpected()
+            raise self.unavailable(MALFORMED)
         place = urljoin(urljoin(address, server), path)
 
         def read(article: dict[str, Any]) -> RawResult:

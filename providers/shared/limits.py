@@ -31,15 +31,10 @@ STORED_SECONDS: Final = LONGEST_NAMED_SECONDS + 900.0
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """The configured limits of a service; None is unlimited. Raises ValueError for a limit that allows nothing."""
+    """The configured limits of a service, above zero; None is unlimited."""
 
     requests_per_minute: float | None = None
     tokens_per_minute: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse limits of zero or less."""
-        if any(limit is not None and limit <= 0 for limit in (self.requests_per_minute, self.tokens_per_minute)):
-            raise ValueError("a limit must allow something")
 
     def spacing(self, tokens: int) -> float:
         """Return the seconds that a call of so many tokens takes of the limits."""
@@ -58,10 +53,6 @@ class ServiceState(BaseModel):
     due: float = 0.0
     """When the next call would begin if calls were evenly spaced."""
 
-    def after_answer(self, spacing: float) -> "ServiceState":
-        """Return the state without a pause, the next call so many seconds later than estimated."""
-        return self.model_copy(update={"failures": 0, "blocked_until": 0.0, "due": max(0.0, self.due + spacing)})
-
 
 def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceState, float]:
     """Return the state, and how many seconds a call must wait; up to `SLEEP_SECONDS` with its place taken."""
@@ -69,14 +60,12 @@ def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceS
     due = min(max(state.due, now), now + LONGEST_NAMED_SECONDS)  # a clock that was set back must not block for years
     if spacing:
         wait = max(wait, due - now - BURST_SECONDS)
-    if wait > SLEEP_SECONDS:
-        return state, wait
-    changed: dict[str, float] = {"due": due + spacing} if spacing else {}
-    if state.failures and wait <= 0:
+    if wait > SLEEP_SECONDS or (state.failures and wait > 0):
+        return state, wait  # after failures, whoever comes first after the pause is the probe
+    changed = {"due": due + spacing} if spacing else {}
+    if state.failures:
         changed["blocked_until"] = now + PROBE_SECONDS
-    elif state.failures:
-        return state, wait  # whoever comes first after the pause is the probe
-    return (state.model_copy(update=changed) if changed else state), wait
+    return state.model_copy(update=changed), wait
 
 
 def record_failure(state: ServiceState, now: float, retry_after: float | None) -> ServiceState:
@@ -86,18 +75,7 @@ def record_failure(state: ServiceState, now: float, retry_after: float | None) -
     return state.model_copy(update={"failures": state.failures + 1, "blocked_until": until})
 
 
-class CallPermit:
-    """One call that the limits allow."""
-
-    def __init__(self) -> None:
-        self.tokens: int | None = None
-
-    def used(self, tokens: int) -> None:
-        """Note how many tokens the call really took."""
-        self.tokens = tokens
-
-
-class SharedLimiter:
+class Limiter:
     """Limits by service in a shared store. Every method raises what the store raises: then the call waits, too."""
 
     def __init__(self, store: SharedStore, limits_by_service: Mapping[str, ServiceLimits]) -> None:
@@ -105,16 +83,16 @@ class SharedLimiter:
         self._limits = dict(limits_by_service)
 
     @asynccontextmanager
-    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[CallPermit]:
+    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
         """Allow one call for the time of the block. Raises `RateLimited` before it when the call must wait.
 
-        A `RateLimited` or `Unavailable` that the block raises makes all workers wait. `tokens` is an estimate.
+        A `RateLimited` or `Unavailable` that the block raises makes all workers wait; an answer ends the pause.
+        `tokens` is an estimate.
         """
         limits = self._limits.get(service, ServiceLimits())
         before = await self._take(service, limits.spacing(tokens))
-        permit = CallPermit()
         try:
-            yield permit
+            yield
         except StoreUnavailable:
             raise
         except (RateLimited, Unavailable) as error:
@@ -125,9 +103,8 @@ class SharedLimiter:
             if isinstance(error, RateLimited):
                 error.service = service
             raise
-        taken = 0.0 if permit.tokens is None else limits.spacing(permit.tokens) - limits.spacing(tokens)
-        if before.failures or taken:
-            await self._services.update(_key(service), lambda state, _: (state.after_answer(taken), None))
+        if before.failures:
+            await self._services.update(_key(service), lambda state, _: (ServiceState(due=state.due), None))
 
     async def _take(self, service: str, spacing: float) -> ServiceState:
         """Return the state before the call, once the call may begin."""

@@ -4,9 +4,8 @@ A waiting run asks again and again, which keeps its place in the queue; a run th
 admitted run that the server no longer lists as open.
 """
 
-import heapq
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,11 +40,6 @@ class QueueLimits:
     at_once_per_tenant: int | None = None
     """None: as many as in all."""
 
-    @property
-    def per_tenant(self) -> int:
-        """The limit of one tenant."""
-        return self.at_once if self.at_once_per_tenant is None else min(self.at_once, self.at_once_per_tenant)
-
 
 class QueuedRun(BaseModel):
     """A run that goes on or waits."""
@@ -66,31 +60,6 @@ class QueueState(BaseModel):
     """When the list of open runs was read last."""
 
 
-def pause_at(place: int) -> float:
-    """Return the seconds after which a run asks again: those in front often, so that no place stays empty."""
-    return min(LONGEST_PAUSE_SECONDS, max(SHORTEST_PAUSE_SECONDS, place / 4))
-
-
-def begin_order(state: QueueState, limits: QueueLimits) -> Iterator[QueuedRun]:
-    """Yield the waiting runs in the order in which they may begin: tenants with the fewest runs go first.
-
-    Of one tenant, the run that waits longest is first. Tenants at their limit are omitted.
-    """
-    counts = Counter(run.tenant for run in state.running)
-    queues: dict[str, deque[QueuedRun]] = {}
-    for run in sorted(state.waiting, key=lambda one: (one.since, one.id)):
-        queues.setdefault(run.tenant, deque()).append(run)
-    heap = [(counts[tenant], queue[0].since, tenant) for tenant, queue in queues.items()]
-    heapq.heapify(heap)
-    while heap:
-        count, _, tenant = heapq.heappop(heap)
-        if count >= limits.per_tenant:
-            continue
-        yield queues[tenant].popleft()
-        if queues[tenant]:
-            heapq.heappush(heap, (count + 1, queues[tenant][0].since, tenant))
-
-
 def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float) -> QueueTurn:
     """Admit a run or return its place; changes the state. One that goes on already is admitted again."""
     state.running = [one for one in state.running if one.until > now]
@@ -101,24 +70,39 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
     if mine is None:
         mine = QueuedRun(id=research_id, tenant=tenant, since=now, until=now)
         state.waiting.append(mine)
-    order = list(begin_order(state, limits))
-    place = next((number for number, one in enumerate(order) if one is mine), None)
-    if place is not None and place < limits.at_once - len(state.running):
+    order = begin_order(state, limits)
+    place, may_begin = next((place, each[1]) for place, each in enumerate(order, start=1) if each[0] is mine)
+    if may_begin and place <= limits.at_once - len(state.running):
         state.waiting.remove(mine)
         state.running.append(mine.model_copy(update={"since": now, "until": now + LONGEST_RUN_SECONDS}))
         return QueueTurn()
-    if place is None:  # its tenant is at its limit: behind those who only wait for room
-        named = {one.id for one in order}
-        place = len(order) + [one.id for one in state.waiting if one.id not in named].index(research_id)
-    place += 1
-    mine.until = now + pause_at(place) + GRACE_SECONDS
-    return QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause_at(place))
+    # Those in front ask often, so that no room stays unused.
+    pause = min(LONGEST_PAUSE_SECONDS, max(SHORTEST_PAUSE_SECONDS, place / 4))
+    mine.until = now + pause + GRACE_SECONDS
+    return QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause)
 
 
-def release(state: QueueState, research_id: str) -> None:
-    """Remove a run that has ended."""
+def begin_order(state: QueueState, limits: QueueLimits) -> list[tuple[QueuedRun, bool]]:
+    """Return the waiting runs in the order in which they begin, each with whether its tenant has room for it.
+
+    Tenants with the fewest runs go first; of one tenant, the run that waits longest. Runs of tenants without room are
+    last.
+    """
+    of_tenant = limits.at_once if limits.at_once_per_tenant is None else limits.at_once_per_tenant
+    counts = Counter(run.tenant for run in state.running)
+    order: list[tuple[bool, int, float, str, QueuedRun]] = []
+    for run in sorted(state.waiting, key=lambda one: (one.since, one.id)):
+        count = counts[run.tenant]
+        counts[run.tenant] += 1
+        order.append((count >= of_tenant, count, run.since, run.id, run))
+    return [(run, not full) for full, _, _, _, run in sorted(order, key=lambda each: each[:-1])]
+
+
+def release(state: QueueState, research_id: str) -> QueueState:
+    """Remove a run that has ended, and return the same state."""
     state.running = [one for one in state.running if one.id != research_id]
     state.waiting = [one for one in state.waiting if one.id != research_id]
+    return state
 
 
 def forget_lost(state: QueueState, open_runs: Collection[str], now: float) -> list[str]:
@@ -128,7 +112,7 @@ def forget_lost(state: QueueState, open_runs: Collection[str], now: float) -> li
     return lost
 
 
-class SharedRunQueue:
+class RunQueue:
     """The queue in a shared store."""
 
     def __init__(self, store: SharedStore, limits: QueueLimits, open_runs: OpenRuns) -> None:
@@ -152,12 +136,7 @@ class SharedRunQueue:
 
     async def release(self, research_id: str) -> None:
         """Give the run's place to the next one."""
-
-        def step(state: QueueState, _: float) -> tuple[QueueState, None]:
-            release(state, research_id)
-            return state, None
-
-        await self._queue.update(KEY, step)
+        await self._queue.update(KEY, lambda state, _: (release(state, research_id), None))
 
     async def _forget_lost(self) -> bool:
         """Remove runs that ended without leaving, for instance by termination; return whether there were any."""

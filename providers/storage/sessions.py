@@ -7,7 +7,7 @@ without the rest: `{"head": {…},`, `"documents": […],` and `"state": {…}}`
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
@@ -114,20 +114,18 @@ def documents_of(state: dict[str, Any]) -> frozenset[str]:
     Only entries name originals as documents; the state has their hashes.
     """
     originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
-    named = [each for each in [*state.get("notebook", []), *originals] if each and HASH.fullmatch(each)]
-    return frozenset({*named, *_references(state)})
+    named = {each for each in [*state.get("notebook", []), *originals, *_references(state)] if each}
+    return frozenset(filter(HASH.fullmatch, named))
 
 
-def _references(value: Any) -> set[str]:
+def _references(value: Any) -> Iterator[str]:
     """The hashes of all document references, wherever in a state."""
+    if isinstance(value, dict):
+        yield from [digest] if isinstance(digest := value.get("hash"), str) else []
+        value = list(value.values())
     if isinstance(value, list):
-        return set().union(*map(_references, value))
-    if not isinstance(value, dict):
-        return set()
-    digest = value.get("hash")
-    if isinstance(digest, str) and HASH.fullmatch(digest):
-        return {digest}
-    return set().union(*map(_references, value.values()))
+        for inner in value:
+            yield from _references(inner)
 
 
 def _second_line(lines: bytes) -> frozenset[str] | None:
@@ -145,10 +143,10 @@ def _state(research_id: str, data: bytes) -> str:
     try:
         document = json.loads(data.decode("utf-8"))
         head, state = SessionHead.model_validate(document["head"]), document["state"]
-        version = state["schema_version"]
+        version, own = state["schema_version"], head.research_id == research_id
     except (ValueError, KeyError, TypeError):
-        raise SessionUnreadable(f"the session file {name} is damaged") from None
-    if head.research_id != research_id:
+        own, state, version = False, None, None
+    if not own:
         raise SessionUnreadable(f"the session file {name} is damaged")
     if version != SCHEMA_VERSION:
         raise SessionUnreadable(f"the session file {name} is of version {version}, which this one cannot read")

@@ -15,7 +15,16 @@ from pydantic import BaseModel, ValidationError
 from contracts.addresses import canonical_url
 from contracts.checking import AskedEntry, DoubtfulEntry
 from contracts.checking_roles import CheckInput, CorrectInput
-from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, SectionHint, Source
+from contracts.evidence import (
+    DocumentRef,
+    Evidence,
+    Finding,
+    ReadDetails,
+    SearchHit,
+    SectionHint,
+    Source,
+    SourceDetails,
+)
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, FINDING_FIELDS_OF_ENTRY, AnalysisEntry, HitsEntry, SourceEntry, hit_of
@@ -47,16 +56,14 @@ READS_AT_ONCE: Final = 16
 MOST_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19
 """Characters of a hash in messages: `sha256:` and twelve digits."""
+EXTRACT_DETAILS: Final = ("url", "title", "publisher", "snippet", "text")
+JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
+"""Fields of a hit by which a page of the web is judged."""
 LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
-HIT_DETAILS: Final = ("title", "snippet", "source_type", "authors", "venue", "doi", "published_at")
-SOURCE_DETAILS: Final = (
-    *HIT_DETAILS,
-    *("publisher", "retrieved_at", "quality_reason", "assessment", "language", "raw", "text"),
-)
 
 
-class StoredNotebooks:
-    """`Notebooks` over a content store.
+class Notebooks:
+    """Entries of runs over a content store; the workflow has their hashes (`contracts.notebooks`).
 
     All that reads raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`.
     """
@@ -81,9 +88,7 @@ class StoredNotebooks:
             async with self._loading:
                 text = await self._content.get_text(DocumentRef(hash=entry))
             read = self._entries[entry, kind] = kind.model_validate_json(text)
-        except ValidationError:
-            raise ContentCorrupt(f"{problem} no {kind.__name__}: {LOST}") from None
-        except ContentCorrupt:
+        except (ValidationError, ContentCorrupt):
             raise ContentCorrupt(f"{problem} damaged: {LOST}") from None
         except ContentMissing:
             raise ContentMissing(f"{problem} gone: {LOST}") from None
@@ -114,8 +119,8 @@ class StoredNotebooks:
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
             }
             if isinstance(request, BriefedInput):
-                update |= {"system_prompt": resolved.system_prompt, "context": resolved.earlier_turns}
-            if isinstance(request, ClarifyInput):
+                update["system_prompt"] = resolved.system_prompt
+            if isinstance(request, BriefedInput | ClarifyInput):
                 update["context"] = resolved.earlier_turns
             if isinstance(request, BriefedInput | WriteInput):
                 update["corpus"] = resolved.corpus
@@ -123,15 +128,13 @@ class StoredNotebooks:
             update["hits"] = list(await asyncio.gather(*map(self._complete_hit, request.hits)))
         if isinstance(request, AnalyzeInput):
             update["sources"] = await self.complete_extracts(request.sources)
-        if isinstance(request, CheckInput) and request.entry:
-            asked = await self.read(request.entry, AskedEntry)
-            update["claims"] = [asked.claims[number] for number in request.numbers]
-        if isinstance(request, CorrectInput) and request.entry:
-            doubtful = await self.read(request.entry, DoubtfulEntry)
-            update["claims"] = [doubtful.claims[number] for number in request.numbers]
+        if isinstance(request, CheckInput | CorrectInput) and request.entry:
+            kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry
+            entry: Any = await self.read(request.entry, kind)
+            update["claims"] = [entry.claims[number] for number in request.numbers]
         if isinstance(request, WriteInput) and request.entries:
             update |= await self._complete_writing(request)
-        return request.model_copy(update=update) if update else request
+        return request.model_copy(update=update)
 
     async def _complete_hit(self, given: SearchHit) -> SearchHit:
         found = hit_of(await self.read_all(given.entries, HitsEntry), given.url, given.doi) if given.entries else None
@@ -145,43 +148,31 @@ class StoredNotebooks:
         if given.entry is None:
             return given
         entry = await self.read(given.entry, SourceEntry)
-        return given.model_copy(
-            update={
-                "id": entry.source_id,
-                "quality": entry.quality if given.quality is Quality.UNKNOWN else given.quality,
-                "url": entry.url,
-                "title": entry.title,
-                "publisher": entry.publisher,
-                "snippet": entry.snippet,
-                "text": entry.text,
-                "sections": await self._sections(entry.sections, entry.url, given.hit_entries, entry.text),
-            }
-        )
+        update: dict[str, Any] = {name: getattr(entry, name) for name in EXTRACT_DETAILS}
+        update["id"] = entry.source_id
+        update["quality"] = entry.quality if given.quality is Quality.UNKNOWN else given.quality
+        update["sections"] = await self._sections(entry, given.hit_entries)
+        return given.model_copy(update=update)
 
-    async def _sections(
-        self, own: list[SectionHint], url: str, hit_entries: list[str], text: DocumentRef | None
-    ) -> list[SectionHint]:
+    async def _sections(self, entry: SourceEntry, hit_entries: list[str]) -> list[SectionHint]:
         """Sections in which searches found something, if they searched this very text."""
-        sections = list(own)
+        sections = list(entry.sections)
         for searched in await self.read_all(hit_entries, HitsEntry):
-            hit = hit_of([searched], url)
-            if hit is None or text is None or hit.content_hash not in (None, text.hash):
+            hit = hit_of([searched], entry.url)
+            if hit is None or entry.text is None or hit.content_hash not in (None, entry.text.hash):
                 continue
             known = {(part.start, part.end) for part in sections}
             sections += [part for part in hit.sections if (part.start, part.end) not in known]
-        return sections[:MOST_SECTIONS] if len(sections) > len(own) else sections
+        return sections[: max(MOST_SECTIONS, len(entry.sections))]
 
     async def _complete_writing(self, request: WriteInput) -> dict[str, Any]:
-        """Findings, evidence and sources of the stored analyses; of two passages with one id the first counts."""
+        """Findings, evidence and sources of the stored analyses."""
         evidence = {item.id: item for item in request.evidence}
         findings = {finding.id: finding for finding in request.findings}
         sources: dict[str, SourceExtract] = {}
         for entry in await self.read_all(request.entries, AnalysisEntry):
-            doubtful = {item.id for item in entry.evidence if _clashes(item, evidence.get(item.id))}
-            evidence.update({item.id: item for item in entry.evidence if item.id not in doubtful})
-            for finding in entry.findings:
-                if doubtful.isdisjoint(finding.evidence_ids):
-                    findings.setdefault(finding.id, finding)
+            evidence.update({item.id: item for item in entry.evidence})
+            findings = {finding.id: finding for finding in entry.findings} | findings
             sources |= {source.id: source for source in entry.sources}
         for given in request.sources:
             known = sources.get(given.id)
@@ -203,12 +194,21 @@ class StoredNotebooks:
         hit = hit_of(entries, request.url)
         if hit is None:
             raise ContentCorrupt(f"the notebook knows no hit of this address: {LOST}")
-        update: dict[str, Any] = {"title": hit.title}
         resolved = await self.read(entries[0].resolved_entry, ResolvedResearch)
-        update["tenant"] = resolved.tenant
+        update: dict[str, Any] = {"title": hit.title, "tenant": resolved.tenant}
         # What a corpus is worth is declared; a page of the web is judged, and kept to the request's domains.
         if not request.url.startswith(CORPUS_SCHEME):
-            update |= _judged_by(resolved, entries[0], hit)
+            search = resolved.search
+            update |= {name: getattr(hit, name) for name in JUDGED_DETAILS}
+            update |= {
+                # All of them: which one found it first must not decide what a page is worth.
+                "query": "\n".join(entries[0].questions),
+                "date": entries[0].date,
+                "mode": search.source_types[0] if search.source_types else SourceType.WEB,
+                "published_from": published_between(resolved.constraints.timeframe, entries[0].date)[0],
+                "domains_allow": search.domains_allow,
+                "domains_deny": search.domains_deny,
+            }
         return request.model_copy(update=update), hit
 
     async def complete_state(self, state: ResearchState) -> ResearchState:
@@ -255,32 +255,14 @@ class StoredNotebooks:
     async def _complete_source(self, source: Source) -> Source:
         if source.entry is None:
             hit = hit_of(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
-            known = {} if hit is None else {name: getattr(hit, name) for name in HIT_DETAILS}
+            known = {} if hit is None else {name: getattr(hit, name) for name in SourceDetails.model_fields}
         else:
             entry = await self.read(source.entry, SourceEntry)
-            known = {name: getattr(entry, name) for name in SOURCE_DETAILS}
-            known["sections"] = await self._sections(entry.sections, entry.url, source.hit_entries, entry.text)
+            known = {name: getattr(entry, name) for name in ReadDetails.model_fields}
+            known["sections"] = await self._sections(entry, source.hit_entries)
         fields = Source.model_fields
         missing = [name for name in known if getattr(source, name) in ("", fields[name].get_default())]
         return source.model_copy(update={name: known[name] for name in missing})
-
-
-def _judged_by(resolved: ResolvedResearch, found: HitsEntry, hit: SearchHit) -> dict[str, Any]:
-    search = resolved.search
-    return {
-        # All of them: which one found it first must not decide what a page is worth.
-        "query": "\n".join(found.questions),
-        "date": found.date,
-        "snippet": hit.snippet,
-        "source_type": hit.source_type,
-        "published_at": hit.published_at,
-        "venue": hit.venue,
-        "doi": hit.doi,
-        "mode": search.source_types[0] if search.source_types else SourceType.WEB,
-        "published_from": published_between(search.timeframe, found.date)[0],
-        "domains_allow": search.domains_allow,
-        "domains_deny": search.domains_deny,
-    }
 
 
 def _source_fields(entry: SourceEntry) -> dict[str, Any]:
@@ -291,10 +273,7 @@ def _source_fields(entry: SourceEntry) -> dict[str, Any]:
 def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:
     """Complete a passage; its page is the one on which it begins, and `starts` are the offsets of the pages."""
     if item.entry is not None:
-        found = _find(analyses[item.entry].evidence, item.id)
-        if _clashes(item, found):
-            raise ContentCorrupt(f"the notebook has another passage {item.id}: {LOST}")
-        item = found.model_copy(update={"entry": item.entry})
+        item = _find(analyses[item.entry].evidence, item.id).model_copy(update={"entry": item.entry})
     return item if starts is None else item.model_copy(update={"page": bisect_right(starts, item.start)})
 
 
@@ -311,8 +290,3 @@ def _find(items: Iterable[N], key: str) -> N:
         if item.id == key:
             return item
     raise ContentCorrupt(f"the notebook has no {key}: {LOST}")
-
-
-def _clashes(item: Evidence, known: Evidence | None) -> bool:
-    """Return true if an id belongs to another passage already."""
-    return known is not None and (known.source_id, known.start, known.end) != (item.source_id, item.start, item.end)

@@ -9,19 +9,12 @@ from itertools import product
 from typing import Final
 
 from providers.verification.units import (
-    COUNTED_BY,
-    EACH,
-    FRACTIONS,
     LONGEST_UNIT,
     MONEY,
     MONEY_SUFFIXES,
     MONTHS,
     NUMBER_WORDS,
-    ONE,
-    ORDINALS,
-    RATES,
     SCALES,
-    TIMES,
     UNITS,
 )
 
@@ -32,17 +25,21 @@ AMBIGUOUS: Final = re.compile(r"\d{1,3}[.,]\d{3}(?![.,]?\d)")
 VERSION: Final = re.compile(r"\d++(?:\.\d++){2,}+")
 ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
 NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![./]?\d)")
+WRITTEN_DATE: Final = re.compile(
+    r"(?:(?<![\d.,])(?P<before>\d{1,2})(?:st|nd|rd|th|[.º])?\s{1,3}(?:(?:of|de)\s{1,3})?)?"
+    rf"(?<![^\W_])(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![^\W_])"
+    r"(?:\.?\s{1,3}(?P<after>\d{1,2})(?:st|nd|rd|th)?(?![\d.:]\d))?"
+    r"(?:[.,]?\s{1,3}(?:(?:of|de|del)\s{1,3})?(?P<year>1\d{3}|20\d\d|21\d\d)(?![^\W_]))?",
+    re.IGNORECASE,
+)
+"""A day, a month by its name and a year; a day or a year may be missing."""
 TIME: Final = re.compile(
     r"(?<![\d:.,])(\d{1,2})(?:[:.h](\d{2}))? ?(?:(am|a\.m|pm|p\.m)\b\.?|Uhr\b)|(?<![\d:.,])(\d{1,2}):(\d{2})(?![\d:])",
     re.IGNORECASE,
 )
 CLOCK: Final = "time"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
-ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
-PER: Final = "per"
-"""The unit of what something is counted by (`a year`), in seconds."""
 CENT: Final = "cent"
-SECONDS: Final = {"second": 1.0, "month": 365.25 * 86400 / 12}
 FIRST_YEAR, LAST_YEAR = 1000, 2199
 ABOUT_SHARE: Final = 0.05
 """Tolerance of a number that is called rough."""
@@ -109,13 +106,9 @@ def compare(claim: Quantity, source: Quantity) -> Comparison:
     """Return whether the source's quantity supports the claim's: the claim may round, the source not."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
-    if claim.unit == PER != source.unit and source.unit in SECONDS:
-        source = replace(source, values=tuple(value * SECONDS[source.unit] for value in source.values), unit=PER)
-    if claim.unit in SECONDS and source.unit == PER:
-        claim = replace(claim, values=tuple(value * SECONDS[claim.unit] for value in claim.values), unit=PER)
     if claim.unit == CENT and source.unit in MONEY:
         claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
-    if claim.unit != source.unit and not (_may_lack_unit(claim, source)):
+    if claim.unit != source.unit and not _may_lack_unit(claim, source):
         return Comparison.NONE
     found = _closest(claim, source)
     both = (claim.comparator, source.comparator)
@@ -198,11 +191,8 @@ def find_quantities(text: str, language: str = "en") -> list[Quantity]:
     taken = {place for date in dates for place in range(date.start, date.end)}
     tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]
     rest = [token for token in tokens if token.start not in taken and token.end - 1 not in taken]
-    written_dates, rest = _written_dates(text, rest)
-    return sorted(
-        [*dates, *written_dates, *_numbers(text, rest, NUMBER_WORDS.get(language, {}))],
-        key=lambda quantity: quantity.start,
-    )
+    numbers = _numbers(text, rest, NUMBER_WORDS.get(language, {}))
+    return sorted([*dates, *numbers], key=lambda quantity: quantity.start)
 
 
 def _dates(text: str) -> Iterator[Quantity]:
@@ -216,61 +206,17 @@ def _dates(text: str) -> Iterator[Quantity]:
                  if 1 <= month <= 12 and 1 <= day <= 31]  # fmt: skip
         if forms:
             yield Quantity(found[0], *found.span(), unit="date", forms=tuple(forms))
+    for found in WRITTEN_DATE.finditer(text):
+        day, year = int(found["before"] or found["after"] or 0), found["year"]
+        if (day or year) and day <= 31:
+            form = f"{year or '-'}-{MONTHS[found['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
+            yield Quantity(found[0], *found.span(), unit="date", forms=(form,))
     for found in TIME.finditer(text):
         hour, minute = int(found[1] or found[4]), int(found[2] or found[5] or 0)
         if (found[3] or "")[:1].casefold() in ("a", "p") and found[3]:
             hour = hour % 12 + (12 if found[3][0] in "pP" else 0)
         if hour <= 24 and minute < 60:
             yield Quantity(found[0], *found.span(), values=(float(hour),), unit=CLOCK, forms=(f"{hour}:{minute:02}",))
-
-
-def _written_dates(text: str, tokens: list[_Token]) -> tuple[list[Quantity], list[_Token]]:
-    """Dates with the name of a month, and the other tokens."""
-    found: list[Quantity] = []
-    used: set[int] = set()
-    for place, token in enumerate(tokens):
-        month = MONTHS.get(token.word)
-        if month is None:
-            continue
-        before = _day_before(tokens, place)
-        after = _number(tokens, place + 1, 31) if before is None else None
-        year_at = place + 1 if after is None else place + 2
-        if after is not None and year_at < len(tokens) and tokens[year_at].word in ORDINAL:
-            year_at += 1
-        if year_at < len(tokens) and tokens[year_at].word in ("de", "of", "del"):
-            year_at += 1
-        year = _number(tokens, year_at, LAST_YEAR, FIRST_YEAR)
-        day = before[0] if before else after
-        if day is None and year is None:
-            continue
-        form = f"{year}-{month:02}" if year else f"--{month:02}"
-        form += f"-{day:02}" if day else ""
-        first = before[1] if before else place
-        last = year_at if year else place + 1 if after is not None else place
-        used.update(range(first, last + 1))
-        start, end = tokens[first].start, tokens[last].end
-        found.append(Quantity(text[start:end], start, end, unit="date", forms=(form,)))
-    return found, [token for place, token in enumerate(tokens) if place not in used]
-
-
-def _day_before(tokens: list[_Token], place: int) -> tuple[int, int] | None:
-    for back in (1, 2, 3):
-        at = place - back
-        if at < 0:
-            return None
-        if tokens[at].numeric:
-            day = _number(tokens, at, 31)
-            return (day, at) if day is not None else None
-        if tokens[at].word not in (*ORDINAL, "of", "de", "º"):
-            return None
-    return None
-
-
-def _number(tokens: list[_Token], place: int, most: int, least: int = 1) -> int | None:
-    if place >= len(tokens) or not tokens[place].text.isdecimal():
-        return None
-    value = int(tokens[place].text)
-    return value if least <= value <= most else None
 
 
 def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Iterator[Quantity]:
@@ -280,42 +226,11 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
         if token.numeric:
             quantity, place = _with_unit(text, tokens, place)
             yield quantity
-        elif fraction := _fraction(text, tokens, place, words):
-            yield fraction[0]
-            place = fraction[1]
         elif (value := _in_words(token.word, words)) is not None:
             quantity, place = _finish(text, tokens, place, (value,), 0.5, 1)
             yield quantity
-        elif token.word in RATES:
-            yield Quantity(token.text, token.start, token.end, (RATES[token.word],), PER)
-            place += 1
         else:
-            one = _one_of_a_unit(tokens, place)
-            if one is not None:
-                yield one
             place += 1
-
-
-def _fraction(text: str, tokens: list[_Token], place: int, words: Mapping[str, float]) -> tuple[Quantity, int] | None:
-    """`half an hour`, `two thirds of the members`, `ein Drittel`: a part of a unit, or a share in per cent."""
-    first, count = place, 1.0
-    counted = _in_words(tokens[place].word, words)
-    if (counted is not None or tokens[place].word in ONE) and place + 1 < len(tokens):
-        first, count = place + 1, counted or 1.0
-    part = FRACTIONS.get(tokens[first].word)
-    if part is None or (first == place and tokens[first].word in ORDINALS):
-        return None
-    value, following = count * part, first + 1
-    if following < len(tokens) and tokens[following].word == "of":
-        following += 1
-    if following + 1 < len(tokens) and tokens[following].word in ONE:
-        unit, factors, end = _unit_after(text, tokens, following + 1)
-        if unit:
-            raw = text[tokens[place].start : tokens[end - 1].end]
-            values = tuple(value * factor for factor in factors)
-            return Quantity(raw, tokens[place].start, tokens[end - 1].end, values, unit, 0.5, 2, "about"), end
-    raw = text[tokens[place].start : tokens[first].end]
-    return Quantity(raw, tokens[place].start, tokens[first].end, (100 * value,), "%", 0.5, 2, "about"), first + 1
 
 
 def _in_words(word: str, words: Mapping[str, float]) -> float | None:
@@ -325,25 +240,6 @@ def _in_words(word: str, words: Mapping[str, float]) -> float | None:
     tens, _, ones = word.partition("-")
     if tens in words and ones in words and words[tens] >= 20 and 0 < words[ones] < 10:
         return words[tens] + words[ones]
-    return None
-
-
-def _one_of_a_unit(tokens: list[_Token], place: int) -> Quantity | None:
-    """`every minute`, `twice a day`: an interval; `5 crowns a year`: what it is counted by."""
-    before, token = tokens[place - 1] if place else None, tokens[place]
-    if before is None or token.word not in UNITS or len(token.word) < 3:
-        return None
-    unit, factors = UNITS[token.word]
-    if unit not in ("second", "month"):
-        return None
-    raw, frequency = f"{before.text} {token.text}", TIMES.get(tokens[place - 2].word) if place > 1 else None
-    if frequency and (before.word in EACH or before.word in COUNTED_BY or before.word == "one"):
-        return Quantity(raw, before.start, token.end, tuple(factor / frequency for factor in factors), unit)
-    if before.word in EACH:
-        return Quantity(raw, before.start, token.end, factors, unit)
-    # `a second` bridge is no time.
-    if before.word in COUNTED_BY and place > 1 and (token.word != "second" or before.word == "per"):
-        return Quantity(raw, before.start, token.end, tuple(factor * SECONDS[unit] for factor in factors), PER)
     return None
 
 

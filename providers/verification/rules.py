@@ -16,8 +16,8 @@ from typing import Final
 
 from contracts.evidence import Verdict
 from providers.text import language_data, sentence_spans, stem
-from providers.verification.quantities import PER, Comparison, Quantity, compare, find_quantities
-from providers.verification.units import UNITS
+from providers.verification.quantities import Comparison, Quantity, compare, find_quantities
+from providers.verification.units import SHARES, UNITS
 
 MOST_PARTS: Final = 400
 """Parts of a sentence that are compared: `SequenceMatcher` takes quadratic time."""
@@ -96,7 +96,8 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
         and not _shares_quantity(said, evidence.whole)
     ):
         return ClaimJudgement(Verdict.UNSUPPORTED, ELSEWHERE)
-    if hint := _hint(said, closest):
+    absent = (each.raw for each in said.quantities if each.unit and not _is_given(each, evidence.whole.quantities))
+    if hint := closest.hint or next((f"“{raw}” is in no cited passage." for raw in absent), ""):
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, hint)
     if closest.share >= COPY:
         return ClaimJudgement(Verdict.SUPPORTED, AGREES)
@@ -108,15 +109,6 @@ def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> 
     said, evidence = Statement(claim, language), _Evidence.of(passages, (), language)
     problems = _wrong_quantities(said, evidence, evidence.closest(said))
     return next((problem for problem in problems if problem.verdict is Verdict.CONTRADICTED), None)
-
-
-def find_hint(claim: str, passages: Sequence[str], language: str = "en") -> str:
-    """Return what speaks against calling a claim supported, without showing that it is wrong; else empty."""
-    said, evidence = Statement(claim, language), _Evidence.of(passages, (), language)
-    for quantity in said.quantities:
-        if quantity.unit and quantity.unit != PER and not _is_given(quantity, evidence.whole.quantities):
-            return f"“{quantity.raw}” is in no cited passage."
-    return _hint(said, evidence.closest(said))
 
 
 def shared_words(claim: str, passages: Sequence[str], language: str = "en") -> list[float]:
@@ -204,14 +196,10 @@ class Statement:
 class _Alignment:
     """A claim laid over a sentence."""
 
-    signs: Counter[str]
-    """Signs of the stretch of the sentence that the claim covers."""
     share: float = 0.0
     """Share of the claim's parts that the sentence has, in order."""
-    swapped: bool = False
-    """True if two parts that both have are in another order."""
-    skips_number: bool = False
-    """True if the claim leaves out a quantity between two parts that it copies."""
+    hint: str = ""
+    """A difference that may change the meaning; empty where there is none or the sentence is not close."""
 
 
 @dataclass(frozen=True)
@@ -230,59 +218,36 @@ class _Evidence:
     def closest(self, claim: Statement) -> _Alignment:
         """Return the alignment with the sentence that the claim shares most with."""
         near = sorted(self.sentences, key=lambda sentence: -len(claim.stems & sentence.stems))[:CANDIDATES]
-        return max((_align(claim, sentence) for sentence in near), key=lambda one: one.share, default=_NOTHING)
-
-
-_NOTHING: Final = _Alignment(signs=Counter())
+        return max((_align(claim, sentence) for sentence in near), key=lambda one: one.share, default=_Alignment())
 
 
 def _align(claim: Statement, sentence: Statement) -> _Alignment:
     ours, theirs = claim.keys(sentence.quantities), sentence.keys(sentence.quantities)
-    blocks = [
-        block for block in SequenceMatcher(None, theirs, ours, autojunk=False).get_matching_blocks() if block.size
-    ]
-    if not blocks:
-        return _NOTHING
-    # A sign just before or behind the stretch governs it: "It is not true that …".
-    first, last = max(0, blocks[0].a - 1), blocks[-1].a + blocks[-1].size + 1
+    matcher = SequenceMatcher(None, theirs, ours, autojunk=False)
+    blocks = [block for block in matcher.get_matching_blocks() if block.size]
     matched = Counter(key for block in blocks for key in ours[block.b : block.b + block.size])
+    share = matched.total() / max(1, len(ours))
+    if share < CLOSE:
+        return _Alignment(share)
+    # A sign just before or behind the stretch governs it: "It is not true that …".
+    covered = theirs[max(0, blocks[0].a - 1) : blocks[-1].a + blocks[-1].size + 1]
+    for sign in dict.fromkeys(SIGNS.values()):
+        said, true = ours.count(f"({sign})"), covered.count(f"({sign})")
+        if said % 2 != true % 2 if sign == "not" else said != true:
+            return _Alignment(share, f"Only one of the claim and its source says “{sign}” or the like.")
+    gaps = (theirs[block.a + block.size : following.a] for block, following in pairwise(blocks))
+    if any(key.startswith("#") for gap in gaps for key in gap):
+        return _Alignment(share, "The claim leaves out a number of its source.")
     elsewhere = (Counter(ours) - matched) & (Counter(theirs) - matched)
-    return _Alignment(
-        share=matched.total() / len(ours),
-        signs=Counter(key for key in theirs[first:last] if key.startswith("(")),
-        swapped=any(not key.startswith("(") for key in elsewhere),
-        skips_number=any(
-            key.startswith("#")
-            for block, following in pairwise(blocks)
-            for key in theirs[block.a + block.size : following.a]
-        ),
-    )
-
-
-def _hint(claim: Statement, closest: _Alignment) -> str:
-    """Name a difference that may change the meaning; empty where there is none or the sentence is not close."""
-    if closest.share < CLOSE:
-        return ""
-    ours = Counter(f"({word.sign})" for word in claim.words if word.sign)
-    if ours["(not)"] % 2 != closest.signs["(not)"] % 2:
-        return "Only one of the claim and its source has a negation."
-    for sign, text in (("(only)", "only"), ("(all)", "all"), ("(must)", "must"), ("(may)", "may"), ("(some)", "some")):
-        if ours[sign] > closest.signs[sign]:
-            return f"Its source does not say “{text}” or the like, or not of this."
-        if closest.signs[sign] > ours[sign]:
-            return f"Its source says “{text}” or the like, and the claim does not."
-    if closest.skips_number:
-        return "The claim leaves out a number of its source."
-    if closest.swapped:
-        return "The parts are in another order in the source."
-    return ""
+    swapped = any(not key.startswith("(") for key in elsewhere)
+    return _Alignment(share, "The parts are in another order in the source." if swapped else "")
 
 
 def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment) -> Iterator[ClaimJudgement]:
     """Judge the quantities that the passages do not have, or have of something else."""
     there = evidence.whole.quantities
     for quantity in claim.quantities:
-        if (quantity.unit == PER and not any(other.unit == PER for other in there)) or _is_given(quantity, there):
+        if _is_given(quantity, there) or (quantity.unit == "%" and SHARES & evidence.whole.low_words):
             continue
         in_words = not any(sign.isdecimal() for sign in quantity.raw)
         if in_words and (closest.share < CLOSE or max(quantity.values, default=0) <= SMALL_COUNT):

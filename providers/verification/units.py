@@ -168,25 +168,8 @@ NUMBER_WORDS: Final = {
 }
 """Language → word → number."""
 
-RATES: Final = {
-    "hourly": 3600.0, "daily": 86400.0, "weekly": 604800.0, "stündlich": 3600.0, "täglich": 86400.0,
-    "wöchentlich": 604800.0, "monthly": 2629800.0, "monatlich": 2629800.0, "annually": 31557600.0, "yearly": 31557600.0,
-    "jährlich": 31557600.0,
-}  # fmt: skip
-"""Words for a time between two events, in seconds."""
-EACH: Final = frozenset("every each jede jeden jeder jedes chaque cada ogni elke".split())
-"""Words before a unit that stand for one of it."""
-COUNTED_BY: Final = frozenset("a an per pro am im par por al".split())
-"""Words before a unit by which something is counted."""
-TIMES: Final = {"once": 1.0, "twice": 2.0, "einmal": 1.0, "zweimal": 2.0}
-"""Frequency within the unit that follows."""
-FRACTIONS: Final = {
-    "half": 0.5, "halves": 0.5, "third": 1 / 3, "thirds": 1 / 3, "quarter": 0.25, "quarters": 0.25, "hälfte": 0.5,
-    "drittel": 1 / 3, "viertel": 0.25, "moitié": 0.5, "tiers": 1 / 3, "mitad": 0.5, "tercio": 1 / 3, "tercios": 1 / 3,
-    "metà": 0.5, "metade": 0.5, "helft": 0.5,
-}  # fmt: skip
-"""Words for a part of a whole."""
-ORDINALS: Final = frozenset("third thirds quarter quarters tercio".split())
-"""Words with another meaning unless a number stands before them."""
-ONE: Final = frozenset("a an one ein eine einer un une una uno".split())
-"""Words before a fraction or a unit that stand for one of it."""
+SHARES: Final = frozenset(
+    """half halves third thirds quarter quarters hälfte drittel viertel moitié tiers quart mitad tercio tercios cuarto
+    metà terzo metade terço helft derde kwart""".split()
+)
+"""Words for a part of a whole, which a claim may give in per cent."""

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.held_runs import CONFIGURATION
-from tests.integration.server_homes import give_port
-from workers.dev_server import stop_server
+from tests.integration.server_homes import give_port, stop_server
 from workers.settings.loading import child_environment
 
 QUESTION = "How does vacuum prevent wraparound, and which settings control it?"

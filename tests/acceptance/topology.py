@@ -15,8 +15,8 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from tests.fakes.corpus import MANUAL
-from tests.integration.server_homes import give_port
-from workers.dev_server import ServerDescription, describe_server, detach_server, ensure_server, stop_server
+from tests.integration.server_homes import give_port, stop_server
+from workers.dev_server import ServerDescription, describe_server, detach_server, ensure_server
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable

@@ -17,7 +17,8 @@ from tests.acceptance.topology import PYTHON, RESEARCH, ROOT, Process
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.processes import FAST
 from tests.fakes.web_world import WebWorld
-from workers.dev_server import detach_server, ensure_server, find_binary, stop_server
+from tests.integration.server_homes import stop_server
+from workers.dev_server import detach_server, ensure_server, find_binary
 from workers.settings.sections import APPLICATION
 
 MODEL: Final = "test-model"

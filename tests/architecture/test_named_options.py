@@ -61,10 +61,3 @@ def test_every_option_that_a_message_names_exists() -> None:
 def test_every_call_that_is_advised_is_one() -> None:
     """The command exists, and takes the options that stand behind it, in the code and on the pages."""
     assert not {place: wrong for place, text in (*texts_of_code(), *texts_of_pages()) if (wrong := wrong_calls(text))}
-
-
-def test_a_wrong_remedy_would_be_found() -> None:
-    """Neither another command's option nor a command of another name passes."""
-    assert wrong_calls("start one with `research worker --pools records`") == ["research worker --pools"]
-    assert wrong_calls("see `research explain`") == ["research explain"]
-    assert wrong_calls("research cancel last --now") == ["research cancel --now"]

@@ -4,8 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.repository import ROOT, found_in, load_script, python_files
 
 GENERATOR = load_script(ROOT / "docs" / "generate_requirements.py")
@@ -38,22 +36,6 @@ def test_every_requirement_is_one_line() -> None:
     """A promise that needs a paragraph is two promises: one line of text each, with a full stop."""
     odd = {code for code, line in GENERATOR.load_lines().items() if not re.fullmatch(r"[A-Z0-9].*\.", line)}
     assert not odd
-
-
-@pytest.mark.parametrize(
-    ("docstring", "codes"),
-    [
-        (f"Holds ({S}-008 to {S}-011, {C}-3).", [f"{S}-008", f"{S}-009", f"{S}-010", f"{S}-011", f"{C}-3"]),
-        (f"Holds ({F}16, {I}s 3, 4 and 12).", [f"{F}16", f"{I} 3", f"{I} 4", f"{I} 12"]),
-        ("Holds (exit code 7).", []),
-    ],
-    ids=["range", "list", "other words"],
-)
-def test_ranges_and_lists_are_written_out(docstring: str, codes: list[str]) -> None:
-    """A range names each of its codes, a list each of its numbers, and other words in parentheses none."""
-    sentence, found = GENERATOR.split_docstring(docstring)
-    assert found == codes
-    assert sentence == ("Holds" if codes else docstring)
 
 
 def codes_of_the_product(path: Path) -> str:

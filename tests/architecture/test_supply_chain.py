@@ -1,9 +1,6 @@
 """Where packages come from: tools by hash, a base by digest, and a list of what the image holds."""
 
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT
@@ -36,22 +33,3 @@ def test_the_tools_of_the_supply_chain_are_pinned() -> None:
     assert wanted <= pinned(ROOT / "requirements-tools.lock").keys()
     installs = [line for line in files.makefile().replace("\\\n", " ").splitlines() if "pip install" in line]
     assert [line for line in installs if "--require-hashes" not in line and "-e ." not in line] == []
-
-
-def test_the_digest_of_the_base_image_is_asked_for(tmp_path: Path) -> None:
-    """`make base-image` writes tag and digest as Docker tells them, and changes nothing where Docker tells none."""
-    for name in ("Makefile", "deploy/Dockerfile"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    docker, made = tmp_path / "bin" / "docker", tmp_path / "deploy" / "Dockerfile"
-    docker.parent.mkdir()
-    command = ["make", "--silent", "base-image", "TAG=python:3.99.0-slim-trixie"]
-    environment = {"PATH": f"{docker.parent}:/usr/bin:/bin"}
-    for answer, code in (("an error", 1), (f"sha256:{'0' * 64}", 0)):
-        docker.write_text(f'#!/bin/sh\n[ "$4" = python:3.99.0-slim-trixie ] && echo "{answer}"\n')
-        docker.chmod(0o755)
-        before = made.read_text(encoding="utf-8")
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
-        assert (done.returncode == 0) is (code == 0)
-        assert (made.read_text(encoding="utf-8") == before) is (code == 1)
-    assert f"\nARG PYTHON_IMAGE=python:3.99.0-slim-trixie@sha256:{'0' * 64}\n" in made.read_text(encoding="utf-8")

@@ -83,7 +83,7 @@ class MemoryCorpus:
             content_hash=digest(text),
         )
 
-    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
+    async def read(self, url: str) -> ExtractedDocument:
         self.reads.append(url)
         path = url.removeprefix("corpus:manual/")
         if path not in self._documents:
@@ -106,5 +106,5 @@ class MemoryCorpus:
     async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
         return await self.describe(name)
 
-    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
+    async def skipped(self, name: str) -> list[SkippedFile]:
         return []

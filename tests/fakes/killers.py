@@ -21,7 +21,7 @@ def burn(*_: object) -> None:
 
 
 class PoisonedCalls:
-    """`IsolatedCalls`: what `is_poison` says goes to a killer in a real child, everything else runs here.
+    """`KillableCalls`: what `is_poison` says goes to a killer in a real child, everything else runs here.
 
     `deaths` are the functions that were to be run on poison, in order.
     """
@@ -49,7 +49,7 @@ def unusable(problem: str) -> None:
 
 
 class HereCalls:
-    """`IsolatedCalls` in this process: quick, and nothing can be killed. `called` are the functions, in order."""
+    """`KillableCalls` in this process: quick, and nothing can be killed. `called` are the functions, in order."""
 
     def __init__(self) -> None:
         self.called: list[str] = []

@@ -93,7 +93,7 @@ def large_world(folder: Path, model_url: str) -> World:
     """A world over these pages whose model is at the address."""
     web = ManySources()
     configuration = ResearchConfiguration(
-        models={tier.value: "test-model" for tier in Tier},
+        models={tier.value: ["test-model"] for tier in Tier},
         model_host=lambda _: "127.0.0.1",
         web_search=WebSearchConfiguration(
             choose=lambda _, __: [

@@ -12,17 +12,16 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from contracts.resolved import ModelPrice
 from tests.fakes.conversation import Remembered, blocks_of
 from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
 from tests.fakes.model_request import ModelRequest, read_request
-from tests.fakes.model_scenarios import JSON_TYPE, Reply, check, error, reply_to
+from tests.fakes.model_scenarios import Reply, check, error, reply_to
 from tests.fakes.model_tokens import TokenBook
 
 TRICKLE_SECONDS = 0.05
@@ -89,7 +88,6 @@ class MessagesApi(LoopbackServer):
         by_role: Mapping[str, str] | None = None,
         by_model: Mapping[str, str] | None = None,
         book: TokenBook | None = None,
-        counting: str = "status:404",
         seed: int = 0,
         latency: float = 0.0,
         journal: Path | None = None,
@@ -98,9 +96,6 @@ class MessagesApi(LoopbackServer):
         super().__init__(port=port)
         self.plan = Plan(scenario, plan, mix or {}, seed, by_role or {}, by_model or {})
         self.book = book or TokenBook()
-        self.counting = check(counting)
-        """`good` counts tokens; anything else is what a request to count gets."""
-        self.counted: list[int] = []
         self.latency = latency
         self.calls: list[Call] = []
         self.requests: list[ModelRequest] = []
@@ -118,8 +113,6 @@ class MessagesApi(LoopbackServer):
 
     async def serve(self, asked: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection may carry another."""
-        if (asked.method, asked.target) == ("POST", "/v1/messages/count_tokens"):
-            return await _send(writer, self._count(asked.body))
         if (asked.method, asked.target) != ("POST", "/v1/messages"):
             return await _send(writer, error(404, "no such route"))
         try:
@@ -130,14 +123,6 @@ class MessagesApi(LoopbackServer):
             return await _send(writer, error(400, str(problem)))
         self.headers.append(asked.headers)
         return await self._answer(request, reader, writer)
-
-    def _count(self, body: bytes) -> Reply:
-        request = read_request(json.dumps({**json.loads(body), "max_tokens": 1}).encode())
-        if self.counting != "good":
-            self.counted.append(0)
-            return reply_to(request, self.counting)
-        self.counted.append(self.book.of_request(request))
-        return Reply(200, JSON_TYPE, json.dumps({"input_tokens": self.counted[-1]}).encode())
 
     async def _answer(self, request: ModelRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         number, due = len(self.calls), asyncio.get_running_loop().time() + self.latency
@@ -206,54 +191,17 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
     return True
 
 
-def read_journal(path: Path) -> list[dict[str, Any]]:
-    """The calls of a journal in order of arrival; one that never ended has `ended` null."""
-    calls: dict[int, dict[str, Any]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        entry.pop("event")
-        calls[entry["number"]] = entry
-    return [calls[number] for number in sorted(calls)]
-
-
-def repeated(calls: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How often each request that arrived more than once arrived, by its hash."""
-    return {key: count for key, count in Counter(call["request_hash"] for call in calls).items() if count > 1}
-
-
-def _arguments() -> argparse.Namespace:
+async def _main() -> None:
     parser = argparse.ArgumentParser(description="A fake model endpoint on the loopback interface.")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
     parser.add_argument("--journal", type=Path)
-    parser.add_argument("--scenario", default="good", help="of every call that nothing else decides")
-    parser.add_argument("--plan", default="", help="scenarios of the first calls, with commas between")
-    parser.add_argument("--mix", default="", help="scenarios by chance: status:529=0.2,cut=0.1")
-    parser.add_argument("--by-role", default="", help="scenarios by role: planner=hopeless")
-    parser.add_argument("--seed", type=int, default=0)
-    return parser.parse_args()
-
-
-def _pairs(text: str) -> dict[str, str]:
-    return {name: value for name, _, value in (part.rpartition("=") for part in text.split(",") if part)}
-
-
-async def _main() -> None:
-    given = _arguments()
+    parser.add_argument("--scenario", default="good")
+    given = parser.parse_args()
     stopped = asyncio.Event()
     for stopping in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(stopping, stopped.set)
-    server = MessagesApi(
-        given.scenario,
-        plan=[part for part in given.plan.split(",") if part],
-        mix={name: float(share) for name, share in _pairs(given.mix).items()},
-        by_role=_pairs(given.by_role),
-        seed=given.seed,
-        latency=given.latency,
-        journal=given.journal,
-        port=given.port,
-    )
-    async with server:
+    async with MessagesApi(given.scenario, latency=given.latency, journal=given.journal, port=given.port) as server:
         print(json.dumps({"port": server.port, "base_url": server.base_url}), flush=True)  # noqa: T201 - its protocol
         await stopped.wait()
 

@@ -8,7 +8,7 @@ from typing import Any
 from contracts.vocabulary import Tier
 from providers.errors import RateLimited
 from providers.models.anthropic_chat import AnthropicChat
-from providers.models.endpoints import CapabilityOverrides, ModelDirectory, ModelEndpoint, capabilities_of
+from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint, capabilities_of
 from providers.models.language_model import LanguageModelEngine
 from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
@@ -21,25 +21,20 @@ class OpenLimiter:
         """`refused` services have to wait five seconds."""
         self.refused = refused
         self.requests: list[tuple[str, str, int]] = []
-        self.settled: list[int] = []
 
     @asynccontextmanager
-    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator["OpenLimiter"]:
+    async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
         """Permit one call."""
         self.requests.append((service, tokens))
         if service in self.refused:
             raise RateLimited("wait", retry_after=5)
-        yield self
-
-    def used(self, tokens: int) -> None:
-        """Record the tokens of a call."""
-        self.settled.append(tokens)
+        yield
 
 
 def engine_over(
     addresses: Mapping[str, str],
     models: Sequence[str] = (),
-    own: Mapping[str, CapabilityOverrides] | None = None,
+    own: Mapping[str, EndpointCapabilities] | None = None,
     prices: PriceTable | None = None,
     **options: Any,
 ) -> LanguageModelEngine:

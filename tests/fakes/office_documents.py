@@ -39,12 +39,6 @@ def changed(raw: bytes, name: str, content: str | bytes | None) -> bytes:
     return archive_of(parts if content is None else parts | {name: content})
 
 
-def part_of(raw: bytes, name: str) -> str:
-    """A part of an archive as text."""
-    with zipfile.ZipFile(BytesIO(raw)) as archive:
-        return archive.read(name).decode()
-
-
 def workbook() -> Any:
     """A workbook with a title and a table."""
     book = openpyxl.Workbook()

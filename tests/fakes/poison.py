@@ -15,17 +15,12 @@ import openpyxl
 
 from providers.reading.document_kinds import DocumentKind
 from tests.fakes.office_documents import (
-    archive_of,
-    cell,
     changed,
     chapter,
     epub,
-    notebook,
     odt,
     one_page_pdf,
-    part_of,
     pdf_of,
-    presentation,
     saved,
 )
 
@@ -84,14 +79,9 @@ def half_and_half() -> bytes:
 HTML_POISON: Final[Mapping[str, Poison]] = {
     "deep-divs": Poison(lambda: nested("div", 50_000), TOO_LARGE),
     "300-divs": Poison(lambda: nested("div", 300, f"<p>{SENTENCE}</p>"), READABLE, keeps=SENTENCE),
-    "attributes": Poison(lambda: html("<p " + " ".join(f"a{n}" for n in range(200_000)) + ">x"), TOO_LARGE),
-    "paragraphs": Poison(lambda: html(f"<p>{SENTENCE}" * 10_000), READABLE, keeps=SENTENCE),
-    "script-21MB": Poison(lambda: html(f"<script>{'x();' * 5_250_000}</script>"), TOO_LARGE),
-    "nested-tables": Poison(lambda: html("<table><tr><td>" * 3_000 + "x"), TOO_LARGE),
     "surrogates": Poison(
         lambda: html("<p>&#xD800; &#55357; x</p>") + b"<p>\xed\xa0\x80 " + SENTENCE.encode(), READABLE, keeps=SENTENCE
     ),
-    "cells-1M": Poison(lambda: html("<table><tr>" + "<td>" * 700_000), TOO_LARGE),
     "svg-use": Poison(
         lambda: html(
             "<svg>"
@@ -101,9 +91,7 @@ HTML_POISON: Final[Mapping[str, Poison]] = {
         READABLE,
         keeps=SENTENCE,
     ),
-    "one-line": Poison(lambda: html("<p>" + "word " * 200_000), READABLE, keeps="word word"),
     "mixed-encodings": Poison(half_and_half, READABLE),
-    "styles": Poison(lambda: html("<p style='" + "left:-" * 250_000 + f"'>{SENTENCE}"), READABLE),
     "linked-data": Poison(
         lambda: html(f"<script type='application/ld+json'>{'[' * 190_000}</script><p>{SENTENCE}"),
         READABLE,
@@ -140,7 +128,6 @@ OTHER_POISON: Final[Mapping[str, Poison]] = {
     "xml-depth": Poison(lambda: b"<rss>" * 100_000, MALFORMED, XML),
     "json-depth": Poison(lambda: b"[" * 2_000_000, frozenset(("malformed", "too_large")), "application/json"),
     "markdown-brackets": Poison(lambda: b"[" * 200_000, READABLE | GIVES_UP, "text/markdown"),
-    "text-bullets": Poison(lambda: b"- \n" * 100_000, READABLE | GIVES_UP, "text/plain"),
 }
 
 
@@ -173,15 +160,6 @@ def kids_in_a_circle() -> bytes:
     return pdf_of([b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 2>>"])
 
 
-def many_pages(count: int) -> bytes:
-    """One page object, so many times."""
-    return pdf_of([
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[" + b"3 0 R " * count + b"]/Count %d>>" % count,
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>",
-    ])  # fmt: skip
-
-
 def huge_cmap() -> bytes:
     """A font whose table of characters spans four thousand million codes."""
     table = b"1 beginbfrange\n<00000000> <FFFFFFFF> <00000000>\nendbfrange\n" * 1_000
@@ -205,14 +183,6 @@ def picture_bomb() -> bytes:
     return page_of(shown(SENTENCE) + b" /X Do", b"", stream_of(b"\0" * 40, picture))
 
 
-def entity_metadata() -> bytes:
-    """Metadata in XML whose entities grow a thousand million fold."""
-    entities = b"".join(b"<!ENTITY a%d '%s'>" % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 10))
-    xml = b"<!DOCTYPE x [<!ENTITY a0 'lol'>" + entities + b"]><x>&a9;</x>"
-    metadata = stream_of(xml, b"/Type/Metadata/Subtype/XML")
-    return page_of(shown(SENTENCE), b"", metadata, catalogue=b"/Metadata 6 0 R")
-
-
 def actions() -> bytes:
     """Scripts, programs to launch and files to submit, as soon as it is opened."""
     catalogue = (
@@ -225,19 +195,13 @@ def actions() -> bytes:
 FLATE: Final = b"/Filter/FlateDecode"
 PDF_POISON: Final[Mapping[str, Poison]] = {
     "flate": Poison(lambda: page_of(flate_of_zeros(500), FLATE), GIVES_UP, PDF),
-    "operators": Poison(
-        lambda: page_of(flate(b"BT /F1 1 Tf " + b"(x) Tj " * 2_000_000 + b"ET"), FLATE), READABLE | GIVES_UP, PDF
-    ),
     "kids-in-a-circle": Poison(kids_in_a_circle, GIVES_UP, PDF),
     "truncated": Poison(lambda: one_page_pdf(SENTENCE)[:300], READABLE | GIVES_UP, PDF),
     "html": Poison(lambda: html(SENTENCE), frozenset(("wrong_type",)), PDF),
     "locked": Poison(locked, frozenset(("encrypted", "malformed", "no_text")), PDF),
     "character-table": Poison(huge_cmap, READABLE | GIVES_UP, PDF),
-    "entities": Poison(entity_metadata, READABLE, PDF, keeps=SENTENCE),
     "picture": Poison(picture_bomb, READABLE | GIVES_UP, PDF),
-    "pages": Poison(lambda: many_pages(100_000), TOO_LARGE, PDF),
     "actions": Poison(actions, READABLE, PDF, keeps=SENTENCE),
-    "invisible-layer": Poison(lambda: page_of(b"3 Tr " + shown(SENTENCE)), frozenset({"too_little_text"}), PDF),
     "forms-in-forms": Poison(
         lambda: page_of(
             b"/X Do " + shown(SENTENCE),
@@ -308,32 +272,6 @@ def locked_office(raw: bytes) -> bytes:
     return bytes(made)
 
 
-def slides(body: str) -> bytes:
-    """A presentation whose first slide has other shapes."""
-    raw = saved(presentation())
-    name = "ppt/slides/slide1.xml"
-    slide = part_of(raw, name)
-    start, end = slide.index("<p:sp>"), slide.rindex("</p:sp>") + len("</p:sp>")
-    return changed(raw, name, slide[:start] + body + slide[end:])
-
-
-def shape(words: str) -> str:
-    """A box with words."""
-    return (
-        '<p:sp><p:nvSpPr><p:cNvPr id="9" name="b"/><p:cNvSpPr txBox="1"/><p:nvPr/></p:nvSpPr><p:spPr/>'
-        f"<p:txBody><a:bodyPr/><a:p><a:r><a:t>{words}</a:t></a:r></a:p></p:txBody></p:sp>"
-    )
-
-
-def slides_in_a_circle() -> bytes:
-    """A presentation that names one slide a hundred thousand times."""
-    raw = saved(presentation())
-    book = part_of(raw, "ppt/presentation.xml")
-    start, end = book.index("<p:sldId "), book.index("</p:sldIdLst>")
-    one = book[start : book.index("/>", start) + 2]
-    return changed(raw, "ppt/presentation.xml", book[:start] + one * 100_000 + book[end:])
-
-
 def mails_in_mails(depth: int) -> bytes:
     """A mail that was passed on so many times."""
     body = b"Subject: inmost\n\n" + SENTENCE.encode()
@@ -342,21 +280,11 @@ def mails_in_mails(depth: int) -> bytes:
     return body
 
 
-def parts_in_parts(depth: int) -> bytes:
-    """A mail of parts that hold one another."""
-    opening = b"".join(
-        b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (number, number) for number in range(depth)
-    )
-    return b"Subject: parts\nMIME-Version: 1.0\n" + opening + b"Content-Type: text/plain\n\n" + SENTENCE.encode()
-
-
 KIND: Final = {kind.name.lower(): str(kind) for kind in DocumentKind}
 FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
     "xlsx": {
         "zeros": Poison(lambda: changed(simple_workbook(), "xl/media/a.bin", bytes(60_000_000)), READABLE | TOO_LARGE),
         "lying-sizes": Poison(lambda: with_lying_sizes(simple_workbook(), 100), READABLE | GIVES_UP),
-        "entries": Poison(lambda: archive_of({f"xl/{n}": b"" for n in range(12_000)} | {"xl/workbook.xml": b""}), GIVES_UP),
-        "broken": Poison(lambda: simple_workbook()[:3_000], MALFORMED),
         "locked": Poison(lambda: locked_office(simple_workbook()), ENCRYPTED),
         "entities": Poison(
             lambda: sheet(f'<row r="1">{text_cell("A1", "&a9;&e;")}</row>', before=ENTITIES), GIVES_UP
@@ -364,23 +292,6 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
         "far-cell": Poison(
             lambda: sheet(f'<row r="1">{text_cell("A1")}</row><row r="1048576">{text_cell("XFD1048576")}</row>'),
             READABLE | GIVES_UP, keeps=SENTENCE,
-        ),
-        "merged": Poison(
-            lambda: sheet(
-                f'<row r="1">{text_cell("A1")}</row>',
-                "<mergeCells>" + '<mergeCell ref="A1:XFD1048576"/>' * 10_000 + "</mergeCells>",
-            ),
-            READABLE, keeps=SENTENCE,
-        ),
-    },
-    "pptx": {
-        "circle": Poison(slides_in_a_circle, READABLE | GIVES_UP),
-        "groups": Poison(
-            lambda: slides(
-                "<p:grpSp><p:nvGrpSpPr><p:cNvPr id='8' name='g'/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>" * 5_000
-                + shape(SENTENCE) + "</p:grpSp>" * 5_000
-            ),
-            READABLE | GIVES_UP,
         ),
     },
     "odt": {
@@ -392,12 +303,6 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             ),
             READABLE, keeps=SENTENCE,
         ),
-        "entities": Poison(
-            lambda: changed(odt(f"<text:p>{SENTENCE}</text:p>"), "content.xml", ENTITIES + "<x>&a9;&e;</x>"), GIVES_UP
-        ),
-        "locked": Poison(
-            lambda: odt("", manifest="<m><encryption-data/></m>"), ENCRYPTED | GIVES_UP
-        ),
     },
     "epub": {
         "way-out": Poison(
@@ -408,31 +313,12 @@ FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
             ),
             READABLE, keeps=SENTENCE,
         ),
-        "entities": Poison(
-            lambda: epub({"a.xhtml": ENTITIES + f"<html><body><p>{SENTENCE} &a9;&e;</p></body></html>"}), READABLE, keeps=SENTENCE
-        ),
-        "locked": Poison(
-            lambda: epub(
-                {"a.xhtml": "?"},
-                extra={"META-INF/encryption.xml": '<e><CipherReference URI="OPS/a.xhtml"/></e>'},
-            ),
-            READABLE | ENCRYPTED | GIVES_UP,
-        ),
     },
     "mail": {
         "many-mails-in-mails": Poison(lambda: mails_in_mails(5_000), READABLE | TOO_LARGE),
-        "many-parts": Poison(lambda: parts_in_parts(20_000), READABLE | TOO_LARGE),
-        "header": Poison(lambda: b"Subject: " + b"=?utf-8?q?a?= " * 200_000 + b"\n\n" + SENTENCE.encode(), READABLE),
     },
     "notebook": {
         "depth": Poison(lambda: b'{"nbformat": 4, "cells": ' + b"[" * 1_000_000, GIVES_UP),
-        "output": Poison(
-            lambda: notebook(
-                cell("markdown", SENTENCE),
-                cell("code", "x", {"output_type": "stream", "text": "y" * 2_000_000}),
-            ),
-            READABLE, keeps=SENTENCE,
-        ),
     },
     "csv": {
         "open-quote": Poison(lambda: b'a,b\n1,2\n"' + b"x" * 2_000_000, READABLE | GIVES_UP),

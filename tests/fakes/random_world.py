@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.addresses import digest, evidence_id, finding_id
-from contracts.evidence import Evidence, Finding, QualityUpdate, ReportDraft
+from contracts.evidence import Evidence, Finding, ReportDraft
 from contracts.messages import (
     ReadRecord,
     ReadRequest,
@@ -17,7 +17,6 @@ from contracts.messages import (
     SaveRequest,
     SearchRequest,
     SearchResponse,
-    SessionRef,
     StateChange,
 )
 from contracts.notebooks import without_entry_texts
@@ -30,6 +29,7 @@ from contracts.roles import (
     PlanInput,
     PlannerAnswer,
     ProposedGap,
+    QualityUpdate,
     Recommendation,
     RefineInput,
     RefinerAnswer,
@@ -145,7 +145,7 @@ class RandomWorld:
             findings=findings,
             evidence=evidence,
             gaps=gaps,
-            quality_updates=[QualityUpdate(source_id="src-unknown", quality="high")],
+            quality_updates=[QualityUpdate(source_id="src-unknown", quality=Quality.HIGH)],
             analyzed_source_ids=[source.id for source in request.sources] + ["src-unknown"],
             account=self.account(request),
         )
@@ -217,8 +217,7 @@ class KeptSession:
         """The same as a state."""
         return ResearchState.model_validate(self.changed(change))
 
-    async def save_session(self, request: SaveRequest) -> SessionRef:
+    async def save_session(self, request: SaveRequest) -> None:
         """Keep it."""
         self.stored = self.changed(request.change)
         self.saves.append(request)
-        return SessionRef(research_id=request.research_id)

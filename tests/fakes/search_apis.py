@@ -30,7 +30,6 @@ from tests.fakes.search_answers import (
     items,
     refused,
 )
-from tests.fakes.states import PERMITTED
 
 TRICKLE_SECONDS = 0.02
 SCENARIOS = (
@@ -170,7 +169,7 @@ def asking(
 ) -> SearchRequest:
     """A request as the gatherer makes it; `narrowed` are its fields for types, domains, language and days."""
     return SearchRequest(
-        permission=PERMITTED,
+        permitted=True,
         research_id="r-1",
         operation=f"search/sq-1/{name}",
         provider=name,

@@ -4,10 +4,10 @@ from contracts.addresses import gap_id, source_id, sub_query_id
 from contracts.evidence import DocumentRef, Finding, Gap, ReportDraft, SearchHit, Source
 from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
-from contracts.request import Approve, Depth
-from contracts.resolved import CorpusSnapshot, EffectiveGates, Permission, ProviderChoice, ResolvedResearch
+from contracts.request import Depth, Gates
+from contracts.resolved import CorpusSnapshot, ProviderChoice, ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import Confidence, EngineKind, NodeStatus, Quality, SourceStatus
+from contracts.vocabulary import Confidence, EngineKind, NodeStatus, Quality, SourceStatus, ThinkMode
 
 EMPTY_REF = DocumentRef(hash="sha256:" + "0" * 64)
 
@@ -21,7 +21,7 @@ def resolved(**changes: object) -> ResolvedResearch:
         providers=[ProviderChoice(name="corpus", available=True)],
         corpus=CorpusSnapshot(name="manual", files=3),
         limits=preset("supervisor", Depth.MEDIUM),
-        gates=EffectiveGates(),
+        gates=Gates(think=ThinkMode.RULES),
     )
     return base.model_copy(update=changes)
 
@@ -85,6 +85,3 @@ def draft(characters: int = 1_000, **changes: object) -> ReportDraft:
     """A draft with headings and a citation."""
     made = ReportDraft(document=EMPTY_REF, characters=characters, has_headings=True, evidence_ids=["ev-1"])
     return made.model_copy(update=changes)
-
-
-PERMITTED = Permission(approve=Approve.NONE)

@@ -26,15 +26,15 @@ from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
-from providers.interfaces import Engine, ExtractedDocument, IsolatedCalls, RunQueue, SearchProvider, TenantReader
-from providers.models import answers
-from providers.reading.reader import RoutedReader
-from providers.shared.paid_calls import SharedCallStore
-from providers.shared.run_queue import QueueLimits, SharedRunQueue
+from providers.interfaces import Engine, ExtractedDocument, SearchProvider
+from providers.isolation.pool import KillableCalls
+from providers.reading.reader import CachedReader, RoutedReader
+from providers.shared.paid_calls import CallStore
+from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
@@ -80,28 +80,28 @@ class World:
         engines: Mapping[EngineKind, Engine] | None = None,
         configuration: ResearchConfiguration | None = None,
         providers: Mapping[str, SearchProvider] | None = None,
-        web: TenantReader | None = None,
+        web: CachedReader | None = None,
     ) -> None:
         self.corpus = corpus or MemoryCorpus()
         self.content = ObstoreContentStore(folder / "content")
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
-        self.calls = SharedCallStore(self.shared)
-        self.notebooks = StoredNotebooks(self.content)
+        self.calls = CallStore(self.shared)
+        self.notebooks = Notebooks(self.content)
         self.sessions = RecordSessionStore(Records(folder, SESSIONS))
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
-        self.queue: RunQueue = SharedRunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
-        self.isolated: IsolatedCalls = HereCalls()
+        self.queue: RunQueue = RunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
+        self.isolated: KillableCalls = HereCalls()
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 
-    def isolate(self, calls: IsolatedCalls) -> None:
+    def isolate(self, calls: KillableCalls) -> None:
         """Have work on texts from outside done by these calls, that without a model included."""
         self.isolated = calls
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
-        journal = CallJournal(self.calls, answers)
+        journal = CallJournal(self.calls)
         roles = RoleActivities(self.engines, self.content, journal, self.notebooks)
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
@@ -158,6 +158,6 @@ def model_world(folder: Path, base_url: str, corpus: MemoryCorpus | None = None)
     """A world whose model is spoken to with the real SDK at a loopback address."""
     engine = engine_over({"default": base_url})
     configuration = ResearchConfiguration(
-        models={tier.value: "test-model" for tier in Tier}, model_host=lambda _: "127.0.0.1", product_version="0.1.0"
+        models={tier.value: ["test-model"] for tier in Tier}, model_host=lambda _: "127.0.0.1", product_version="0.1.0"
     )
     return World(folder, corpus, {EngineKind.MODEL: engine}, configuration)

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from workers.dev_server import ServerDescription, ServerFiles, describe_server
@@ -34,6 +35,17 @@ def kill_server(home: Path) -> None:
     while files.folder.is_dir() and not files.server_lock().is_free():
         with contextlib.suppress(ProcessLookupError):
             os.kill(files.read().pid, signal.SIGKILL)
+
+
+async def stop_server(home: Path) -> bool:
+    """Stop a server in good order, even while processes use it, and wait for its end; return whether one ran."""
+    files = ServerFiles(home)
+    if not files.folder.is_dir() or files.server_lock().is_free():
+        return False
+    files.write(replace(files.read(), stopping=True))
+    os.kill(files.read().pid, signal.SIGTERM)
+    await until(files.server_lock().is_free)
+    return True
 
 
 async def until(condition: Callable[[], bool]) -> None:

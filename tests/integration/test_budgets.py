@@ -12,7 +12,6 @@ from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus, Usage
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
-from providers.models.prices import PriceEntry as TablePrice
 from providers.models.prices import PriceTable
 from tests.fakes.messages_api import Bill, MessagesApi, bill_of
 from tests.fakes.model_engine import engine_over
@@ -26,7 +25,7 @@ REQUEST = {"query": QUESTION, "corpus": "manual"}
 RULES = REQUEST | {"gates": {"think": "rules"}}
 PRICE = ModelPrice(input=3.0, output=15.0)
 READ_FACTOR, WRITE_FACTOR = 0.1, 1.25
-TABLE = PriceTable({"test-model": TablePrice(input=PRICE.input, output=PRICE.output)})
+TABLE = PriceTable({"test-model": ModelPrice(input=PRICE.input, output=PRICE.output)})
 TROUBLE = ["status:429:0", "hopeless", "status:500", "good", "cut", "status:529:0", "good", "hopeless", "hopeless"]
 
 
@@ -34,7 +33,7 @@ def priced_world(folder: Path, api: MessagesApi) -> World:
     """A world whose model has a price, and whose engine knows the same table as its configuration."""
     dearest = ModelPrice(input=PRICE.input * WRITE_FACTOR, output=PRICE.output)
     configuration = ResearchConfiguration(
-        models={tier.value: "test-model" for tier in Tier},
+        models={tier.value: ["test-model"] for tier in Tier},
         model_host=lambda _: "127.0.0.1",
         model_price=lambda _: dearest,
         product_version="0.1.0",
@@ -59,19 +58,11 @@ def assert_equal_to_the_bill(usage: Usage, bill: Bill) -> None:
 
 @pytest.mark.parametrize("scenario", ["good", "cached_usage"])
 async def test_a_run_accounts_for_what_the_endpoint_bills(client: Client, tmp_path: Path, scenario: str) -> None:
-    """After 429, 500, 529, invalid and cut answers: calls, tokens, cached ones and money as in the endpoint's books."""
+    """After 429, 500, 529, invalid and cut answers: calls, tokens, cached ones and money as in the endpoint's books.
+
+    report.json and the status have use by role and by phase; each table sums up to the bill.
+    """
     async with MessagesApi(scenario, plan=TROUBLE) as api:
-        result = await run(client, priced_world(tmp_path, api), REQUEST)
-        bill = billed(api)
-    assert bill.calls < len(api.calls), "errors of the server are in the books, and are not billed"
-    assert result.usage.model_calls > 5
-    assert_equal_to_the_bill(result.usage, bill)
-    assert (result.usage.cached_share == 0) is (scenario != "cached_usage")
-
-
-async def test_the_report_holds_the_same_sums_by_role_and_phase(client: Client, tmp_path: Path) -> None:
-    """report.json and the status have use by role and by phase; each table sums up to the bill of the endpoint."""
-    async with MessagesApi(plan=TROUBLE) as api:
         world = priced_world(tmp_path, api)
         async with running_workers(client, world):
             handle = await start(client, REQUEST)
@@ -80,6 +71,10 @@ async def test_the_report_holds_the_same_sums_by_role_and_phase(client: Client, 
             assert result.files is not None
             document = json.loads(await world.content.get_text(result.files.json_document))
         bill = billed(api)
+    assert bill.calls < len(api.calls), "errors of the server are in the books, and are not billed"
+    assert result.usage.model_calls > 5
+    assert_equal_to_the_bill(result.usage, bill)
+    assert (result.usage.cached_share == 0) is (scenario != "cached_usage")
     assert set(document["usage"]["by_role"]) >= {"planner", "analyzer", "synthesizer", "supervisor"}
     assert set(document["usage"]["by_phase"]) >= {"planning", "gathering", "analysis", "synthesis"}
     for table in (document["usage"]["by_role"], document["usage"]["by_phase"]):
@@ -108,19 +103,16 @@ async def test_an_unusable_answer_is_paid_once_over_cancel_and_resume(client: Cl
     assert_equal_to_the_bill(result.usage, bill)
 
 
-@pytest.mark.parametrize("cap", [0.45, 0.2])
-async def test_the_cap_on_cost_holds(client: Client, tmp_path: Path, cap: float) -> None:
-    """Whatever the cap, the endpoint bills no more; the run ends with a report and names the limit (invariant 6)."""
+async def test_the_cap_on_cost_holds(client: Client, tmp_path: Path) -> None:
+    """The endpoint bills no more than the cap, here too little for the reservation of an analysis; the run ends with a report and names the limit (invariant 6)."""
     async with MessagesApi("gaps", plan=TROUBLE) as api:
-        result = await run(client, priced_world(tmp_path, api), REQUEST | {"limits": {"max_cost_usd": cap}})
+        result = await run(client, priced_world(tmp_path, api), REQUEST | {"limits": {"max_cost_usd": 0.2}})
         bill = billed(api)
-    assert bill.usd <= cap
+    assert bill.usd <= 0.2
     assert_equal_to_the_bill(result.usage, bill)
-    assert result.report
-    if cap < 0.3:  # too little for the reservation of an analysis
-        assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_COST)
-        assert any("cost limit" in line for line in result.limitations)
-        assert "[1]" in result.report
+    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_COST)
+    assert any("cost limit" in line for line in result.limitations)
+    assert "[1]" in result.report
 
 
 async def test_without_a_cent_the_report_is_written_without_the_model(client: Client, tmp_path: Path) -> None:
@@ -130,13 +122,3 @@ async def test_without_a_cent_the_report_is_written_without_the_model(client: Cl
     assert api.calls == []
     assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_COST)
     assert "[1]" in result.report
-
-
-async def test_the_limit_on_tokens_holds(client: Client, tmp_path: Path) -> None:
-    """Tokens are reserved at their most and settled at what was used: the bill stays within the limit."""
-    async with MessagesApi("gaps") as api:
-        result = await run(client, priced_world(tmp_path, api), REQUEST | {"limits": {"max_tokens": 36_000}})
-        bill = billed(api)
-    assert bill.all_input + bill.output <= 36_000
-    assert_equal_to_the_bill(result.usage, bill)
-    assert result.stop_reason is StopReason.BUDGET_TOKENS

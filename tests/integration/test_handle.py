@@ -14,11 +14,9 @@ from temporalio.worker import Worker
 
 from client import handle as handles
 from client.client_errors import (
-    IdInUse,
     MessageRefused,
     NoWorker,
     RunClosed,
-    RunFinished,
     RunUnknown,
     ServerUnreachable,
 )
@@ -27,8 +25,8 @@ from contracts import failures, names
 from contracts.messages import Prepared, PrepareRequest
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from tests.integration.server_homes import give_port
-from workers.dev_server import ensure_server, stop_server
+from tests.integration.server_homes import give_port, stop_server
+from workers.dev_server import ensure_server
 from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 
@@ -123,19 +121,8 @@ async def test_an_id_in_use_is_joined_and_a_used_one_is_refused(client: Research
         assert (first.attached, second.attached) == (False, True)
         await first.cancel()
         await second.result()
-        with pytest.raises(RunFinished):
+        with pytest.raises(RunClosed):
             await client.start({"query": "Why?"}, "run-1")
-
-
-async def test_a_run_of_another_tenant_is_not_joined(client: ResearchClient) -> None:
-    """Who starts with an id that another tenant's run has is told to choose another one, and nothing else."""
-    async with working(client.temporal):
-        handle = await client.start({"query": "Why?", "tenant": "acme"}, "run-1")
-        for request in ({"query": "Why?"}, {"query": "Why?", "tenant": "other"}):
-            with pytest.raises(IdInUse, match=r"^the id run-1 cannot be used: choose another one$"):
-                await client.start(request, "run-1")
-        assert (await client.start({"query": "Why?", "tenant": "acme"}, "run-1")).attached
-        await handle.cancel()
 
 
 async def test_a_refused_run_gives_its_reason(client: ResearchClient) -> None:

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.integration
 SIDES = ("what it is", "how it is made", "what it costs", "who makes it")
 BOUNDS = [
     ("28 sources, one iteration", 28, 131_000),
-    ("20 sources, three iterations, reflections", 20, 250_000),
-    ("100 sources", 100, 500_000),
+    pytest.param("20 sources, three iterations, reflections", 20, 250_000, marks=pytest.mark.soak),
+    pytest.param("100 sources", 100, 500_000, marks=pytest.mark.soak),
 ]
 AGENTS = {
     "query": QUESTION,
@@ -35,7 +35,7 @@ TASKS_PER_ACTIVITY = 0.55
 """As measured on a machine with nothing else to do: each completion mostly comes with others."""
 
 
-@pytest.mark.parametrize(("name", "sources", "most"), BOUNDS, ids=[name for name, *_ in BOUNDS])
+@pytest.mark.parametrize(("name", "sources", "most"), BOUNDS)
 async def test_a_history_stays_small(client: Client, tmp_path: Path, name: str, sources: int, most: int) -> None:
     """Details lie in notebooks: the history of a large run holds ids, labels and references."""
     run = await measure_run(client, tmp_path, LARGE_RUNS[name])
@@ -47,6 +47,7 @@ async def test_a_history_stays_small(client: Client, tmp_path: Path, name: str, 
     assert run.events <= MOST_EVENTS
 
 
+@pytest.mark.soak
 async def test_histories_of_agents_and_of_their_run_stay_small(client: Client, tmp_path: Path) -> None:
     """Three agents with four searches and twenty sources each: what they found travels as labels, packed."""
     with party_declared():

@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 from activities.configuration import ResearchConfiguration
 from contracts import failures, names
 from contracts.resolved import Hook
-from contracts.vocabulary import Outcome, Phase
+from contracts.vocabulary import Outcome
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
@@ -38,56 +38,41 @@ async def test_words_that_are_none_are_refused(client: Client, tmp_path: Path) -
     assert result.outcome is Outcome.COMPLETED
 
 
-@pytest.mark.parametrize("answer", [{"a": 1}, 5, BINARY, ["text"]], ids=["object", "number", "bytes", "list"])
-async def test_a_hook_that_answers_anything_else_is_noted(client: Client, tmp_path: Path, answer: Any) -> None:
-    """Hooks are written by others, in other languages: neither text nor null is noted, and the run goes on (S0-172)."""
+async def test_a_hook_that_answers_anything_else_is_noted(client: Client, tmp_path: Path) -> None:
+    """Hooks are written by others, in other languages: what is neither text nor null is noted, a flood of words is cut,
+    and the run goes on (S0-172).
+    """
+    answers: list[Any] = [{"a": 1}, BINARY, "look here " * 100_000]
 
     @activity.defn(name="odd")
     async def odd(state: dict[str, Any], prompt: str) -> Any:
         assert state["phase"]
         assert prompt
-        return answer
+        return answers.pop(0) if answers else None
 
     hook = Hook(name="odd", activity="odd", task_queue="odd")
     configuration = ResearchConfiguration(hooks={hook.name: hook}, product_version="0.1.0")
     request = REQUEST | {"gates": {"hook": hook.name}}
     async with running_workers(client, World(tmp_path, configuration=configuration)):
         async with Worker(client, task_queue=hook.task_queue, activities=[odd]):
-            result = await (await start(client, request)).result()
-    assert result.report
-    assert any("neither text nor null" in note for note in result.degraded)
-
-
-async def test_a_hook_that_talks_at_length_is_cut(client: Client, tmp_path: Path) -> None:
-    """A hook's flood of words does not grow the session (S0-172)."""
-
-    @activity.defn(name="talkative")
-    async def talkative(state: dict[str, Any], prompt: str) -> str | None:
-        assert prompt
-        return "look here " * 100_000 if state["phase"] == Phase.PLANNING.value else None
-
-    hook = Hook(name="talkative", activity="talkative", task_queue="talkative")
-    configuration = ResearchConfiguration(hooks={hook.name: hook}, product_version="0.1.0")
-    request = REQUEST | {"gates": {"hook": hook.name}}
-    async with running_workers(client, World(tmp_path, configuration=configuration)):
-        async with Worker(client, task_queue=hook.task_queue, activities=[talkative]):
             handle = await start(client, request)
             result = await handle.result()
             session = await handle.query(names.SESSION)
     assert result.report
+    assert any("neither text nor null" in note for note in result.degraded)
     assert [len(item["text"]) <= 2_000 for item in session["guidance"] if item["origin"] == "hook"] == [True]
 
 
-@pytest.mark.parametrize("argument", [{}, "x", BINARY, None, {"research_id": 5, "name": []}])
-async def test_a_document_that_nobody_can_mean_is_refused(client: Client, tmp_path: Path, argument: object) -> None:
+async def test_a_document_that_nobody_can_mean_is_refused(client: Client, tmp_path: Path) -> None:
     """The workflow for other clients ends at once with what is wrong with its input, and never hangs."""
     async with running_workers(client, World(tmp_path)):
-        with pytest.raises(WorkflowFailureError) as failed:
-            await client.execute_workflow(
-                names.RESEARCH_DOCUMENT, argument, id="document-nobody", task_queue=names.WORKFLOWS_QUEUE
-            )
-    assert isinstance(failed.value.cause, ApplicationError)
-    assert failed.value.cause.type == failures.INVALID_REQUEST
+        for argument in ({}, BINARY, None, {"research_id": 5, "name": []}):
+            with pytest.raises(WorkflowFailureError) as failed:
+                await client.execute_workflow(
+                    names.RESEARCH_DOCUMENT, argument, id="document-nobody", task_queue=names.WORKFLOWS_QUEUE
+                )
+            assert isinstance(failed.value.cause, ApplicationError)
+            assert failed.value.cause.type == failures.INVALID_REQUEST
 
 
 async def test_a_document_of_another_tenant_is_not_served(client: Client, tmp_path: Path) -> None:

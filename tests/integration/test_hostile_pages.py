@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,11 +26,10 @@ from contracts.strategies import declaration
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records
 from tests.comparable import comparable, without_tokens
-from tests.every_strategy.joined import ENGINES as EVERY_ENGINE
-from tests.every_strategy.joined import toy_declared
+from tests.every_strategy.joined import MODELLED
 from tests.fakes.hostile_pages import CODE_WORD, OBEYED, HostilePage, hostile_pages
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
@@ -38,6 +37,7 @@ from tests.fakes.model_work import STATED_MARK
 from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
+from tests.toy.roles import TOY
 from tests.unit.activities.reporting.page import link_targets
 from workers.composition import CONTENT_FOLDER, compose
 from workers.pools import run_pools
@@ -55,11 +55,9 @@ UNSTEERED = {"planner", "scout", "coordinator", "investigator", "intake", "outli
 FEWEST_PAGES = 2
 """A strategy that chooses what it reads reads that many of the pages at least."""
 ENGINES = ("extractive", "good", "gullible", "betraying")
-KIND = {"model": "good", "extractive": "extractive"}
-OTHERS = {f"{name}-{KIND[engine]}": name for name, engine in EVERY_ENGINE if name != "supervisor"}
-"""The first two in every other strategy, one unit deep: behaviour → strategy."""
-SAME_REPORT = ("extractive", "good", *(name for name in OTHERS if name != "orchestrator-extractive"))
-"""Words that are seen change how rare a word is: by rules an agent of the orchestrator then quotes other passages."""
+OTHERS = {f"{name}-good": name for name in MODELLED if name not in ("supervisor", TOY.name)}
+"""The second one in every other strategy, one unit deep: behaviour → strategy."""
+SAME_REPORT = ("extractive", "good", *OTHERS)
 
 
 @dataclass
@@ -130,7 +128,7 @@ async def carry_out(client: Client, home: Path, api: MessagesApi, pages: str, be
     stored = await RecordSessionStore(Records(home, SESSIONS)).load(handle.id)
     assert result.files is not None
     files = (result.files.markdown, result.files.html, result.files.json_document)
-    state = await StoredNotebooks(content).complete_state(ResearchState.model_validate_json(stored or ""))
+    state = await Notebooks(content).complete_state(ResearchState.model_validate_json(stored or ""))
     return Ran(
         result,
         state,
@@ -155,15 +153,8 @@ async def workers(client: Client, home: Path, world: WebWorld, api: MessagesApi)
         yield
 
 
-@pytest.fixture(scope="module")
-def declared() -> Iterator[None]:
-    """The toy is one of the strategies."""
-    with toy_declared():
-        yield
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def runs(server: Server, declared: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
+async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
     """Every run once: first all behaviours over the clean pages that are compared, then all over the hostile ones."""
     home = tmp_path_factory.mktemp("hostile")
     client = await Client.connect(server.address, data_converter=pydantic_data_converter)
@@ -256,14 +247,6 @@ def test_what_a_gullible_model_invents_is_dropped(runs: Runs, behaviour: str) ->
     assert "ev-0123456789" not in ran.reports[0]
 
 
-def test_what_was_taken_out_of_a_report_is_told(runs: Runs) -> None:
-    """Markers that name no passage and addresses that no source has are counted among the removed."""
-    draft = runs.by_name["hostile", "gullible"].state.draft
-    assert draft is not None
-    assert "ev-0123456789" in draft.unresolved_markers
-    assert any("collector.test" in url for url in draft.foreign_urls)
-
-
 @pytest.mark.parametrize("behaviour", ENGINES)
 def test_no_report_holds_a_foreign_address(runs: Runs, behaviour: str) -> None:
     """In no form of the report is there an address that no source has, an image, or a script (X-7)."""
@@ -282,9 +265,7 @@ def test_no_report_holds_a_foreign_address(runs: Runs, behaviour: str) -> None:
         assert "![" not in text
 
 
-@pytest.mark.parametrize(
-    "behaviour", ["good", "gullible", "betraying", *(name for name in OTHERS if name.endswith("good"))]
-)
+@pytest.mark.parametrize("behaviour", ["good", "gullible", "betraying", *OTHERS])
 def test_what_pages_order_reaches_models_as_data_alone(runs: Runs, behaviour: str) -> None:
     """At first hand and at second: through gaps, queries, findings, drafts and advice, as the endpoint receives them."""
     ran = runs.by_name["hostile", behaviour]

@@ -67,7 +67,13 @@ async def test_continue_as_new_repeats_nothing(client: Client, tmp_path: Path) -
     assert result.counts == whole.counts
 
 
-@pytest.mark.parametrize(("update", "words"), [(names.STOP_AND_REPORT, []), (names.STEER, ["leave version 9 out"])])
+@pytest.mark.parametrize(
+    ("update", "words"),
+    [
+        pytest.param(names.STOP_AND_REPORT, [], marks=pytest.mark.soak),
+        (names.STEER, ["leave version 9 out"]),
+    ],
+)
 async def test_what_is_asked_while_the_history_starts_anew_is_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, update: str, words: list[str]
 ) -> None:

@@ -115,18 +115,6 @@ async def test_resume_of_a_completed_run_gives_the_stored_report(client: Client,
     assert len(world.corpus.searches) == searches
 
 
-async def test_another_question_under_the_same_session_is_refused(client: Client, tmp_path: Path) -> None:
-    """An id belongs to its question."""
-    async with running_workers(client, World(tmp_path)):
-        await (await start(client, REQUEST, id="r-question")).result()
-        other = {"query": "Something else entirely?", "corpus": "manual", "continue_from": "r-question"}
-        with pytest.raises(WorkflowFailureError) as failed:
-            await (await start(client, other, id="r-question")).result()
-    assert isinstance(failed.value.cause, ApplicationError)
-    assert failed.value.cause.type == "invalid_input"
-    assert ResearchResult.model_validate(failed.value.cause.details[0]).outcome is Outcome.REFUSED
-
-
 async def test_nothing_to_search_is_refused_before_any_work(client: Client, tmp_path: Path) -> None:
     """Without a corpus there is nothing to search: refused, with what to do (C0-13)."""
     async with running_workers(client, World(tmp_path)):
@@ -135,20 +123,3 @@ async def test_nothing_to_search_is_refused_before_any_work(client: Client, tmp_
     assert isinstance(failed.value.cause, ApplicationError)
     assert "--corpus" in failed.value.cause.message
     assert ResearchResult.model_validate(failed.value.cause.details[0]).stop_reason is StopReason.NO_PROVIDERS
-
-
-async def test_a_run_cancelled_while_it_thinks_does_not_plan_again(client: Client, tmp_path: Path) -> None:
-    """Between a phase and its think-pause nothing that was paid is lost (S0-131, C0-20)."""
-    async with MessagesApi(by_role={"supervisor": "slow"}) as api:
-        world = model_world(tmp_path, api.base_url)
-        async with running_workers(client, world):
-            handle = await start(client, {"query": QUESTION, "corpus": "manual"})
-            await asyncio.wait_for(api.waiting.wait(), 60)
-            await handle.cancel()
-            with pytest.raises(WorkflowFailureError):
-                await handle.result()
-            api.plan.by_role = {}
-            resumed = {"query": QUESTION, "corpus": "manual", "continue_from": handle.id}
-            result = await (await start(client, resumed, id=handle.id)).result()
-    assert result.outcome is Outcome.COMPLETED
-    assert api.counts()["planner"] == 1

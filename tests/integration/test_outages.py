@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from client.client_errors import WorkerStuck
+from client.client_errors import NoWorker
 from client.handle import ResearchClient
 from client.view.words import waits_of
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
-from providers.shared.paid_calls import SharedCallStore
+from providers.shared.paid_calls import CallStore
 from providers.shared.stores.redis_store import RedisSharedStore
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.valkey import running_valkey
@@ -55,7 +55,7 @@ async def first_retry(client: Client, research_id: str) -> str:
     while True:
         try:
             status = await handle.status()
-        except WorkerStuck:  # a loaded machine answers later
+        except NoWorker:  # a loaded machine answers later
             continue
         if any(call.attempt > 1 for call in status.awaiting):
             return next(words for words in waits_of(status, datetime.now(tz=UTC)) if "attempt" in words)
@@ -83,7 +83,7 @@ async def test_with_redis_away_paid_calls_wait(client: Client, tmp_path: Path) -
         async with MessagesApi(latency=0.2) as api:
             world = model_world(tmp_path, api.base_url)
             store = RedisSharedStore(redis.url)
-            world.calls = SharedCallStore(store)
+            world.calls = CallStore(store)
             async with running_workers(client, world):
                 handle = await start(client, REQUEST)
                 while not api.calls:

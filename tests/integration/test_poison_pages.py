@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 
 from providers.errors import SourceUnreadable
-from providers.interfaces import Reader
 from providers.isolation.pool import START_GRACE_SECONDS, SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
@@ -46,7 +45,7 @@ class Results:
 
 
 @asynccontextmanager
-async def reader_of(server: WebServer) -> AsyncIterator[Reader]:
+async def reader_of(server: WebServer) -> AsyncIterator[WebReader]:
     """A reader with few children and tight limits."""
     egress = Egress("test", allow_hosts={host_and_port(server.host)})
     async with SubprocessPool(
@@ -73,7 +72,7 @@ def ticking() -> Iterator[list[float]]:
         task.cancel()
 
 
-async def read_all(names: list[str], server: WebServer, reader: Reader, results: Results) -> None:
+async def read_all(names: list[str], server: WebServer, reader: WebReader, results: Results) -> None:
     """One reader's share of the documents, with a good page after each."""
     for name in names:
         poison = DOCUMENTS[name]

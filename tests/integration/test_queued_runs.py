@@ -11,7 +11,7 @@ from temporalio.client import Client, WorkflowFailureError
 from contracts import names
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
-from providers.shared.run_queue import QueueLimits, SharedRunQueue
+from providers.shared.run_queue import QueueLimits, RunQueue
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world, no_list_of_runs
 from tests.integration.conftest import running_workers
@@ -25,7 +25,7 @@ WAITED = 3.0
 async def test_a_run_waits_for_its_turn(client: Client, tmp_path: Path) -> None:
     """It shows its place, its clock starts when it begins, it gives its place back; its calls bear its tenant's key."""
     world = World(tmp_path)
-    world.queue = SharedRunQueue(world.shared, QueueLimits(at_once=1), no_list_of_runs)
+    world.queue = RunQueue(world.shared, QueueLimits(at_once=1), no_list_of_runs)
     assert (await world.queue.take("before", "other")).place == 0
     asked = time.time()
     async with running_workers(client, world), asyncio.timeout(60):
@@ -55,7 +55,7 @@ async def test_a_run_waits_for_its_turn(client: Client, tmp_path: Path) -> None:
 async def test_a_run_that_waits_can_be_stopped(client: Client, tmp_path: Path) -> None:
     """There is nothing to report from: it ends at once and says so."""
     world = World(tmp_path)
-    world.queue = SharedRunQueue(world.shared, QueueLimits(at_once=1), no_list_of_runs)
+    world.queue = RunQueue(world.shared, QueueLimits(at_once=1), no_list_of_runs)
     await world.queue.take("before", "other")
     async with running_workers(client, world), asyncio.timeout(60):
         handle = await start(client, {"query": QUESTION, "corpus": "manual"})
@@ -70,7 +70,7 @@ async def test_a_resumed_run_that_waits_is_stopped_with_a_report(client: Client,
     """Its session has something to report from: it waits no longer, and gave its place back when it was cancelled."""
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:
         world = model_world(tmp_path, api.base_url)
-        world.queue = SharedRunQueue(world.shared, QueueLimits(at_once=1), no_list_of_runs)
+        world.queue = RunQueue(world.shared, QueueLimits(at_once=1), no_list_of_runs)
         async with running_workers(client, world), asyncio.timeout(60):
             request = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
             handle = await start(client, request)

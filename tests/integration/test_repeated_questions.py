@@ -17,11 +17,10 @@ from contracts.names import POOLS
 from contracts.outcome import ResearchResult, Usage
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.shared.limits import SharedLimiter
+from providers.shared.limits import Limiter
 from providers.storage.content import ObstoreContentStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.many_pages import QUESTION, RELATED, pages
-from tests.fakes.states import PERMITTED
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.integration.runs import start
@@ -98,9 +97,9 @@ async def searching(settings: Settings) -> AsyncIterator[SearchingActivities]:
     async with AsyncExitStack() as stack:
         children = await stack.enter_async_context(SubprocessPool(1))
         shared = await stack.enter_async_context(open_shared_state(settings))
-        limiter = SharedLimiter(shared.store, search_limits(settings))
+        limiter = Limiter(shared.store, search_limits(settings))
         library = CorpusLibrary(settings.home / "corpora", children)
-        notebooks = StoredNotebooks(ObstoreContentStore(settings.home / "content"))
+        notebooks = Notebooks(ObstoreContentStore(settings.home / "content"))
         yield await open_searching(settings, library, shared, limiter, notebooks, stack)
 
 
@@ -136,7 +135,7 @@ async def test_fifty_equal_searches_of_two_workers_are_one_request(store: dict[s
 def equal_search(number: int) -> SearchRequest:
     """The same question, each time from another run."""
     return SearchRequest(
-        permission=PERMITTED,
+        permitted=True,
         research_id=f"r-{number}",
         operation=f"search/{number}",
         provider="searxng",

@@ -26,7 +26,7 @@ async def test_runs_and_failures_are_counted_by_type(server: Server, tmp_path: P
     world = World(tmp_path)
     read, refused = world.corpus.read, list[str]()
 
-    async def unwilling(url: str, digest: str = "") -> ExtractedDocument:
+    async def unwilling(url: str) -> ExtractedDocument:
         if not refused:
             refused.append(url)
             error = RateLimited("slowly", retry_after=0.1)
@@ -34,7 +34,7 @@ async def test_runs_and_failures_are_counted_by_type(server: Server, tmp_path: P
             raise error
         if url == refused[0]:
             raise SourceUnreadable("encrypted", "it is locked")
-        return await read(url, digest)
+        return await read(url)
 
     world.corpus.read = unwilling  # type: ignore[method-assign]
     async with running_workers(client, world), asyncio.timeout(60):

@@ -13,12 +13,12 @@ import asyncio, re, sys
 from workers.process import end_if_stalled
 
 async def main(work):
-    async with end_if_stalled(limit_seconds=3.0):
+    async with end_if_stalled(limit_seconds=1.5):
         print("ready", flush=True)
         if work == "pattern":
             await asyncio.sleep(0.01)
             re.match(r"(a+)+$", "a" * 64 + "b")
-        await asyncio.sleep(5)
+        await asyncio.sleep(2.5)
     print("done", flush=True)
 
 asyncio.run(main(sys.argv[1]))

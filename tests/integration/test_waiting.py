@@ -4,7 +4,7 @@ a new history. The runs of all strategies wait side by side.
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ Handle = WorkflowHandle[Any, ResearchResult]
 HOUR = timedelta(hours=1)
 TEST_SERVER = Path(sys.executable).parent / "temporal-test-server"
 """From its wheel."""
+TWO = ("supervisor", "orchestrator")
+"""Strategies that end at a plan of their own form; the others wait in the same place."""
 APPROVE = {"approve": "plan", "think": "rules"}
 
 
@@ -49,11 +51,13 @@ async def asked(handle: Handle) -> int:
     return status.waiting.plan_version
 
 
-async def begun(client: Client, request: dict[str, Any], prefix: str) -> dict[str, Handle]:
-    """A run of each strategy, by its name."""
+async def begun(
+    client: Client, request: dict[str, Any], prefix: str, strategies: Sequence[str] = NAMES
+) -> dict[str, Handle]:
+    """A run of each of these strategies, by its name."""
     return {
         name: await start(client, request | {"strategy": name, "depth": "light"}, id=f"{prefix}-{name}")
-        for name in NAMES
+        for name in strategies
     }
 
 
@@ -101,7 +105,7 @@ async def test_an_hour_of_waiting_costs_nothing_and_three_days_end_it(tmp_path: 
     async with skipping as environment:
         async with running_workers(environment.client, World(tmp_path)):
             request = {"query": QUESTION, "corpus": "manual", "gates": APPROVE, "limits": {"deadline_seconds": 120}}
-            runs = await begun(environment.client, request, "r-hour")
+            runs = await begun(environment.client, request, "r-hour", TWO)
             versions = {name: await asked(handle) for name, handle in runs.items()}
             await environment.sleep(HOUR)
             for name, handle in runs.items():
@@ -160,5 +164,5 @@ async def test_a_wait_survives_a_new_history(tmp_path: Path) -> None:
     On a server, because a host in the process has no history.
     """
     async with short_histories() as client, running_workers(client, World(tmp_path)):
-        runs = await begun(client, {"query": QUESTION, "corpus": "manual", "gates": APPROVE}, "r-anew")
+        runs = await begun(client, {"query": QUESTION, "corpus": "manual", "gates": APPROVE}, "r-anew", TWO)
         await asyncio.gather(*(wait_over_a_new_history(handle) for handle in runs.values()))

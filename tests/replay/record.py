@@ -243,7 +243,6 @@ RECORDED: tuple[Recording, ...] = (
     agent_out_of_time,
     *(of_strategy(name) for name in NAMES if name != TOY.name),
 )
-RECORDINGS = {recording.__name__ for recording in RECORDED}
 
 if __name__ == "__main__":
     with party_declared():

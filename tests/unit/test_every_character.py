@@ -17,12 +17,12 @@ from contracts.texts import as_markdown, from_markdown, shorten, visible
 from providers.extractive.blocks import candidates_of
 from providers.reading.canonical_text import canonical_text, clean
 from providers.reading.html_page import read_html
-from providers.reading.page_dates import date_in_url, iso_date
+from providers.reading.page_dates import iso_date
 from providers.search.hits import plain, shorten_query, usable_url
 from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
 from providers.verification.passage_selection import select_passages
 from providers.verification.quantities import find_quantities
-from providers.verification.rules import check, find_hint
+from providers.verification.rules import check
 
 LANGUAGES: Final = ("en", "de")
 SAMPLE: Final = 4
@@ -54,7 +54,6 @@ def _texts(sign: str) -> list[str]:
 def _by_rules(text: str) -> None:
     for language in LANGUAGES:
         check(text, ["It took 5 days.", text], [text], language)
-        find_hint(text, [text], language)
         find_quantities(text, language)
         question_stems(text, language)
         select_passages([text], [text], language, most=3, most_of_a_text=2)
@@ -69,7 +68,7 @@ def _by_reports(text: str) -> None:
 
 
 READERS: Final[tuple[Callable[[str], Any], ...]] = (
-    *(_by_rules, _by_reports, candidates_of, clean, read_html, iso_date, date_in_url, usable_url),
+    *(_by_rules, _by_reports, candidates_of, clean, read_html, iso_date, usable_url),
     *(canonical_url, doi_of, host_of, normalized_text, visible, from_markdown, detect_language, sentence_spans),
     lambda text: canonical_text(text, "text/markdown", escaped=True),
     lambda text: [word_keys(word, "en") for word in words(text)],

@@ -7,17 +7,16 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from contracts.resolved import ModelPrice
 from contracts.texts import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
 from providers.credentials import is_confidential
 from providers.models.endpoints import (
     DEFAULT_ENDPOINT,
-    CapabilityOverrides,
     EndpointCapabilities,
     capabilities_of,
     split_name,
 )
-from providers.models.prices import PriceEntry
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 ModelNames = ModelName | Annotated[list[ModelName], Field(min_length=1, max_length=8)]
@@ -56,16 +55,12 @@ def key_variable(endpoint: str) -> str:
     return KEY_VARIABLE.format(name=endpoint.upper().replace("-", "_"))
 
 
-class EndpointSettings(CapabilityOverrides):
+class EndpointSettings(EndpointCapabilities):
     """`[models.endpoints.NAME]`: its address, its rate limits, and capabilities that the product does not know."""
 
     base_url: BaseAddress | None = None
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     tokens_per_minute: int | None = Field(default=None, ge=1, le=1_000_000_000)
-
-    def overrides(self) -> CapabilityOverrides:
-        """Return the capabilities that it sets."""
-        return CapabilityOverrides.model_validate(self.model_dump(include=set(CapabilityOverrides.model_fields)))
 
 
 class ModelsSettings(BaseModel):
@@ -84,7 +79,7 @@ class ModelsSettings(BaseModel):
     base_url: BaseAddress | None = None
     """The address of the endpoint `default`; None means the public API."""
     endpoints: dict[EndpointName, EndpointSettings] = {}
-    prices: dict[str, PriceEntry] = {}
+    prices: dict[str, ModelPrice] = {}
     """US dollars per million tokens by model name, in front of the table that comes with the product."""
 
     @field_validator("endpoints")
@@ -124,8 +119,7 @@ class ModelsSettings(BaseModel):
 
     def capabilities_at(self, endpoint: str, model: str) -> EndpointCapabilities:
         """Return the capabilities of a model at an endpoint; the endpoint's own settings go first."""
-        own = self.endpoints.get(endpoint, EndpointSettings()).overrides()
-        return capabilities_of(self.base_url_of(endpoint), model, own=own)
+        return capabilities_of(self.base_url_of(endpoint), model, own=self.endpoints.get(endpoint))
 
     def capabilities_of(self, written: str) -> EndpointCapabilities:
         """Return the capabilities of a model, named as in the configuration."""

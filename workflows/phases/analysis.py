@@ -6,11 +6,11 @@ from typing import Final
 from temporalio.exceptions import ActivityError
 
 from contracts.addresses import gap_id
-from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, QualityUpdate, Source
+from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, Source
 from contracts.notebooks import with_what_follows
 from contracts.outcome import GateIssue
 from contracts.plan import OTHER_FORM, PlanNode
-from contracts.roles import ANALYZER, AnalyzerResult
+from contracts.roles import ANALYZER, AnalyzerResult, QualityUpdate
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality
@@ -124,23 +124,20 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None) -> N
 
 def _merge_findings(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -> tuple[int, list[Finding]]:
     """Take over evidence and findings; the number of findings that answer the sub-query, and the new ones."""
-    state, clashing = run.state, run.state.clashing_ids(output.evidence)
-    findings = [finding for finding in output.findings if clashing.isdisjoint(finding.evidence_ids)]
+    state = run.state
     known = {finding.id for finding in state.findings}
     of_query = {"iteration": state.iteration, "sub_query_id": query.id}
-    fresh = [finding.model_copy(update=of_query) for finding in findings if finding.id not in known]
+    fresh = [finding.model_copy(update=of_query) for finding in output.findings if finding.id not in known]
     state.note_entry(output.entry)
-    state.evidence.update({item.id: item for item in output.evidence if item.id not in clashing})
+    state.evidence.update({item.id: item for item in output.evidence})
     state.findings += fresh
     if fresh:
         text, count = f"{plural(len(fresh), 'finding')}: {query.text}", len(fresh)
         statement = fresh[0].statement[:200]
         run.note("finding.added", text, count=count, sub_query_id=query.id, statement=statement)
-    if clashing:
-        run.note_clashing(clashing)
     if output.dropped_quotes:
         run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
-    return len(findings), fresh
+    return len(output.findings), fresh
 
 
 def _assess_sources(state: ResearchState, output: AnalyzerResult) -> None:
@@ -163,7 +160,7 @@ def update_quality(source: Source, update: QualityUpdate) -> Source:
         return source
     by_rules = source.found_quality or source.quality
     base = by_rules if by_rules in QUALITY_STEPS else Quality.MEDIUM
-    place, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(Quality(update.quality))
+    place, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(update.quality)
     highest = QUALITY_STEPS.index(source.best_quality)
     quality = QUALITY_STEPS[max(place - 1, min(place + 1, opinion, highest))]
     reason = f"analyzer: {quality.value} (was {by_rules.value})" if quality is not by_rules else ""

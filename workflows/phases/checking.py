@@ -12,9 +12,8 @@ from typing import Any, Final
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.addresses import sub_query_id
 from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
-from contracts.checking import ReviewSummary, Verification, read_verdicts
+from contracts.checking import ReviewSummary, Verification
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
 from contracts.evidence import Verdict
 from contracts.messages import (
@@ -26,17 +25,12 @@ from contracts.messages import (
     StateChange,
 )
 from contracts.outcome import GateIssue, Mark, Progress, UnitProgress
-from contracts.plan import PlanNode
 from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
-from contracts.texts import plural
 from contracts.vocabulary import EngineKind
-from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import write_input
-from workflows.rules.query_matching import drop_repeated
-from workflows.rules.sub_queries import sources_left
 from workflows.run.calls import CallOptions, is_cancelled, reason_of, record_options
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
@@ -46,11 +40,11 @@ from workflows.run.role_calls import Unanswered
 REVIEW_BAR: Final = 6.0
 """Score of 10 below which a draft is revised."""
 VERIFICATION: Final = "verification"
-"""Name of the phase, and origin of its searches."""
+"""Name of the phase."""
 AT_ONCE: Final = 4
 """Calls in parallel, at least."""
 TOKEN_SHARE: Final = 0.25
-"""Share of the run's earlier tokens that checking and correcting may add; `strict` has no such limit."""
+"""Share of the run's earlier tokens that checking and correcting may add."""
 CALL_TOKENS: Final = 1_100
 """Tokens of a call besides its claims."""
 CORRECTION_TOKENS: Final = 350
@@ -58,8 +52,6 @@ CORRECTION_TOKENS: Final = 350
 FEWEST_CORRECTIONS: Final = 5
 NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "iteration", "kind", "direct", "empty")
 """Fields of a draft that do not follow from its text."""
-SEARCH_SECONDS: Final = 30.0
-"""Time that must be left for a further round of searches, or half of the reserve if that is more."""
 
 
 # --- review --------------------------------------------------------------------------------------------------------
@@ -163,7 +155,9 @@ async def verify(run: ResearchRun) -> None:
     for number, verdict in enumerate(checks.verdicts, 1):
         run.note("claim.verified", f"claim {number}: {verdict.value}", number=number, verdict=verdict.value)
     summary = state.verification.summary
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()) or "no claim was judged"
+    counts = (
+        ", ".join(f"{count} {verdict}" for verdict, count in summary.verdict_counts.items()) or "no claim was judged"
+    )
     run.note("verification.summary", f"claims checked: {counts}", **summary.model_dump(mode="json"))
     run.note("phase.finished", f"claims checked: {counts}", phase=VERIFICATION, iteration=state.iteration)
 
@@ -174,7 +168,7 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
         return progress
     done, running = state.result is not None, state.phase == VERIFICATION
     mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
-    counts = state.verification.summary.verdicts
+    counts = state.verification.summary.verdict_counts
     detail = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
     unit = UnitProgress(name=VERIFICATION, label="verify", mark=mark, detail=detail)
     return progress.model_copy(update={"units": [*progress.units, unit]})
@@ -192,24 +186,16 @@ class _ClaimChecks:
         """Verdict of each claim of the draft, in order."""
 
     async def carry_out(self) -> None:
-        """Weigh the claims, check them, search once for unsupported ones, then correct and check the corrections."""
+        """Weigh the claims, check them, then correct them and check the corrections."""
         run, checks = self._run, self._run.resolved.checks
         weighed = await self._weigh()
         unreached = await self._check(weighed, "check")
-        concluded = await self._conclude(unreached, corrects=checks.correct, claims_entry=weighed.claims_entry)
-        if await self._search_further(concluded.queries):
-            weighed = await self._weigh()
-            concluded = await self._conclude(unreached, corrects=checks.correct, claims_entry=weighed.claims_entry)
-        # One round of corrections; with `strict` a second one if the report would still carry a warning.
-        for is_last in (not checks.strict, True)[: 1 + checks.strict]:
-            if not concluded.doubtful_entry or run.inbox.interruption is not None:
-                return
+        concluded = await self._conclude(unreached, corrects=bool(checks.correct), claims_entry=weighed.claims_entry)
+        wrong = {Verdict.CONTRADICTED, Verdict.UNSUPPORTED} & set(concluded.verdicts)
+        if checks.correct and (concluded.doubtful_entry or wrong) and run.inbox.interruption is None:
             corrected = await self._correct(concluded)
             await self._check(corrected, "check-corrected")
-            entry = corrected.claims_entry
-            concluded = await self._conclude(unreached, corrects=not is_last, corrected_entry=entry)
-            if not concluded.summary.warning:
-                return
+            await self._conclude(unreached, corrects=False, corrected_entry=corrected.claims_entry)
 
     async def _weigh(self) -> ExtractedClaims:
         run, answers = self._run, self._run.state.verification.answers
@@ -242,36 +228,6 @@ class _ClaimChecks:
         reached = await self._in_parallel([check(*batch) for batch in batches])
         return sum(len(numbers) for (_, numbers, _), done in zip(batches, reached, strict=True) if not done)
 
-    async def _search_further(self, queries: Sequence[str]) -> bool:
-        """Do one bounded round of searches for claims without support; true if it brought a new source.
-
-        These queries are no part of the plan: their failure makes no run incomplete.
-        """
-        run, state = self._run, self._run.state
-        seconds = max(SEARCH_SECONDS, run.resolved.limits.reserve_seconds / 2)
-        if run.inbox.interruption is not None or run.clock.remaining_seconds() < seconds:
-            return False
-        allowed = [query for query in queries if not run.contains_canary(query)]
-        fresh = drop_repeated(allowed, [query.text for query in state.plan.sub_queries])
-        if not fresh or not sources_left(state, run.resolved.limits):
-            return False
-        nodes = [
-            PlanNode(id=sub_query_id(text), text=text, origin=VERIFICATION, iteration=state.iteration) for text in fresh
-        ]
-        plan, failed, read = state.plan, list(state.failed_branches), len(state.readable_sources())
-        state.plan = plan.with_nodes(*nodes)
-        run.note("status", f"searching for what no source bears out: {plural(len(nodes), 'claim')}", level="info")
-        try:
-            await Gathering(run, nodes).carry_out()
-        except Interrupted:
-            run.degrade("not all claims that are not borne out could be searched for")
-        finally:
-            state.plan = plan
-        for note in state.failed_branches[len(failed) :]:
-            run.degrade(note)
-        state.failed_branches = failed
-        return len(state.readable_sources()) > read
-
     async def _conclude(self, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
         """Have the verdicts put together, and take them over with the corrected draft."""
         run, known = self._run, self._run.state.verification
@@ -279,7 +235,6 @@ class _ClaimChecks:
             **self._ids,
             **entries,
             mode=run.resolved.verify.value,
-            strict=run.resolved.checks.strict,
             by_model=self._by_model,
             corrections_entry=known.corrections_entry,
             answers=known.answers,
@@ -303,7 +258,7 @@ class _ClaimChecks:
             history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
             update = history | {"revision": state.draft.revision + 1}
             state.draft = concluded.draft.model_copy(update=update)
-            for action, count in concluded.summary.corrections.items():
+            for action, count in concluded.summary.correction_counts.items():
                 run.note("citation.corrected", f"{action}: {count} claims", action=action, count=count)
         for place in concluded.evidence if concluded.evidence_entry else ():
             passage = place.evidence(concluded.evidence_entry)
@@ -311,7 +266,7 @@ class _ClaimChecks:
         state.verdicts_entry = concluded.verdicts_entry
         known = {name: getattr(concluded, name) for name in (*entries, "summary")}
         state.verification = state.verification.model_copy(update=known)
-        self.verdicts = read_verdicts(concluded.verdicts)
+        self.verdicts = concluded.verdicts
 
     async def _correct(self, concluded: FinalizedVerification) -> ExtractedClaims:
         """Put proposals of the corrector, or of rules, into the draft; the result is still to be checked."""
@@ -330,7 +285,6 @@ class _ClaimChecks:
             **self._ids,
             by_model=self._by_model,
             claims_entry=concluded.claims_entry,
-            verdicts_entry=concluded.verdicts_entry,
             doubtful_entry=concluded.doubtful_entry,
             proposals=[entry for _, entry in sorted(proposals)],
             answers=run.state.verification.answers,
@@ -342,8 +296,6 @@ class _ClaimChecks:
 
     def _affordable(self, sizes: Sequence[int]) -> int:
         """Return the number of corrections, the most important first, that the share of tokens allows."""
-        if self._run.resolved.checks.strict:
-            return len(sizes)
         spent = self._run.state.usage.tokens - self._tokens_before
         left = TOKEN_SHARE * self._tokens_before - spent - 2 * CALL_TOKENS
         needed = accumulate(size / BYTES_PER_TOKEN + CORRECTION_TOKENS for size in sizes)

@@ -71,8 +71,9 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     state.citations = rendered.citations
     state.result = _result(state, rendered, ending, resumable=incomplete)
     state.status = RunStatus(ending.outcome.value)
-    text = f"{ending.outcome.value}: {ending.stop_reason.value}"
-    run.note("run.finished", text, outcome=ending.outcome.value)
+    natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
+    why = "see the limitations in the report" if natural else ending.stop_reason.value.replace("_", " ")
+    run.note("run.finished", f"{ending.outcome.value}: {why}", outcome=ending.outcome.value)
     await _save_closed(run)
     return ending.outcome
 

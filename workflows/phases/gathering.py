@@ -161,18 +161,17 @@ class Gathering:
         return self._only is None or canonical_url(hit.url) in self._only
 
     async def _read(self, identity: str, hit: SearchHit, patience: float = PATIENCE_SECONDS) -> ReadRecord:
-        run, resolved = self._run, self._run.resolved
+        run = self._run
         if (page := self._ledger.get(identity)) is not None:
             run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
             return known_record(page)
         request = ReadRequest(
             source_id=identity,
             url=canonical_url(hit.url),
-            corpus_digest=resolved.corpus.digest if resolved.corpus and hit.url.startswith(CORPUS_SCHEME) else "",
             exposes_private_text=run.exposes_private_text(hit.url),
             hit_entries=hit.entries,
             needs_title=not hit.title,
-            permission=run.permission(),
+            permitted=run.is_permitted,
             patience_seconds=patience,
         )
         async with self._reads_at_once:
@@ -339,7 +338,6 @@ class Gathering:
             return
         state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
         state.term_documents.update(response.term_documents)
-        state.spellings.update(response.spellings)
         if response.documents_searched is not None:
             state.documents_searched = response.documents_searched
 

@@ -23,9 +23,10 @@ def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any], sho
     inputs = {"phase": gate.phase, "iteration": run.state.iteration}
     reasons = "; ".join(issue.message for issue in gate.issues)
     run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, {"quality_ok": gate.valid, **outputs})
+    problems = "" if gate.valid else "; ".join(issue.message for issue in shown)
     run.note(
         "gate.evaluated",
-        f"gate passed, {gate.quality_score:.0f}/10" if gate.valid else f"gate failed: {reasons}",
+        f"quality check of the {gate.phase}: {problems}" if problems else "",
         phase=gate.phase,
         valid=gate.valid,
         score=gate.quality_score,

@@ -73,11 +73,10 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
         improvements=state.report_improvements,
-        target_words=run.resolved.target_words,
+        target_words=run.resolved.output.target_words,
         corpus=run.resolved.corpus,
         documents_searched=state.documents_searched,
         term_documents=state.term_documents,
-        spellings=state.spellings,
         cut_short=cut_short,
         issues=issues,
     )
@@ -125,4 +124,4 @@ async def select_evidence(run: ResearchRun, step: str, questions: list[str], per
     options = selection_options(run.operation(step), "select passages", run.clock.remaining_work_seconds())
     chosen = await run.within_limits(run.host.execute(activities.SELECT_EVIDENCE, request.by_reference(), options))
     run.operation_done(step)
-    return chosen.evidence(request)
+    return chosen.evidence()

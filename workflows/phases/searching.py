@@ -165,7 +165,6 @@ class Searching:
             hits=merge_hits(answers.responses, most),
             documents_searched=corpus.documents_searched if corpus else None,
             term_documents=corpus.term_documents if corpus else {},
-            spellings=corpus.spellings if corpus else {},
         )
 
     # --- the order of the services ---------------------------------------------------------------------------------
@@ -236,16 +235,16 @@ class Searching:
             questions=self._questions,
             date=today,
             resolved_entry=run.state.resolved_entry,
-            permission=run.permission(),
+            permitted=run.is_permitted,
         )
         if service.name == CORPUS_PROVIDER and resolved.corpus:
-            return request.model_copy(update={"corpus": resolved.corpus.name, "corpus_digest": resolved.corpus.digest})
-        first, last = published_between(search.timeframe, today)
+            return request.model_copy(update={"corpus": resolved.corpus.name})
+        first, last = published_between(resolved.constraints.timeframe, today)
         return request.model_copy(
             update={
                 "domains_allow": search.domains_allow,
                 "domains_deny": search.domains_deny,
-                "language": search.language,
+                "language": resolved.constraints.language,
                 "published_from": first,
                 "published_to": last,
             }

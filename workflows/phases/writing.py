@@ -46,10 +46,10 @@ async def write_report(run: ResearchRun, issues: list[GateIssue]) -> ReportDraft
 def _planned_sections(run: ResearchRun) -> list[PlannedSection]:
     """Return one section for each heading of the request, or sub-query with findings; none for a short report."""
     state, resolved = run.state, run.resolved
-    if resolved.engine is not EngineKind.MODEL or (resolved.target_words or 0) < LONG_REPORT_WORDS:
+    if resolved.engine is not EngineKind.MODEL or (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return []
-    if resolved.sections:
-        planned = [PlannedSection(each, f"{resolved.query} {each}", state.findings) for each in resolved.sections]
+    if headings := resolved.output.sections:
+        planned = [PlannedSection(each, f"{resolved.query} {each}", state.findings) for each in headings]
     else:
         planned = [
             PlannedSection(_heading(query), query.text, findings)
@@ -69,7 +69,7 @@ async def _write_by_sections(
     """Write the sections in parallel, then the frame around them; None if a model could not write a section."""
     passages = await _select_passages(run, sections)
     outline = [section.heading for section in sections]
-    words = max(200, ((run.resolved.target_words or LONG_REPORT_WORDS) - FRAME_WORDS) // len(sections))
+    words = max(200, ((run.resolved.output.target_words or LONG_REPORT_WORDS) - FRAME_WORDS) // len(sections))
     parts = [
         ReportPart(number=number, heading=section.heading, question=section.question, outline=outline)
         for number, section in enumerate(sections, start=1)

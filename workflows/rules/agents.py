@@ -22,7 +22,7 @@ from contracts.outcome import Counts
 from contracts.plan import PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
-from contracts.resolved import EffectiveChecks, EffectiveLimits, ResolvedResearch
+from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.vocabulary import GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
@@ -108,7 +108,7 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
         limits=limits,
         gates=resolved.gates.model_copy(update={"clarify": Clarify.OFF, "hook": None}),
         verify=Verify.OFF,
-        checks=EffectiveChecks(),
+        constraints=resolved.constraints.model_copy(update={"audience": None, "region": None}),
     )
 
 
@@ -200,21 +200,17 @@ def task_result(
 
 
 # --- the merge -----------------------------------------------------------------------------------------------------
-def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> set[str]:
-    """Take over the results of an agent; the ids of passages that were dropped because other ones have them.
+def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> None:
+    """Take over the results of an agent.
 
     Its findings belong to the node of its task; its searches are in the list of queries.
     """
     found, node = ResearchState.unpack(result.packed) if result.packed else ResearchState(), task.id
-    clashing = state.clashing_ids(found.evidence.values())
-    state.evidence = {name: item for name, item in found.evidence.items() if name not in clashing} | state.evidence
+    state.evidence = found.evidence | state.evidence
     known = {finding.id for finding in state.findings}
     of_agent = {"sub_query_id": node, "iteration": state.iteration}
-    state.findings = state.findings + [
-        finding.model_copy(update=of_agent)
-        for finding in found.findings
-        if finding.id not in known and clashing.isdisjoint(finding.evidence_ids)
-    ]
+    fresh = [finding.model_copy(update=of_agent) for finding in found.findings if finding.id not in known]
+    state.findings = [*state.findings, *fresh]
     if not result.is_stub:
         state.gaps = _merge_gaps(state, found, node)
     new_sources = _merge_sources(state, found, node)
@@ -232,7 +228,6 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> se
     state.models_used = _union(state.models_used, found.models_used)
     state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
-    return clashing
 
 
 def _merge_gaps(state: ResearchState, found: ResearchState, node: str) -> list[Gap]:

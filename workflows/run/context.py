@@ -1,7 +1,7 @@
 """The common parts of a run: its state, inbox, host, clock and records."""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -10,8 +10,8 @@ from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
-from contracts.request import Depth
-from contracts.resolved import EffectiveLimits, Permission, ResolvedResearch, permission_of
+from contracts.request import Approve, Depth
+from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.texts import plural
@@ -47,9 +47,10 @@ class RunContext:
         """Return the resolved request."""
         return self.state.resolution
 
-    def permission(self) -> Permission | None:
-        """Return what searches and reads are asked with; None while a person has yet to approve the plan."""
-        return permission_of(self.resolved.gates, self.state.approved_version)
+    @property
+    def is_permitted(self) -> bool:
+        """True if searches and reads may leave this machine: no approval is needed, or a plan was approved."""
+        return self.resolved.gates.approve is Approve.NONE or bool(self.state.approved_version)
 
     # --- time ------------------------------------------------------------------------------------------------------
     def now_text(self) -> str:
@@ -201,7 +202,8 @@ class RunContext:
             self.state.decisions.append(decision)
         else:
             self.state.decisions_dropped += 1
-        self.note("decision.recorded", f"{agent}: {action} {rationale}".strip(), agent=agent, action=action)
+        text = ": ".join(part for part in (agent, action.replace("_", " "), rationale) if part)
+        self.note("decision.recorded", text, agent=agent, action=action)
         return number
 
     def decided(self, number: int, outputs: dict[str, Any]) -> None:
@@ -220,11 +222,6 @@ class RunContext:
     def contains_canary(self, query: str) -> bool:
         """Return true if a query contains the canary."""
         return contains_canary(query, self.resolved.canary)
-
-    def note_clashing(self, ids: Collection[str]) -> None:
-        """Note passages that were dropped because other ones have their ids."""
-        text = f"{plural(len(ids), 'passage')} dropped: another passage has the same id"
-        self.note("status", text, level="warning")
 
     def degrade(self, note: str) -> None:
         """Record that something is less good than asked for; the report says so."""

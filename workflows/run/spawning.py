@@ -236,9 +236,7 @@ class Agents:
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put what an agent found into the state of the run."""
         run = self._run
-        dropped = merge_agent(run.state, self._of(agent).task, result)
-        if dropped:
-            run.note_clashing(dropped)
+        merge_agent(run.state, self._of(agent).task, result)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         kept = result.model_copy(update={"packed": ""})
         self._change(agent, status=status, result=kept, ended_at=run.now_text())

@@ -42,17 +42,6 @@ ISATAP: Final = {0x00005EFE, 0x02005EFE}
 INNER_NAMES: Final = (
     "localhost", "local", "internal", "localdomain", "home.arpa", "lan", "corp", "home", "intranet", "private", "onion",
 )  # fmt: skip
-NAMES_FOR_ANY_ADDRESS: Final = (
-    "nip.io",
-    "sslip.io",
-    "xip.io",
-    "localtest.me",
-    "lvh.me",
-    "vcap.me",
-    "rbndr.us",
-    "1u.ms",
-)
-"""Public services whose names resolve to whatever address is written into them."""
 
 LONGEST_URL: Final = 2_048
 LONGEST_NAME: Final = 253
@@ -177,5 +166,5 @@ def _check_host(host: str) -> None:
     *labels, last = host.split(".")
     if len(host) > LONGEST_NAME or not LAST_LABEL.fullmatch(last) or not all(map(LABEL.fullmatch, labels)):
         raise refused("host", "the host is no plain name and no plain address")
-    if not labels or any(f".{host}".endswith(f".{name}") for name in (*INNER_NAMES, *NAMES_FOR_ANY_ADDRESS)):
-        raise refused("host", "the host is a name of a local network, or one that stands for any address")
+    if not labels or any(f".{host}".endswith(f".{name}") for name in INNER_NAMES):
+        raise refused("host", "the host is a name of a local network")

@@ -20,18 +20,12 @@ import httpx2
 
 from providers.certificates import trusted_certificates
 from providers.errors import ProviderError, RateLimited, SourceUnreadable, Unavailable
-from providers.reading.document_kinds import (
-    GZIP_MAGIC,
-    OPENING_BYTES,
-    parse_content_type,
-    provisional_kind,
-)
+from providers.reading.document_kinds import parse_content_type
 from providers.reading.egress.address_rules import HostPort, check_characters, check_url, refused
 from providers.reading.egress.network import GuardedBackend, Resolver, SystemResolver
 from providers.retry_after import retry_after_seconds
 
 MOST_REDIRECTS: Final = 5
-HEADER_BYTES: Final = 65_536
 WAITS: Final = httpx2.Timeout(connect=5, read=15, write=5, pool=15)
 """Seconds for one step; the whole has a deadline of its own, because a trickle never exceeds a step's."""
 KEEP_ALIVE_SECONDS: Final = 5.0
@@ -40,14 +34,11 @@ BEFORE_ANY_SCHEME: Final = re.compile(r"[^/?#]*:")
 NOT_FOR_US: Final = {401, 402, 403, 407, 451}
 
 PIECE_BYTES: Final = 65_536
-RATIO_LIMIT: Final = 200
-RATIO_FROM_BYTES: Final = 1_000_000
-"""A compressed body larger than this may unpack to 200 times its size (reliability-and-security 2.2)."""
 GZIP_OR_ZLIB: Final = 47
 """zlib's code for either header and the largest window."""
 COMPRESSIONS: Final = frozenset(("gzip", "x-gzip", "deflate"))
-NO_CODINGS: Final = frozenset("identity none binary 7bit 8bit text ascii us-ascii utf-8 utf8 iso-8859-1".split())
-"""Values that servers write instead of a coding, most often a character set."""
+CODINGS: Final = COMPRESSIONS | {"compress", "x-compress", "br", "zstd"}
+"""Values of `Content-Encoding`; others, most often a character set, are a server's mistake."""
 
 Permit = Callable[[httpx2.URL], Awaitable[None]]
 
@@ -73,10 +64,10 @@ class FetchPolicy:
 
 @dataclass(frozen=True)
 class Fetched:
-    """The final URL, the kind, the character set that the server declares, the unpacked body, the HTTP status."""
+    """The final URL, the media type and the character set that the server declares, the unpacked body, the status."""
 
     url: str
-    kind: str
+    media_type: str | None
     charset: str | None
     body: bytes
     status: int
@@ -122,7 +113,6 @@ class Egress:
     async def _follow(
         self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, deadline: asyncio.Timeout
     ) -> Fetched:
-        seen = {str(target)}
         for _ in range(MOST_REDIRECTS + 1):
             if permit is not None:
                 await permit(target)
@@ -137,9 +127,6 @@ class Egress:
                 finally:
                     await response.aclose()
             target = self._next(target, location)
-            if str(target) in seen:
-                raise refused("redirect", "the redirects lead in a circle")
-            seen.add(str(target))
         raise refused("redirect", f"more than {MOST_REDIRECTS} redirects")
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
@@ -206,8 +193,6 @@ def _failure(response: httpx2.Response) -> ProviderError:
 async def _document(
     target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy, deadline: asyncio.Timeout
 ) -> Fetched:
-    if sum(len(name) + len(value) for name, value in response.headers.raw) > HEADER_BYTES:
-        raise SourceUnreadable("too_large", f"the headers are larger than {HEADER_BYTES} bytes")
     media_type, charset = None, None
     if policy.is_document:
         media_type, charset = parse_content_type(response.headers.get("content-type"))
@@ -218,72 +203,42 @@ async def _document(
     body = await _read_body(response, limits.most_bytes, cut=not policy.is_document)
     if not body:
         raise SourceUnreadable("empty", "the server sent an empty document")
-    kind = provisional_kind(media_type, body[:OPENING_BYTES]) if policy.is_document else ""
-    return Fetched(str(target), kind, charset, body, response.status_code)
+    return Fetched(str(target), media_type, charset, body, response.status_code)
 
 
 async def _read_body(response: httpx2.Response, most_bytes: int, *, cut: bool) -> bytes:
     """Return the unpacked body. Raises `SourceUnreadable` too_large, wrong_type, malformed."""
-    unpacker, body, received = _unpacker(response.headers), bytearray(), 0
+    stated = response.headers.get_list("content-encoding", split_commas=True)
+    codings = [coding for coding in map(str.lower, stated) if coding in CODINGS]
+    if len(codings) > 1 or not COMPRESSIONS.issuperset(codings):
+        raise SourceUnreadable("wrong_type", "the content is compressed in a way that was not requested")
+    unpacker = zlib.decompressobj(GZIP_OR_ZLIB) if codings else None
+    body, received = bytearray(), 0
     async for data in response.aiter_raw():
         received += len(data)
-        for piece in [data] if unpacker is None else unpacker.decode(data):
+        for piece in [data] if unpacker is None else _unpack(unpacker, data):
             body += piece
-            if len(body) > RATIO_FROM_BYTES and len(body) > RATIO_LIMIT * received:
-                raise SourceUnreadable("too_large", f"the content unpacks to more than {RATIO_LIMIT} times its size")
             if len(body) > most_bytes:
                 break
         if max(len(body), received) > most_bytes:
             if cut:
                 return bytes(body[:most_bytes])
             raise SourceUnreadable("too_large", f"larger than {most_bytes} bytes")
-        if unpacker is not None and unpacker.finished:
-            break
+        if unpacker is not None and unpacker.eof:
+            return bytes(body)
     if unpacker is not None:
-        unpacker.check_end()
+        raise SourceUnreadable("malformed", "the compressed content breaks off")
     return bytes(body)
 
 
-class _Unpacker:
-    """Unpacks gzip and zlib in small pieces, one gzip member after another."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(GZIP_OR_ZLIB)
-        self._half_magic = b""
-        self.finished = False
-        """True if bytes followed that are no member."""
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        """Unpack; bytes after the last member are ignored. Raises `SourceUnreadable` malformed."""
-        data, self._half_magic = self._half_magic + data, b""
-        try:
-            while data:
-                if self._member.eof:
-                    if data == GZIP_MAGIC[:1]:
-                        self._half_magic = data
-                        return
-                    if not data.startswith(GZIP_MAGIC):
-                        self.finished = True
-                        return
-                    self._member = zlib.decompressobj(GZIP_OR_ZLIB)
-                yield self._member.decompress(data, PIECE_BYTES)
-                data = self._member.unconsumed_tail or self._member.unused_data
-        except zlib.error as error:
-            raise SourceUnreadable("malformed", "the compressed content is damaged") from error
-
-    def check_end(self) -> None:
-        """Raise `SourceUnreadable` malformed if the content broke off."""
-        if not self._member.eof:
-            raise SourceUnreadable("malformed", "the compressed content breaks off")
-
-
-def _unpacker(headers: httpx2.Headers) -> _Unpacker | None:
-    """Return what unpacks one layer of compression, None for a plain body. Raises `SourceUnreadable` wrong_type."""
-    layers = [layer.strip().lower() for layer in headers.get_list("content-encoding", split_commas=True)]
-    codings = [layer for layer in layers if layer and layer not in NO_CODINGS]
-    if len(codings) > 1 or not COMPRESSIONS.issuperset(codings):
-        raise SourceUnreadable("wrong_type", "the content is compressed in a way that was not requested")
-    return _Unpacker() if codings else None
+def _unpack(unpacker: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    """Unpack in small pieces; bytes behind the end are ignored. Raises `SourceUnreadable` malformed."""
+    try:
+        while data:
+            yield unpacker.decompress(data, PIECE_BYTES)
+            data = unpacker.unconsumed_tail
+    except zlib.error as error:
+        raise SourceUnreadable("malformed", "the compressed content is damaged") from error
 
 
 @contextlib.contextmanager

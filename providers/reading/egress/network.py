@@ -4,16 +4,14 @@ This is below the HTTP client, where it opens its sockets: no request, redirect 
 """
 
 import asyncio
-import contextlib
 import ipaddress
 import socket
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
 import httpcore2
-from cachetools import TTLCache
 
 from providers.errors import Unavailable
 from providers.reading.egress.address_rules import HostPort, IpAddress, canonical_host, is_public, refused
@@ -23,8 +21,7 @@ MOST_ADDRESSES: Final = 4
 MOST_THREADS: Final = 32
 LONGEST_WAIT: Final = 5.0
 """Seconds after which a name counts as not answered."""
-UNANSWERED_SECONDS: Final = 60.0
-"""Time for which such a name is not looked up again."""
+UNANSWERED: Final = "names cannot be looked up at the moment"
 PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
 
 LookUp = Callable[[str], Sequence[IpAddress]]
@@ -44,76 +41,32 @@ def ask_system(host: str) -> list[IpAddress]:
 
 
 class SystemResolver:
-    """The resolver of the operating system. An instance belongs to one event loop.
+    """The resolver of the operating system.
 
-    A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in a daemon
-    thread of its own, of which there are few. A name is looked up once at a time.
+    A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
+    threads of its own.
     """
 
     def __init__(self, look_up: LookUp = ask_system) -> None:
         self._look_up = look_up
-        self._pending: dict[str, asyncio.Task[Sequence[IpAddress] | Exception]] = {}
-        self._threads = asyncio.Semaphore(MOST_THREADS)
-        self._unanswered: TTLCache[str, None] = TTLCache(10_000, UNANSWERED_SECONDS)
+        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="name-look-up")
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
         """Return all addresses of a name, each once, in the system's order.
 
-        Raises `Unavailable` (also for a name that was not answered a moment ago), or `SourceUnreadable`
-        refused_unresolved, refused_host.
+        Raises `Unavailable`, or `SourceUnreadable` refused_unresolved, refused_host.
         """
-        if host in self._unanswered:
-            raise Unavailable("names cannot be looked up at the moment")
-        task = self._pending.get(host)
-        if task is None:
-            task = self._pending[host] = asyncio.create_task(self._answer(host))
         try:
             async with asyncio.timeout(LONGEST_WAIT):
-                answer = await asyncio.shield(task)
+                return await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host)
         except TimeoutError as error:
-            self._unanswered[host] = None
-            raise Unavailable("names cannot be looked up at the moment") from error
-        if isinstance(answer, ValueError):
-            raise refused("host", "the host is malformed") from answer
-        if isinstance(answer, socket.gaierror) and answer.errno not in PASSING_FAILURES:
-            raise refused("unresolved", "the host has no address") from answer
-        if isinstance(answer, Exception):
-            raise Unavailable("names cannot be looked up at the moment") from answer
-        return answer
-
-    async def _answer(self, host: str) -> Sequence[IpAddress] | Exception:
-        """Look a name up when there is a thread for it. A failure is returned: every caller raises its own error."""
-        try:
-            async with asyncio.timeout(LONGEST_WAIT):
-                await self._threads.acquire()
-            try:
-                return await self._in_thread(host)
-            finally:
-                self._threads.release()
-        except TimeoutError as error:
-            return error
-        finally:
-            del self._pending[host]
-
-    def _in_thread(self, host: str) -> asyncio.Future[Sequence[IpAddress] | Exception]:
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[Sequence[IpAddress] | Exception] = loop.create_future()
-
-        def run() -> None:
-            answer: Sequence[IpAddress] | Exception
-            try:
-                answer = self._look_up(host)
-            except (OSError, ValueError) as error:
-                answer = error
-            with contextlib.suppress(RuntimeError):  # the loop has ended: no caller waits
-                loop.call_soon_threadsafe(deliver, answer)
-
-        def deliver(answer: Sequence[IpAddress] | Exception) -> None:
-            if not answered.done():
-                answered.set_result(answer)
-
-        threading.Thread(target=run, name="name look-up", daemon=True).start()
-        return answered
+            raise Unavailable(UNANSWERED) from error
+        except ValueError as error:
+            raise refused("host", "the host is malformed") from error
+        except OSError as error:
+            if isinstance(error, socket.gaierror) and error.errno not in PASSING_FAILURES:
+                raise refused("unresolved", "the host has no address") from error
+            raise Unavailable(UNANSWERED) from error
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):

@@ -1,20 +1,19 @@
 """Named corpora, those of the configuration and those that a local command registered, and addresses of documents."""
 
-import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from contracts.base import StrictContract
 from contracts.names import CORPUS_SCHEME
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
+from providers.storage.stored_records import Records
 
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 UNSAFE: Final = re.compile(rb"[\x00-\x20%#?\\<>\"\x7f]")
@@ -45,34 +44,37 @@ class CorpusDefinition(StrictContract):
         return not _matches(path, self.exclude)
 
 
-DEFINITIONS: Final = TypeAdapter(list[CorpusDefinition])
-
-
 def _matches(path: str, patterns: Iterable[str]) -> bool:
     name = PurePosixPath(path).name
     return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns)
 
 
 class CorpusRegistry:
-    """The corpora of the configuration and those in `corpora.json` below `home`, which commands register.
+    """The corpora of the configuration, and those that commands registered: a record each below `home`.
 
-    The file is read each time, so that workers see registrations. Raises `InvalidCall` where it is damaged.
+    Records are read each time, so that workers see registrations. Raises `InvalidCall` where one is damaged.
     """
 
     def __init__(self, home: Path, configured: Iterable[CorpusDefinition] = ()) -> None:
         self.home = home
         self._configured = {definition.name: definition for definition in configured}
+        self._registered = Records(home, "registered")
 
     def names(self) -> list[str]:
         """Names of all corpora of this host, sorted."""
-        return sorted({**self._registered(), **self._configured})
+        return sorted({*self._registered.names(), *self._configured})
 
     def definition(self, name: str) -> CorpusDefinition:
         """A corpus by name. Raises `CorpusUnknown`."""
-        definition = self._configured.get(name) or self._registered().get(name)
-        if definition is None:
-            raise CorpusUnknown("no corpus of that name is known here")
-        return definition
+        if name in self._configured:
+            return self._configured[name]
+        data = self._registered.read(name) if re.fullmatch(NAME, name) else None
+        if data is None:
+            raise CorpusUnknown("no corpus of that name is known here: see `research corpus list`")
+        try:
+            return CorpusDefinition.model_validate_json(data)
+        except ValueError as error:
+            raise InvalidCall("the registration of a corpus in the data folder is damaged") from error
 
     def authority(self, name: str) -> str:
         """The declared authority of a corpus. Raises `CorpusUnknown`."""
@@ -90,36 +92,15 @@ class CorpusRegistry:
         definition = CorpusDefinition(name=name, path=folder, include=tuple(include), language=language)
         if self._configured.get(name, definition) != definition:
             raise InvalidCall("the configuration already defines a corpus of that name")
-        with self._change() as definitions:
-            definitions[name] = definition
+        self._registered.write(name, definition.model_dump_json(indent=2).encode())
         return definition
 
     def unregister(self, name: str) -> None:
         """Forget a registered folder. Raises `CorpusUnknown`, or `InvalidCall` if it is a configured one."""
         if name in self._configured:
             raise InvalidCall("the corpus is defined in the configuration")
-        with self._change() as definitions:
-            if definitions.pop(name, None) is None:
-                raise CorpusUnknown("no corpus of that name is known here")
-
-    def _registered(self) -> dict[str, CorpusDefinition]:
-        try:
-            return {one.name: one for one in DEFINITIONS.validate_json((self.home / "corpora.json").read_bytes())}
-        except FileNotFoundError:
-            return {}
-        except ValueError as error:
-            raise InvalidCall("corpora.json in the data folder is damaged") from error
-
-    @contextmanager
-    def _change(self) -> Iterator[dict[str, CorpusDefinition]]:
-        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.home / "corpora.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            definitions = self._registered()
-            yield definitions
-            aside = self.home / "corpora.json.tmp"
-            aside.write_bytes(DEFINITIONS.dump_json([definitions[name] for name in sorted(definitions)], indent=2))
-            aside.replace(self.home / "corpora.json")
+        self.definition(name)
+        self._registered.remove(name)
 
 
 def path_address(path: str) -> str:

@@ -1,6 +1,5 @@
 """The index of one corpus: a SQLite file with an FTS5 table, written in transactions that a kill cannot tear."""
 
-import difflib
 import shutil
 import sqlite3
 import zlib
@@ -13,10 +12,10 @@ from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
 from providers.search.corpus.definitions import CorpusDefinition
-from providers.search.corpus.indexed_file import DocumentFacts, IndexedFile
+from providers.search.corpus.indexed_file import IndexedDocument, IndexedFile
 from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "8"
+FORMAT: Final = "9"
 """Changes with the schema, the extraction and the stems: an index of another format is replaced."""
 BUSY_SECONDS: Final = 30.0
 MOST_CHUNKS: Final = 1_000
@@ -25,18 +24,14 @@ CHUNKS_OF_DOCUMENT: Final = 1_000_000
 """Row ids of chunks for each document: more than its text can have."""
 LEAST_FREE_BYTES: Final = 1_000_000
 """Room on the disk below which a failed write is due to a full disk."""
-NEAR: Final = 0.75
-"""Least likeness (`difflib`) of a word that replaces one that no document has."""
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the signs that
 # join the parts of a compound.
 SCHEMA: Final = """
-PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
+PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS documents (
-  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
-  facts TEXT NOT NULL, text BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS skipped (
-  path TEXT PRIMARY KEY, kind TEXT NOT NULL, reason TEXT NOT NULL, size INTEGER, mtime_ns INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS files (
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER, mtime_ns INTEGER, kind TEXT NOT NULL,
+  reason TEXT NOT NULL, document TEXT, text BLOB);
 CREATE VIRTUAL TABLE IF NOT EXISTS chunks USING fts5 (
   keys, section UNINDEXED, start UNINDEXED, stop UNINDEXED, tokenize="ascii tokenchars '._-'''");
 """
@@ -123,21 +118,23 @@ class IndexReader:
 
     def documents(self) -> int:
         """Number of documents."""
-        return self._count("SELECT count(*) FROM documents")
+        return self._count("SELECT count(document) FROM files")
 
     def hashes(self) -> list[tuple[str, str]]:
         """Path and raw hash of every document, by path."""
-        return self._database.execute("SELECT path, facts ->> 'raw_hash' FROM documents ORDER BY path").fetchall()
+        query = "SELECT path, document ->> 'raw_hash' FROM files WHERE document NOT NULL ORDER BY path"
+        return self._database.execute(query).fetchall()
 
     def skipped(self) -> list[SkippedFile]:
         """Documents that could not be used, by path; files that are no documents are not listed."""
-        query = "SELECT path, kind, reason FROM skipped WHERE kind != ? ORDER BY path"
+        query = "SELECT path, kind, reason FROM files WHERE document IS NULL AND kind != ? ORDER BY path"
         return [SkippedFile(*row) for row in self._database.execute(query, (NO_DOCUMENT,))]
 
-    def document(self, path: str) -> tuple[DocumentFacts, str] | None:
-        """Facts and text of a document; None if there is none."""
-        row = self._database.execute("SELECT facts, text FROM documents WHERE path = ?", (path,)).fetchone()
-        return row and (DocumentFacts.model_validate_json(row[0]), zlib.decompress(row[1]).decode("utf-8"))
+    def document(self, path: str) -> tuple[IndexedDocument, str] | None:
+        """A document and its text; None if there is none."""
+        query = "SELECT document, text FROM files WHERE path = ? AND document NOT NULL"
+        row = self._database.execute(query, (path,)).fetchone()
+        return row and (IndexedDocument.model_validate_json(row[0]), zlib.decompress(row[1]).decode("utf-8"))
 
     def document_count(self, key: str) -> int:
         """Number of documents with a key."""
@@ -151,20 +148,11 @@ class IndexReader:
         rows = self._database.execute(
             "WITH best AS (SELECT rowid AS id, bm25(chunks) AS score, section, start, stop FROM chunks"
             " WHERE chunks MATCH ? ORDER BY score, id LIMIT ?)"
-            " SELECT -score, path, section, start, stop FROM best JOIN documents d ON d.id = best.id / ?"
+            " SELECT -score, path, section, start, stop FROM best JOIN files f ON f.id = best.id / ?"
             " ORDER BY score, best.id",
             (_quoted(keys), MOST_CHUNKS, CHUNKS_OF_DOCUMENT),
         )
         return [Chunk._make(row) for row in rows]
-
-    def nearest_key(self, key: str) -> str | None:
-        """The most similar key of the index with the same first letter, or None."""
-        self._database.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, chunks, row)")
-        rows = self._database.execute(
-            "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?2 AND abs(length(term) - ?3) <= 2",
-            (key[:1], chr(ord(key[0]) + 1), len(key)),
-        )
-        return next(iter(difflib.get_close_matches(key, [term for (term,) in rows], n=1, cutoff=NEAR)), None)
 
     def _count(self, query: str, *values: object) -> int:
         return int(self._database.execute(query, values).fetchone()[0])
@@ -195,10 +183,7 @@ class IndexWriter(IndexReader):
 
     def known(self) -> dict[str, tuple[int, int]]:
         """Size and time of change of every file that was read, used or not."""
-        rows = self._database.execute(
-            "SELECT path, size, mtime_ns FROM documents"
-            " UNION ALL SELECT path, size, mtime_ns FROM skipped WHERE size IS NOT NULL"
-        )
+        rows = self._database.execute("SELECT path, size, mtime_ns FROM files WHERE size NOT NULL")
         return {path: (size, mtime_ns) for path, size, mtime_ns in rows}
 
     def write(self, results: Iterable[tuple[FoundFile, IndexedFile | SkippedFile]]) -> None:
@@ -207,48 +192,36 @@ class IndexWriter(IndexReader):
             for file, result in results:
                 self._remove(file.address)
                 if isinstance(result, SkippedFile):
-                    self._skip(result, file.size, file.mtime_ns)
-                else:
-                    self._insert(file, result)
+                    self._add(result.path, file.size, file.mtime_ns, result.kind, result.reason)
+                    continue
+                document = result.document.model_dump_json()
+                added = self._add(file.address, file.size, file.mtime_ns, "", "", document, result.packed_text)
+                self._database.executemany(
+                    "INSERT INTO chunks (rowid, section, start, stop, keys) VALUES (?, ?, ?, ?, ?)",
+                    [(added * CHUNKS_OF_DOCUMENT + number, *chunk) for number, chunk in enumerate(result.chunks)],
+                )
 
     def finish(self, gone: Iterable[str], skipped: Iterable[SkippedFile]) -> None:
-        """Remove the files that are gone, note those that could not even be opened, and return unused room."""
-        with translated_errors(self._folder):
-            with self._database:
-                for path in gone:
-                    self._remove(path)
-                self._database.execute("DELETE FROM skipped WHERE size IS NULL")
-                for one in skipped:
-                    self._remove(one.path)
-                    self._skip(one, None, None)
-            # It needs no room beside the index, as VACUUM would; `execute` would do its first step alone.
-            self._database.executescript("PRAGMA incremental_vacuum")
-
-    def optimize(self) -> None:
-        """Merge the parts of the FTS5 table that a large change has left."""
+        """Remove the files that are gone, and note those that could not even be opened."""
         with translated_errors(self._folder), self._database:
-            self._database.execute("INSERT INTO chunks (chunks) VALUES ('optimize')")
+            self._database.execute("DELETE FROM files WHERE size IS NULL")
+            for path in gone:
+                self._remove(path)
+            for one in skipped:
+                self._remove(one.path)
+                self._add(one.path, None, None, one.kind, one.reason)
 
     def _remove(self, path: str) -> None:
-        run = self._database.execute
-        run("DELETE FROM skipped WHERE path = ?", (path,))
-        row = run("DELETE FROM documents WHERE path = ? RETURNING id", (path,)).fetchone()
+        row = self._database.execute("DELETE FROM files WHERE path = ? RETURNING id", (path,)).fetchone()
         if row is not None:
             first = row[0] * CHUNKS_OF_DOCUMENT
-            run("DELETE FROM chunks WHERE rowid BETWEEN ? AND ?", (first, first + CHUNKS_OF_DOCUMENT - 1))
+            last = first + CHUNKS_OF_DOCUMENT - 1
+            self._database.execute("DELETE FROM chunks WHERE rowid BETWEEN ? AND ?", (first, last))
 
-    def _skip(self, skipped: SkippedFile, size: int | None, mtime_ns: int | None) -> None:
-        values = (skipped.path, skipped.kind, skipped.reason, size, mtime_ns)
-        self._database.execute("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?)", values)
-
-    def _insert(self, file: FoundFile, found: IndexedFile) -> None:
-        values = (file.address, file.size, file.mtime_ns, found.facts.model_dump_json(), found.packed_text)
-        inserted = self._database.execute("INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, ?)", values)
-        first = (inserted.lastrowid or 0) * CHUNKS_OF_DOCUMENT
-        self._database.executemany(
-            "INSERT INTO chunks (rowid, section, start, stop, keys) VALUES (?, ?, ?, ?, ?)",
-            [(first + number, *chunk) for number, chunk in enumerate(found.chunks)],
-        )
+    def _add(self, *columns: str | int | bytes | None) -> int:
+        """Add a row of `files`: all columns but the id, which is returned."""
+        row = (*columns, *[None] * (7 - len(columns)))
+        return self._database.execute("INSERT INTO files VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
 
 
 def _quoted(keys: Iterable[str]) -> str:

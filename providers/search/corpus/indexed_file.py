@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from contracts.base import Contract
-from providers.reading.canonical_text import Extraction
+from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.scanning import refuse_key
@@ -21,22 +21,16 @@ CHUNK_CHARACTERS: Final = 700
 PATH_SEPARATOR: Final = " › "
 
 
-class DocumentFacts(Contract):
+class IndexedDocument(Contract):
     """A document of the index, without its text.
 
-    `language` is that of its keys; `sections` have start, end and heading path, outermost heading first, and together
-    cover the text.
+    `sections` have start, end and heading path, outermost heading first, and together cover the text.
     """
 
     raw_hash: str
     text_hash: str
-    media_type: str
-    title: str
-    authors: list[str] = []
-    publisher: str | None = None
-    published_at: str | None = None
-    language: str
-    pages: list[int] = []
+    key_language: str
+    facts: DocumentFacts
     sections: list[tuple[int, int, str]]
 
 
@@ -44,7 +38,7 @@ class DocumentFacts(Contract):
 class IndexedFile:
     """Everything that the index stores of a file."""
 
-    facts: DocumentFacts
+    document: IndexedDocument
     packed_text: bytes
     chunks: list[tuple[int, int, int, str]]
     """Number of the section, start, end, and keys: what is ranked."""
@@ -55,7 +49,7 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
     raw = read_regular_file(Path(root) / path, Path(root))
     refuse_key(raw)
     document = extract(raw, PurePosixPath(path).name)
-    refuse_key(document.text)  # packed, or in another encoding
+    refuse_key(document.text)  # in another encoding
     language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
     sections = sections_of(document)
     chunks = [
@@ -63,19 +57,14 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
         for number, start, stop in chunks_of(document, sections)
     ]
     encoded = document.text.encode("utf-8")
-    facts = DocumentFacts(
+    indexed = IndexedDocument(
         raw_hash=hash_of(raw),
         text_hash=hash_of(encoded),
-        media_type=document.media_type,
-        title=document.title,
-        authors=document.authors,
-        publisher=document.publisher,
-        published_at=document.published_at,
-        language=language,
-        pages=document.pages,
+        key_language=language,
+        facts=DocumentFacts(**document.facts()),
         sections=sections,
     )
-    return IndexedFile(facts, zlib.compress(encoded, 6), chunks)
+    return IndexedFile(indexed, zlib.compress(encoded, 6), chunks)
 
 
 def sections_of(document: Extraction) -> list[tuple[int, int, str]]:

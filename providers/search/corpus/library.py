@@ -10,7 +10,7 @@ from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.canonical_text import Extraction
+from providers.reading.canonical_text import DocumentFacts
 from providers.reading.reader import extract_document
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import (
@@ -22,7 +22,6 @@ from providers.search.corpus.definitions import (
     split_url,
 )
 from providers.search.corpus.index import IndexDamaged, IndexReader, open_index
-from providers.search.corpus.indexed_file import DocumentFacts
 from providers.search.corpus.query import PROVIDER, search_index
 from providers.search.corpus.refreshing import refresh_index, remove_index
 from providers.search.corpus.scanning import refuse_key, refuse_key_name
@@ -73,18 +72,16 @@ class CorpusLibrary(CorpusRegistry):
         empty = CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
         return await look_up(self.index_path(name), lambda index: index.snapshot(definition), empty)
 
-    async def skipped(self, name: str, digest: str = "") -> list[SkippedFile]:
+    async def skipped(self, name: str) -> list[SkippedFile]:
         """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
-        del digest
         self.definition(name)
         return await look_up(self.index_path(name), IndexReader.skipped, [])
 
-    async def read(self, url: str, digest: str = "") -> ExtractedDocument:
+    async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`; the text is the indexed one as long as the file is the same.
 
         Raises `SourceUnreadable`, `CorpusUnknown`.
         """
-        del digest
         name, address = split_url(url)
         path, definition = address_path(address), self.definition(name)
         if not definition.selects(path):
@@ -96,7 +93,7 @@ class CorpusLibrary(CorpusRegistry):
         place = path_address(path)
         indexed = await look_up(self.index_path(name), lambda it: it.document(place), None)
         if indexed is not None and indexed[0].raw_hash == hash_of(raw):
-            return document_of(document_url(name, place), raw, indexed[1], indexed[0])
+            return document_of(document_url(name, place), raw, indexed[1], indexed[0].facts)
         found = await extract_document(self._pool, raw, PurePosixPath(path).name)
         refuse_key(found.text)
         return document_of(document_url(name, place), raw, found.text, found)
@@ -134,16 +131,6 @@ async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> 
         return default
 
 
-def document_of(url: str, raw: bytes, text: str, found: DocumentFacts | Extraction) -> ExtractedDocument:
+def document_of(url: str, raw: bytes, text: str, facts: DocumentFacts) -> ExtractedDocument:
     """A document with its text and its facts."""
-    return ExtractedDocument(
-        url=url,
-        title=found.title,
-        text=text,
-        raw=raw,
-        media_type=found.media_type,
-        authors=found.authors,
-        publisher=found.publisher,
-        published_at=found.published_at,
-        pages=found.pages,
-    )
+    return ExtractedDocument(url=url, text=text, raw=raw, **facts.facts())

@@ -48,13 +48,11 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
             _hit(index, corpus, sections, weights, number)
             for number, sections in enumerate(ranked[request.offset : last], start=request.offset + 1)
         ]
-        nearest = {key: _nearest(index, key, language) for key, count in counts.items() if not count}
         return SearchResponse(
             provider=PROVIDER,
             hits=[hit for hit in hits if hit is not None],
             documents_searched=index.documents(),
             term_documents=counts,
-            spellings={key: word for key, word in nearest.items() if word},
         )
 
 
@@ -86,12 +84,17 @@ def _hit(
     best = ranked[0]
     found = index.document(best.path)
     assert found is not None
-    (facts, text), first = found, best.chunks[0]
+    (document, text), first = found, best.chunks[0]
+    facts = document.facts
     top = [one for one in ranked[:MOST_SECTIONS] if one.score >= SECTION_FLOOR * best.score]
-    hints = [_hint(facts.sections[one.number], one.score) for one in top]
+    hints = [
+        SectionHint(start=start, end=end, heading=heading, score=round(one.score, 6))
+        for one in top
+        for start, end, heading in [document.sections[one.number]]
+    ]
     parts = [facts.title, *(hint.heading for hint in hints)]
     parts += [text[chunk.start : chunk.stop] for one in top for chunk in one.chunks]
-    covered = {key for part in parts for word in words(part) for key in word_keys(word, facts.language)}
+    covered = {key for part in parts for word in words(part) for key in word_keys(word, document.key_language)}
     if sum(weights[key] for key in covered & weights.keys()) < COVERAGE_FLOOR * sum(weights.values()):
         return None
     return SearchHit(
@@ -104,25 +107,8 @@ def _hit(
         published_at=facts.published_at,
         authors=facts.authors,
         sections=hints,
-        content_hash=facts.text_hash,
+        content_hash=document.text_hash,
     )
-
-
-def _hint(section: tuple[int, int, str], score: float) -> SectionHint:
-    start, end, heading = section
-    return SectionHint(start=start, end=end, heading=heading, score=round(score, 6))
-
-
-def _nearest(index: IndexReader, key: str, language: str) -> str | None:
-    """The word of the documents that is spelled most like a key that none of them has."""
-    near = index.nearest_key(key)
-    chunks = index.best_chunks([near]) if near else []
-    found = index.document(chunks[0].path) if chunks else None
-    if near is None or found is None:
-        return None
-    facts, text = found
-    passage = f"{text[chunks[0].start : chunks[0].stop]}\n{facts.title}"
-    return next((word for word in words(passage) if near in word_keys(word, language)), near)
 
 
 def _weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:

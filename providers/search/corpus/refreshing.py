@@ -25,8 +25,6 @@ BATCH_FILES: Final = 32
 SAMPLE_FILES: Final = 7
 """Files whose language decides that of a collection without one."""
 SAMPLE_BYTES: Final = 2_000_000
-OPTIMIZE_FROM: Final = 200
-"""Changed files from which merging the parts of the index is worth its time."""
 POLL_SECONDS: Final = 0.05
 
 Progress = Callable[[IndexProgress], None]
@@ -92,8 +90,6 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
             skipped += _documents(result for _, result in results if isinstance(result, SkippedFile))
         gone = known.keys() - {file.address for file in scan.files}
         await asyncio.to_thread(writer.finish, sorted(gone), scan.skipped)
-        if len(changed) >= min(OPTIMIZE_FROM, len(scan.files) / 2):
-            await asyncio.to_thread(writer.optimize)
         digest = digest_of(await asyncio.to_thread(writer.hashes))
         if changed or gone or writer.value("digest") != digest:
             now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -114,7 +110,7 @@ async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) 
     """The language of most of a few files; English where none can be read."""
     likely = [file for file in files if file.size <= SAMPLE_BYTES]
     results = await _read_all(pool, root, likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES], "")
-    languages = Counter(result.facts.language for _, result in results if isinstance(result, IndexedFile))
+    languages = Counter(result.document.key_language for _, result in results if isinstance(result, IndexedFile))
     return min(languages, key=lambda code: (-languages[code], code), default="en")
 
 

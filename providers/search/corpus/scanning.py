@@ -3,6 +3,7 @@
 An operator who names a folder means its texts. A private key that is quoted in a report, or sent to a model, is lost.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -51,7 +52,7 @@ class FoundFile:
 
 @dataclass
 class Scan:
-    """The files of a folder."""
+    """The files of a folder, by address."""
 
     files: list[FoundFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
@@ -59,11 +60,63 @@ class Scan:
 
 def scan_folder(root: Path, selects: Callable[[str], bool]) -> Scan:
     """All files of a folder in the order of their paths; what cannot be a document is skipped with its reason."""
-    scan = Scan()
-    _Walk(root.resolve(), selects, scan).folder("", 0)
+    scan, root, waiting = Scan(), root.resolve(), [""]
+
+    def skip(path: str, error: SourceUnreadable) -> None:
+        scan.skipped.append(skipped_file(path_address(path), error))
+
+    while waiting:
+        folder = waiting.pop()
+        if folder.count("/") >= DEEPEST:
+            skip(folder, SourceUnreadable("too_large", "folders are nested too deep"))
+            continue
+        try:
+            with os.scandir(root / folder) as found:
+                entries = list(found)
+        except OSError as error:
+            skip(folder or ".", unreadable(error))
+            continue
+        names = {entry.name for entry in entries}
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            try:
+                if entry.name.startswith("."):  # hidden files are not worth a line, except for keys
+                    refuse_key_name(entry.name)
+                elif not entry.is_dir(follow_symlinks=False):
+                    if selects(path):
+                        scan.files.append(_found_file(root, path, entry))
+                elif entry.name != "_sources" or "objects.inv" not in names:  # Sphinx's pages once more, as typed
+                    waiting.append(path)
+            except OSError as error:
+                skip(path, unreadable(error))
+            except SourceUnreadable as error:
+                skip(path, error)
     scan.files.sort(key=lambda file: file.address)
     scan.skipped.sort(key=lambda skipped: skipped.path)
     return scan
+
+
+def _found_file(root: Path, path: str, entry: "os.DirEntry[str]") -> FoundFile:
+    """Check what can be known of a file without opening it. Raises `SourceUnreadable`, OSError."""
+    refuse_key_name(path)
+    if entry.is_symlink():
+        _check_link(root / path, root)
+    state = entry.stat()
+    check_state(state)
+    return FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns)
+
+
+def _check_link(link: Path, root: Path) -> None:
+    try:
+        target = link.resolve(strict=True)
+    except RuntimeError as error:  # what pathlib raises for a loop before Python 3.13
+        raise OSError(errno.ELOOP, "") from error
+    if not target.is_relative_to(root):
+        raise SourceUnreadable("outside", "a link that leads out of the folder")
+    refuse_key_name(target.relative_to(root).as_posix())
+    if target.is_dir():
+        kind = "symlink_loop" if link.is_relative_to(target) else "not_a_file"
+        raise SourceUnreadable(kind, "a link to a folder of this corpus, whose files have addresses of their own")
 
 
 def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
@@ -74,8 +127,7 @@ def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
 
 def is_key_name(name: str) -> bool:
     """Return true for a file or a folder with the name of one that has keys."""
-    lower = name.lower().removesuffix(".gz")
-    return any(fnmatchcase(lower, pattern) for pattern in KEY_NAMES)
+    return any(fnmatchcase(name.lower(), pattern) for pattern in KEY_NAMES)
 
 
 def refuse_key_name(path: str) -> None:
@@ -89,61 +141,3 @@ def refuse_key(content: bytes | str) -> None:
     start = content[:KEY_BYTES]
     if PRIVATE_KEY.match(start.encode("utf-8", "replace") if isinstance(start, str) else start):
         raise SourceUnreadable("secret", WHY)
-
-
-class _Walk:
-    def __init__(self, root: Path, selects: Callable[[str], bool], scan: Scan) -> None:
-        self.root = root
-        self.selects = selects
-        self.scan = scan
-
-    def folder(self, relative: str, depth: int) -> None:
-        if depth > DEEPEST:
-            self._skip(relative, SourceUnreadable("too_large", "folders are nested too deep"))
-            return
-        try:
-            with os.scandir(self.root / relative) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
-        except OSError as error:
-            self._skip(relative or ".", unreadable(error))
-            return
-        made_by_sphinx = any(entry.name == "objects.inv" for entry in entries)
-        for entry in entries:
-            path = f"{relative}/{entry.name}" if relative else entry.name
-            if made_by_sphinx and entry.name == "_sources":
-                continue  # each page once more, as it was typed
-            if not entry.name.startswith("."):
-                self._entry(entry, path, depth)
-            elif is_key_name(entry.name):  # other hidden files are not worth a line
-                self._skip(path, SourceUnreadable("secret", WHY))
-
-    def _entry(self, entry: "os.DirEntry[str]", path: str, depth: int) -> None:
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                self.folder(path, depth + 1)
-            elif self.selects(path):
-                refuse_key_name(path)
-                if entry.is_symlink():
-                    self._check_link(self.root / path)
-                state = entry.stat()
-                check_state(state)
-                self.scan.files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
-        except OSError as error:
-            self._skip(path, unreadable(error))
-        except SourceUnreadable as error:
-            self._skip(path, error)
-
-    def _check_link(self, link: Path) -> None:
-        try:
-            target = link.resolve(strict=True)
-        except RuntimeError as error:  # what pathlib raises for a loop before Python 3.13
-            raise SourceUnreadable("symlink_loop", "a link that leads to itself") from error
-        if not target.is_relative_to(self.root):
-            raise SourceUnreadable("outside", "a link that leads out of the folder")
-        refuse_key_name(target.relative_to(self.root).as_posix())
-        if target.is_dir():
-            kind = "symlink_loop" if link.is_relative_to(target) else "not_a_file"
-            raise SourceUnreadable(kind, "a link to a folder of this corpus, whose files have addresses of their own")
-
-    def _skip(self, path: str, error: SourceUnreadable) -> None:
-        self.scan.skipped.append(skipped_file(path_address(path), error))

@@ -59,14 +59,22 @@ class SqliteSharedStore:
 
     async def get(self, key: str) -> StoredValue:
         """Return the value, None where there is none or where it has expired."""
-        return await self._run(lambda connection: _get(connection, key_bytes(key)))
+        now, value = await self._run(lambda connection: connection.execute(GET, (key_bytes(key),)).fetchone())
+        return StoredValue(value, now)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
         """Replace `old` by `new` if it is the value of the key; None means absent. Return whether it was done."""
+        place = key_bytes(key)
+        statement: str = UPDATE
+        values: tuple[object, ...] = (new, ttl_seconds, place, old)
+        if new is None:
+            statement, values = DELETE, (place, old)
+        elif old is None:
+            statement, values = INSERT, (place, new, ttl_seconds)
 
         def swap(connection: sqlite3.Connection) -> bool:
             self._prune(connection)
-            return _swap(connection, key_bytes(key), old, new, ttl_seconds)
+            return connection.execute(statement, values).rowcount == 1
 
         return await self._run(swap)
 
@@ -142,23 +150,6 @@ class SqliteSharedStore:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _get(connection: sqlite3.Connection, key: bytes) -> StoredValue:
-    now, value = connection.execute(GET, (key,)).fetchone()
-    return StoredValue(value, now)
-
-
-def _swap(
-    connection: sqlite3.Connection, key: bytes, old: bytes | None, new: bytes | None, ttl_seconds: float | None
-) -> bool:
-    if new is None and old is None:
-        return _get(connection, key).value is None
-    if new is None:
-        return connection.execute(DELETE, (key, old)).rowcount == 1
-    if old is None:
-        return connection.execute(INSERT, (key, new, ttl_seconds)).rowcount == 1
-    return connection.execute(UPDATE, (new, ttl_seconds, key, old)).rowcount == 1
 
 
 def _remove(connection: sqlite3.Connection, prefix: bytes) -> int:

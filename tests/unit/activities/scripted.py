@@ -14,9 +14,9 @@ from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.vocabulary import Confidence, EngineKind, Quality
 from providers.errors import CallInFlight
-from providers.interfaces import CallLease, EngineAnswer, EngineTask
-from providers.models import answers
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.interfaces import EngineAnswer, EngineTask
+from providers.shared.paid_calls import CallLease
+from providers.storage.stored_notebooks import Notebooks
 from tests.unit.activities.reporting.memory_store import MemoryStore
 
 URL = "corpus:manual/vacuum.md"
@@ -91,8 +91,8 @@ def role_activities(
     renew_seconds: float = 2.0,
 ) -> RoleActivities:
     """The activities of roles over one engine, with stores in memory."""
-    journal = CallJournal(calls or MemoryCalls(), answers, renew_seconds=renew_seconds)
-    return RoleActivities({engine.kind: engine}, content, journal, StoredNotebooks(content))
+    journal = CallJournal(calls or MemoryCalls(), renew_seconds=renew_seconds)
+    return RoleActivities({engine.kind: engine}, content, journal, Notebooks(content))
 
 
 def environment(*, beats: list[Any] | None = None, details: list[Any] | None = None) -> ActivityEnvironment:

@@ -19,11 +19,10 @@ from providers.domains import Domains
 from providers.interfaces import ExtractedDocument
 from providers.reading.document_kinds import HTML
 from providers.reading.documents import read_page
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.killers import HereCalls
 from tests.fakes.model_work import unmarked
-from tests.fakes.states import PERMITTED
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (
@@ -75,9 +74,8 @@ async def test_the_activity_fails_as_for_any_unusable_answer() -> None:
 
 @pytest.mark.parametrize("case", [case for case in hostile_pages() if case.seen], ids=lambda case: case.name)
 def test_visible_payloads_stay_inside_their_element(case: HostilePage) -> None:
-    """Whatever a page says, it stands in the one genuine element, and the system part is that of the clean page."""
+    """Whatever a page says, it stands in the one genuine element."""
     hostile, clean = (_rendered(case, page.body.encode(), page.title) for page in (case.hostile, case.clean))
-    assert hostile.system == clean.system
     assert case.code_word in hostile.prompt
     shown, expected = unmarked(hostile.prompt), unmarked(clean.prompt)
     assert shown.count("<source ") == shown.count("</source>") == 1
@@ -99,13 +97,13 @@ async def test_an_address_with_private_words_is_never_asked_for() -> None:
     asked: list[str] = []
 
     class Recorder:
-        async def read(self, url: str, *, tenant: str, domains: Domains, corpus_digest: str) -> ExtractedDocument:
+        async def read(self, url: str, *, tenant: str, domains: Domains) -> ExtractedDocument:
             asked.append(url)
             return ExtractedDocument(url=url, title="", text="words", raw=b"words", media_type="text/plain")
 
     content = MemoryStore()
-    activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}.get), StoredNotebooks(content))
-    request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", exposes_private_text=True, permission=PERMITTED)
+    activities = ReadingActivities(Recorder(), content, judge_of(HereCalls(), {}.get), Notebooks(content))
+    request = ReadRequest(source_id="src-1", url="https://a.test/?d=1", exposes_private_text=True, permitted=True)
     with pytest.raises(ApplicationError) as caught:
         await environment().run(activities.read_source, request)
     assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, "refused_private")

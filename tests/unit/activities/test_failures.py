@@ -94,14 +94,6 @@ async def test_every_error_has_its_type_and_its_retry(
     assert (name in failures.PASSING) is retried
 
 
-@pytest.mark.parametrize(("number", "least", "most"), [(1, 1, 1), (2, 1, 2), (4, 4, 8), (6, 15, 30), (60, 15, 30)])
-async def test_pauses_grow_from_one_to_thirty_seconds(number: int, least: float, most: float) -> None:
-    """Exponential with jitter, so that calls that failed together do not return together."""
-    pauses = [(await Attempt(number, {"reported": number - 1}).of(errors.Unavailable("503"))) for _ in range(20)]
-    assert all(least * SECOND <= (pause.next_retry_delay or SECOND) <= most * SECOND for pause in pauses)
-    assert len({pause.next_retry_delay for pause in pauses}) > 1 or number == 1
-
-
 @pytest.mark.parametrize(("named", "least"), [(0.0, 0.0), (12.5, 12.5), (10_000.0, 300.0), (-4.0, 0.0)])
 def test_a_named_wait_is_obeyed_within_bounds(named: float, least: float) -> None:
     """A Retry-After is the delay of the next attempt, up to a tenth longer, of at most 300 s (S0-054)."""

@@ -8,8 +8,8 @@ import pytest
 from activities.journal import CallJournal
 from contracts import roles
 from providers.errors import Unavailable
-from providers.interfaces import CallLease, EngineTask
-from providers.models import answers
+from providers.interfaces import EngineTask
+from providers.shared.paid_calls import CallLease
 from tests.unit.activities.scripted import MemoryCalls, ScriptedEngine, plan_input
 
 PLAN = roles.PlannerAnswer(sub_queries=[roles.SubQuery(query="what is vacuum")])
@@ -43,7 +43,7 @@ class FailingCalls(MemoryCalls):
 
 async def test_an_answer_that_cannot_be_stored_is_returned() -> None:
     """With a warning about what a lost attempt would cost."""
-    answer = await CallJournal(FailingCalls("finish"), answers).answer(ScriptedEngine(PLAN), TASK)
+    answer = await CallJournal(FailingCalls("finish")).answer(ScriptedEngine(PLAN), TASK)
     assert answer.content == PLAN
     assert answer.warnings == ["the answer could not be stored: a lost attempt would pay for it again"]
 
@@ -52,7 +52,7 @@ async def test_a_lease_that_cannot_be_released_hides_no_failure() -> None:
     """The error is that of the call itself."""
     calls = FailingCalls("release")
     with pytest.raises(Unavailable, match="the endpoint"):
-        await CallJournal(calls, answers).answer(ScriptedEngine(Unavailable("the endpoint is away")), TASK)
+        await CallJournal(calls).answer(ScriptedEngine(Unavailable("the endpoint is away")), TASK)
     assert calls.log == ["begin", "release failed"]
 
 
@@ -65,6 +65,6 @@ async def test_a_lease_that_cannot_be_renewed_ends_no_call() -> None:
             await asyncio.sleep(0.001)
         return PLAN
 
-    journal = CallJournal(calls, answers, renew_seconds=0.001)
+    journal = CallJournal(calls, renew_seconds=0.001)
     answer = await journal.answer(ScriptedEngine(lambda _: slow()), TASK)
     assert (answer.content, answer.warnings) == (PLAN, [])

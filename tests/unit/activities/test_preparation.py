@@ -18,10 +18,10 @@ from tests.toy.asker import ASKER, ASKING
 
 CORPUS = CorpusSnapshot(name="manual", files=3)
 MODELS = ResearchConfiguration(
-    models={"simple": "small", "analytical": "big", "complex": "big"},
-    candidates={"analytical": ["big", "spare"]},
+    models={"simple": ["small"], "analytical": ["big", "spare"], "complex": ["big"]},
     model_host=lambda _: "host",
 )
+PREFERRED = {"simple": "small", "analytical": "big", "complex": "big"}
 NO_MODEL = ResearchConfiguration()
 EXTRACTIVE = (EngineKind.EXTRACTIVE, {}, None, "nothing leaves this machine")
 HERE = ProviderChoice(name="searxng", available=True, reason="configured", host="s.test")
@@ -44,14 +44,14 @@ def again(stored: ResolvedResearch, configuration: ResearchConfiguration = MODEL
 @pytest.mark.parametrize(
     ("configuration", "fields", "expected"),
     [
-        (MODELS, {}, (EngineKind.MODEL, dict(MODELS.models), "host", "passages go to host")),
+        (MODELS, {}, (EngineKind.MODEL, PREFERRED, "host", "passages go to host")),
         (NO_MODEL, {}, EXTRACTIVE),
         (MODELS, {"engine": "extractive"}, EXTRACTIVE),
         (NO_MODEL, {"engine": "extractive", "models": {"simple": "mine"}}, EXTRACTIVE),
         (
             MODELS,
             {"models": {"complex": "mine"}},
-            (EngineKind.MODEL, {**MODELS.models, "complex": "mine"}, "host", "passages go to host"),
+            (EngineKind.MODEL, {**PREFERRED, "complex": "mine"}, "host", "passages go to host"),
         ),
     ],
 )
@@ -93,11 +93,12 @@ def test_the_form_that_is_requested_is_resolved() -> None:
     """Language, sections, readers and region; a resumed run takes new ones over those that it has."""
     output = {"language": "de", "sections": ["Kurz", "Lang"]}
     made = resolved(output=output, constraints={"audience": "nurses", "region": "Austria"})
-    form = (made.report_language, made.sections, made.audience, made.region)
+    form = (made.report_language, made.output.sections, made.constraints.audience, made.constraints.region)
     assert form == ("de", ["Kurz", "Lang"], "nurses", "Austria")
     assert resolved().report_language is None
     changed = again(made, output={"language": "fr"})
-    assert (changed.report_language, changed.sections, changed.audience) == ("fr", ["Kurz", "Lang"], "nurses")
+    assert (changed.report_language, changed.constraints.audience) == ("fr", "nurses")
+    assert changed.output.sections == ["Kurz", "Lang"]
 
 
 # --- needs of a strategy ----------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ def test_a_resumed_run_cannot_change_to_models_without_tools() -> None:
     """It is refused by name; where nothing is named the run keeps its own."""
     declare()
     stored = resolved(strategy="asking")
-    configuration = replace(MODELS, takes_tools=lambda name: name != "deaf", candidates={})
+    configuration = replace(MODELS, takes_tools=lambda name: name != "deaf", models={"analytical": ["deaf"]})
     assert again(stored, configuration).models == stored.models
     with pytest.raises(RunRefused, match="none can be called with deaf"):
         again(stored, configuration, models={"analytical": "deaf"})
@@ -229,7 +230,7 @@ def test_a_resumed_run_searches_as_both_requests_say(fields: Any, names: list[st
     made = again(stored, services.configuration, **fields)
     assert [choice.name for choice in made.providers] == names
     assert [(named, " ".join(types)) for named, types in services.asked] == asked
-    assert made.search.model_dump(include={"language"})["language"] == fields.get("constraints", {}).get("language")
+    assert made.constraints.language == fields.get("constraints", {}).get("language")
 
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
@@ -250,7 +251,8 @@ def test_a_resumed_run_takes_what_its_request_names() -> None:
     assert changed.models == {"simple": "small", "analytical": "big", "complex": "mine"}
     assert (changed.gates.policy, changed.gates.think) == (GatePolicy.ADVISORY, ThinkMode.OFF)
     assert (changed.search.domains_deny, changed.search.max_results_per_query) == (["example.com"], 3)
-    assert (changed.search.timeframe, changed.target_words, changed.on_deadline) == ("year", 900, OnDeadline.ABORT)
+    assert (changed.constraints.timeframe, changed.output.target_words) == ("year", 900)
+    assert changed.on_deadline is OnDeadline.ABORT
     assert again(changed) == changed
     more = again(stored, limits={"max_iterations": 7})
     assert (more.limits.max_iterations, more.limits.max_sources) == (7, stored.limits.max_sources)
@@ -279,7 +281,7 @@ def test_limits_of_a_resumed_run_are_those_that_its_own_strategy_knows() -> None
     assert resolve_again(in_steps, more, MODELS).limits.max_steps == 7
     with pytest.raises(RunRefused, match=r"^limits\.max_steps: the strategy supervisor has no steps"):
         resolve_again(resolved(), more, MODELS)
-    with pytest.raises(RunRefused, match="install the one that the run was begun with"):
+    with pytest.raises(RunRefused, match="no installed package declares it"):
         again(in_steps.model_copy(update={"strategy": "scout"}))
 
 
@@ -292,7 +294,7 @@ CHANGES = {
     "limits": {"max_iterations": 1},
     "gates": {"think": "off"},
     "verify": "off",
-    "checks": {"strict": True},
+    "checks": {"correct": True},
     "output": {"target_words": 900},
     "on_deadline": "abort",
     "exclude": ["locks"],

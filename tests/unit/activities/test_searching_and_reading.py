@@ -19,9 +19,8 @@ from contracts.vocabulary import Quality
 from providers import errors
 from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.killers import HereCalls
-from tests.fakes.states import PERMITTED
 from tests.fakes.world import all_reachable
 from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.scripted import SOURCE, URL, environment
@@ -42,9 +41,7 @@ class Shelf:
         found: SearchResponse = await self._answer()
         return found
 
-    async def read(
-        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, corpus_digest: str = ""
-    ) -> ExtractedDocument:
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         self.domains = domains
         read: ExtractedDocument = await self._answer()
         return read
@@ -57,9 +54,7 @@ class Shelf:
 
 def asked(provider: str = "shelf") -> SearchRequest:
     """A search."""
-    return SearchRequest(
-        research_id="r-1", operation="search/1", provider=provider, text="vacuum", permission=PERMITTED
-    )
+    return SearchRequest(research_id="r-1", operation="search/1", provider=provider, text="vacuum", permitted=True)
 
 
 def document(**changes: Any) -> ExtractedDocument:
@@ -74,20 +69,20 @@ def reading(given: Any, content: MemoryStore | None = None) -> ReadingActivities
     """The activity over one document."""
     quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"}.get)
     store = content or MemoryStore()
-    return ReadingActivities(Shelf(given), store, quality, StoredNotebooks(store), lambda: NOW)
+    return ReadingActivities(Shelf(given), store, quality, Notebooks(store), lambda: NOW)
 
 
 async def read(given: Any, content: MemoryStore | None = None) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
-    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permission=PERMITTED)
+    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permitted=True)
     store = content or MemoryStore()
     record = await environment().run(reading(given, store).read_source, request)
-    return record, await StoredNotebooks(store).read(record.entry, SourceEntry)
+    return record, await Notebooks(store).read(record.entry, SourceEntry)
 
 
-def searching(given: Any, notebooks: StoredNotebooks | None = None) -> SearchingActivities:
+def searching(given: Any, notebooks: Notebooks | None = None) -> SearchingActivities:
     """The activity over one provider."""
-    return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or StoredNotebooks(MemoryStore()))
+    return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or Notebooks(MemoryStore()))
 
 
 async def test_hits_are_returned_by_reference() -> None:
@@ -99,14 +94,14 @@ async def test_hits_are_returned_by_reference() -> None:
         ),
         SearchHit(url=f"{URL}/2", title="second", rank=2, provider="shelf"),
     ]
-    response, notebooks = SearchResponse(provider="shelf", hits=hits), StoredNotebooks(MemoryStore())
+    response, notebooks = SearchResponse(provider="shelf", hits=hits), Notebooks(MemoryStore())
     request = asked().model_copy(update={"titled": 1, "questions": ["q"]})
     found = await environment().run(searching(response, notebooks).search, request)
     assert [(hit.url, hit.title, hit.doi) for hit in found.hits] == [(URL, "t" * 120, "10.1/x"), (f"{URL}/2", "", None)]
     entry = await notebooks.read(found.entry or "", HitsEntry)
     assert entry.questions == ["q"]
     assert (len(entry.hits[0].snippet), len(entry.hits[0].sections)) == (200, 3)
-    assert (len(entry.hits[0].sections[0].heading), entry.hits[0].sections[0].score) == (240, 1.2)
+    assert (len(entry.hits[0].sections[0].heading), entry.hits[0].sections[0].score) == (240, 1.23456)
     nothing = await environment().run(searching(SearchResponse(provider="shelf")).search, asked())
     assert (nothing.hits, nothing.entry) == ([], None)
 
@@ -185,9 +180,9 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     """Both lists go with the read to the reader (S0-056)."""
     shelf = Shelf(document())
     content = MemoryStore()
-    activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}.get), StoredNotebooks(content))
+    activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}.get), Notebooks(content))
     request = ReadRequest(
-        permission=PERMITTED,
+        permitted=True,
         source_id=SOURCE,
         url=URL,
         domains_allow=["A.test"],

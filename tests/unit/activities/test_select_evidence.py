@@ -7,7 +7,7 @@ from contracts.addresses import digest
 from contracts.messages import SelectedEvidence, SelectionRequest
 from contracts.notebooks import AnalysisEntry
 from contracts.roles import SourceExtract
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.unit.activities.reporting.memory_store import MemoryStore
 
 TEXT = "## Height\r\n\r\nThe wall of the dam is 84 metres high, as measured from the bed of the river below it.\r\n"
@@ -15,20 +15,17 @@ SNIPPET = "A page that nobody could read says that the wall of the dam is 91 met
 QUESTIONS = ["How high is the wall of the dam?", "Do whales sing?"]
 
 
-async def test_passages_are_kept_as_evidence_and_snippets_are_told_apart() -> None:
-    """The entry holds what can be cited, at its exact place; what stands in a snippet alone is marked, never kept."""
+async def test_passages_are_stored_as_evidence() -> None:
+    """The entry has each passage at its exact place; the snippet of an unread source is none."""
     store = MemoryStore()
     read = SourceExtract(id="src-1", title="Dam", text=await store.put_text(TEXT))
     unread = SourceExtract(id="src-2", title="Closed", snippet=SNIPPET)
-    notebooks = StoredNotebooks(store)
+    notebooks = Notebooks(store)
     request = SelectionRequest(research_id="r", questions=QUESTIONS, sources=[read, unread])
     chosen = await ActivityEnvironment().run(SelectionActivities(store, notebooks).select_evidence, request)
     assert isinstance(chosen, SelectedEvidence)
-    assert [sorted((span.source, span.snippet_based) for span in found) for found in chosen.spans] == [
-        [(0, False), (1, True)],
-        [],
-    ]
-    ((evidence,), none) = chosen.evidence(request)
+    ((evidence,), none) = chosen.evidence()
+    assert evidence.source_id == "src-1"
     assert none == []
     assert TEXT[evidence.start : evidence.end].startswith("The wall of the dam is 84 metres high")
     assert chosen.entry is not None
@@ -42,5 +39,5 @@ async def test_nothing_found_leaves_no_entry() -> None:
     store = MemoryStore()
     source = SourceExtract(id="src-1", text=await store.put_text(TEXT))
     request = SelectionRequest(research_id="r", questions=QUESTIONS[1:], sources=[source])
-    activities = SelectionActivities(store, StoredNotebooks(store))
-    assert await ActivityEnvironment().run(activities.select_evidence, request) == SelectedEvidence(spans=[[]])
+    activities = SelectionActivities(store, Notebooks(store))
+    assert await ActivityEnvironment().run(activities.select_evidence, request) == SelectedEvidence(places=[[]])

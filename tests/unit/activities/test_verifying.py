@@ -2,9 +2,8 @@
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.claims import claim_key
-from activities.verifying.claims import Material, ask, extract_claims
-from activities.verifying.correction import apply
-from activities.verifying.verification import extract
+from activities.verifying.claims import Material, ask, conclude, extract_claims
+from activities.verifying.correction import apply, choose, try_proposals
 from contracts.addresses import digest
 from contracts.checking import CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, Proposal
 from contracts.evidence import CheckMethod, DocumentRef, Evidence, Verdict
@@ -67,14 +66,6 @@ def test_only_what_rules_leave_open_is_asked() -> None:
     assert ask(claims, MATERIAL, {paraphrase.fingerprint}) == []
 
 
-def test_what_a_checker_could_not_judge_is_asked_again() -> None:
-    """An answer of an earlier verification counts only if it says something."""
-    paraphrase = extract_claims(DRAFT, MATERIAL)[2].fingerprint
-    for verdict, asked in ((Verdict.UNVERIFIED, [paraphrase]), (Verdict.SUPPORTED, [])):
-        answers = [ClaimAnswer(fingerprint=paraphrase, verdict=verdict)]
-        assert [claim.fingerprint for claim in extract(DRAFT, MATERIAL, answers)[1]] == asked
-
-
 def test_without_a_model_rules_decide_everything() -> None:
     """Nothing is left for a checker that does not exist."""
     claims = extract_claims(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
@@ -82,19 +73,42 @@ def test_without_a_model_rules_decide_everything() -> None:
     assert all(each.decided is not None for each in claims)
 
 
+REWRITE = Proposal(number=1, action=CorrectionAction.REWRITE, text="It is 128 MB by default.", evidence_ids=["ev-1"])
+
+
 def test_proposals_change_their_own_sentence_alone() -> None:
     """A rewriting, a removal and another citation stand where they belong; outline and other words stay."""
     claims = extract_claims(DRAFT, MATERIAL)
     proposals = [
         Proposal(number=3, action=CorrectionAction.REMOVE),
-        Proposal(
-            number=1, action=CorrectionAction.REWRITE, text="It is 128 MB [ev-9] by default.", evidence_ids=["ev-1"]
-        ),
+        REWRITE,
         Proposal(number=2, action=CorrectionAction.ADD, evidence_ids=["ev-2", "ev-1"]),
     ]
-    text, placed = apply(DRAFT, claims, proposals, KnownAddresses({}))
+    text = apply(DRAFT, claims, proposals, KnownAddresses({}))
     assert f"{QUOTE} [ev-1] It is 128 MB by default. [ev-1]" in text
     assert "ancestor. [ev-2][ev-1]" in text
     assert "mistake" not in text
     assert [line for line in text.splitlines() if line.startswith("#")] == ["# Stores", "## Summary", "## Details"]
-    assert text[placed[0].start : placed[0].end].startswith("It is 128 MB")
+
+
+def test_a_proposal_passes_if_all_of_its_sentences_do() -> None:
+    """A checked rewriting is taken; one with a sentence that nothing supports removes the wrong claim instead."""
+    claims = extract_claims(DRAFT, MATERIAL)
+    verdicts = conclude(claims, {})
+    for text, action in ((REWRITE.text, "rewrite"), (f"{REWRITE.text} Whales like it very much.", "remove")):
+        tried = try_proposals(claims, [REWRITE.model_copy(update={"text": text})], MATERIAL)
+        answers = {
+            claim.fingerprint: ClaimAnswer(fingerprint=claim.fingerprint, verdict=Verdict.SUPPORTED)
+            for claim in tried[0].claims
+        }
+        accepted, corrections = choose(claims, verdicts, tried, answers)
+        assert [one.action for one in accepted] == [one.action for one in corrections] == [action]
+
+
+def test_a_silent_corrector_saves_no_wrong_statement() -> None:
+    """What its passages contradict goes, also without a proposal; what is undecided stays."""
+    claims = extract_claims(DRAFT, MATERIAL)
+    keep = [Proposal(number=number, action=CorrectionAction.KEEP) for number in range(len(claims))]
+    accepted, (gone,) = choose(claims, conclude(claims, {}), try_proposals(claims, keep, MATERIAL), {})
+    assert [(one.number, one.action) for one in accepted] == [(1, CorrectionAction.REMOVE)]
+    assert (gone.section, gone.before) == ("Summary", claims[1].text)

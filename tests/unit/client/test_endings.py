@@ -10,12 +10,11 @@ from client.run_results import (
     refusal_of,
     result_of_failure,
     shortcomings_of,
-    with_duration,
     with_stored,
 )
 from contracts import failures
-from contracts.outcome import Counts, ResearchResult, ResearchStatus, Usage
-from contracts.vocabulary import Outcome, RunStatus, StopReason
+from contracts.outcome import Counts, ResearchResult, Usage
+from contracts.vocabulary import Outcome, StopReason
 
 
 def failure(kind: str, *details: Any) -> ApplicationError:
@@ -28,7 +27,7 @@ def test_the_result_in_the_details_wins() -> None:
     result = ResearchResult(
         research_id="r", outcome=Outcome.TIMED_OUT, stop_reason=StopReason.BUDGET_TIME, report="# What there is"
     )
-    assert result_of_failure("r", failure(failures.TIMED_OUT, result.model_dump(mode="json")), None) == result
+    assert result_of_failure("r", failure(failures.TIMED_OUT, result.model_dump(mode="json"))) == result
 
 
 @pytest.mark.parametrize(
@@ -46,37 +45,14 @@ def test_the_result_in_the_details_wins() -> None:
 )
 def test_every_ending_gives_a_result(cause: BaseException | None, outcome: Outcome, reason: StopReason) -> None:
     """A handle always returns a result, whatever the engine says."""
-    result = result_of_failure("r", cause, None)
+    result = result_of_failure("r", cause)
     assert (result.research_id, result.outcome, result.stop_reason, result.report) == ("r", outcome, reason, "")
-
-
-def test_the_words_of_the_failure_are_kept() -> None:
-    """A person learns why."""
-    assert result_of_failure("r", failure(failures.RESEARCH_FAILED), None).limitations == ["why it ended"]
-
-
-def test_the_last_status_gives_the_counts() -> None:
-    """What was seen before the end is not forgotten."""
-    last = ResearchStatus(
-        research_id="r", query="q", status=RunStatus.RUNNING, counts=Counts(sources=3), started_at="2026-11-21"
-    )
-    result = result_of_failure("r", CancelledError("x"), last)
-    assert (result.counts.sources, result.started_at) == (3, "2026-11-21")
-
-
-def test_a_cancelled_run_tells_how_long_it_worked() -> None:
-    """Nobody wrote it down; the last status knew it."""
-    result = result_of_failure("r", CancelledError("x"), None)
-    last = ResearchStatus(research_id="r", query="q", status=RunStatus.RUNNING, elapsed_seconds=14.2)
-    assert with_duration(result, last).usage.active_seconds == 14.2
-    measured = with_duration(result, last)
-    assert with_duration(measured, last.model_copy(update={"elapsed_seconds": 99.0})) == measured
-    assert with_duration(result, None) == result
+    assert result.limitations == (["why it ended"] if isinstance(cause, ApplicationError) else result.limitations)
 
 
 def test_a_run_that_was_ended_from_outside_tells_how_far_it_was() -> None:
     """A terminated run returns nothing; its last checkpoint knows counts, usage and when it began."""
-    ended = result_of_failure("r", TerminatedError("x"), None)
+    ended = result_of_failure("r", TerminatedError("x"))
     checkpoint = ResearchResult(
         research_id="r",
         outcome=Outcome.CANCELLED,
@@ -90,21 +66,13 @@ def test_a_run_that_was_ended_from_outside_tells_how_far_it_was() -> None:
     assert told.started_at.startswith("2026-11-21")
     assert told.limitations == ["the run was terminated from outside"]
     assert with_stored(ended, None) == ended
-
-
-def test_a_result_of_the_record_keeps_why_the_server_closed_the_run() -> None:
-    """Both know something; neither hides the other."""
-    stored = ResearchResult(
-        research_id="r", outcome=Outcome.FAILED, stop_reason=StopReason.PROVIDER_OUTAGE, limitations=["no answer"]
-    )
-    told = with_stored(result_of_failure("r", TerminatedError("x"), None), stored)
-    assert told.stop_reason is StopReason.PROVIDER_OUTAGE
-    assert told.limitations == ["no answer", "the run was terminated from outside"]
+    failed = checkpoint.model_copy(update={"outcome": Outcome.FAILED, "limitations": ["no answer"]})
+    assert with_stored(ended, failed).limitations == ["no answer", "the run was terminated from outside"]
 
 
 def test_a_refusal_says_why_and_what_to_do() -> None:
     """One line with every reason; resuming what never began is not advised."""
-    refused = result_of_failure("r", failure("invalid_input"), None)
+    refused = result_of_failure("r", failure("invalid_input"))
     lines = refused.model_copy(update={"limitations": ["depht: unknown key\nquery: required"]})
     assert reasons_of(lines) == ["depht: unknown key", "query: required"]
     said = refusal_of(lines)

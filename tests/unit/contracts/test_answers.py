@@ -22,7 +22,7 @@ GAPS = [Gap(id="gap-1", description="a"), Gap(id="gap-2", description="b")]
 def fitted(kind: type[RoleAnswer], request: RoleInput, **fields: Any) -> tuple[Any, list[str]]:
     """The answer as the workflow gets it, and the notes on what was changed."""
     notes: list[str] = []
-    answer = kind.model_validate(fields, context=notes).fitted(request, notes)
+    answer = kind.model_validate(fields).fitted(request, notes)
     assert type(answer).model_validate_json(answer.model_dump_json()) == answer
     return answer, notes
 
@@ -44,8 +44,6 @@ def test_a_plan_has_distinct_sub_queries_and_the_most_important_ones() -> None:
     assert plan.research_brief == "A brief."
     assert len(plan.sub_queries[0].facet) == 60
     assert notes == [
-        "a priority was moved to 1",
-        "a priority was moved to 10",
         "sub-queries that were empty or repeated were dropped",
         "1 sub-queries beyond the limit of 3 were dropped",
     ]
@@ -111,14 +109,13 @@ def test_a_refinement_has_known_gaps_and_new_queries() -> None:
     assert queries == [["new", "other", "third"], ["fourth"]]
     assert answer.iteration_recommendation.priority_gaps == ["gap-2"]
     assert answer.report_improvements == ["a"]
-    assert len(notes) == 2
+    assert len(notes) == 1
 
 
 def test_words_and_numbers_out_of_the_vocabulary_are_read_with_care() -> None:
-    """An unknown word becomes the careful one, a number out of its range the nearest; each is noted (S0-034, S0-176)."""
-    answer, notes = fitted(roles.SupervisorAnswer, REFLECT, action="splendid", quality_assessment={"score": 70})
+    """An unknown word becomes the careful one, a number out of its range the nearest (S0-034, S0-176)."""
+    answer, _ = fitted(roles.SupervisorAnswer, REFLECT, action="splendid", quality_assessment={"score": 70})
     assert (answer.action, answer.quality_assessment.score) == (Action.PROCEED, 10)
-    assert notes == ["an unknown action was read as proceed", "a score was moved to 10"]
     assert fitted(roles.SupervisorAnswer, REFLECT, action=" Retry ")[0].action is Action.RETRY
     found = roles.ProposedFinding.model_validate({"content": "x", "confidence": "sure", "category": None})
     assert found.confidence is Confidence.LOW
@@ -156,15 +153,15 @@ def test_new_steps_differ_from_those_that_are_done() -> None:
         ("Think", "Think", "analysis", False),
         ("Read", "Read", "research", True),
     ]
-    assert len(notes) == 3
+    assert len(notes) == 2
 
 
 def test_a_direct_answer_needs_leave() -> None:
     """A question that may not be answered directly is researched, and so is one whose route nobody can read."""
     closed = reflective_roles.ClassifyInput(may_answer=False)
     for route, may_answer in (("direct", closed), ("scenic", reflective_roles.ClassifyInput())):
-        answer, notes = fitted(reflective_roles.CoordinatorAnswer, may_answer, route=route)
-        assert (answer.route, len(notes)) == (reflective_roles.Route.DEEP, 1)
+        answer, _ = fitted(reflective_roles.CoordinatorAnswer, may_answer, route=route)
+        assert answer.route is reflective_roles.Route.DEEP
     assert (
         fitted(reflective_roles.ReflectorAnswer, closed, decision="?", suggested_changes=None)[0].decision == "continue"
     )

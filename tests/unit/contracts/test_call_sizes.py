@@ -5,11 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from activities.roles.prompt_rendering import render_role
+from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts import call_sizes, roles
 from contracts.addresses import digest
 from contracts.call_sizes import (
-    CallSize,
     expected_call,
     worst_call,
     worst_output,
@@ -19,10 +18,9 @@ from contracts.evidence import DocumentRef, Evidence, Finding, Gap
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.request import Turn
-from contracts.resolved import CorpusSnapshot, ModelPrice
+from contracts.resolved import CorpusSnapshot
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, EngineKind, Phase
-from providers.models.endpoints import capability_table
 
 SCRIPTS = {
     "signs": "<\"&>'",
@@ -143,7 +141,7 @@ def test_no_prompt_is_larger_than_its_bound(script: str) -> None:
     for role, request, documents in requests(script, largest=True):
         rendered = render_role(role, request, documents)
         schema = json.dumps(role.answer.model_json_schema())
-        sent = len(rendered.system + rendered.prompt) / CHARACTERS_PER_TOKEN[script] + len(schema) / 3 + 400
+        sent = len(prompt_of(role).system + rendered.prompt) / CHARACTERS_PER_TOKEN[script] + len(schema) / 3 + 400
         assert sent <= worst_call(role, request).input_tokens, role.name
 
 
@@ -151,14 +149,6 @@ def test_the_reserve_for_a_report_covers_the_report() -> None:
     """The reserve before there are findings is enough for a report of thirty findings."""
     role, request, _ = next(item for item in requests("english", largest=False) if item[0] is roles.SYNTHESIZER)
     assert worst_call(role, request).tokens <= worst_report(30).tokens
-
-
-def test_the_figures_are_those_of_the_parts_they_are_about() -> None:
-    """The room for reasoning of no endpoint in the table exceeds the figure here."""
-    table = capability_table()
-    rooms = [table.default.reasoning_tokens]
-    rooms += [entry.reasoning_tokens or 0 for entry in [*table.hosts.values(), *table.models]]
-    assert max(rooms) <= call_sizes.REASONING_TOKENS
 
 
 def test_every_role_has_figures_and_the_bound_is_above_what_is_expected() -> None:
@@ -182,10 +172,3 @@ def test_an_analysis_grows_with_its_sources_up_to_twenty() -> None:
     few, many, most = (expected_call(roles.ANALYZER, sources=number).input_tokens for number in (5, 20, 90))
     assert many - few >= 15 * 1_000
     assert most == many
-
-
-def test_money_is_null_without_a_price() -> None:
-    """Input and output at their prices; nobody knows what an unknown price makes of them."""
-    size = CallSize(input_tokens=1_000_000, output_tokens=100_000)
-    assert size.most_usd(None) is None
-    assert size.most_usd(ModelPrice(input=2.0, output=10.0)) == pytest.approx(2.0 + 1.0)

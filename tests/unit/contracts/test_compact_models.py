@@ -12,8 +12,8 @@ def test_defaults_are_left_out_and_come_back() -> None:
     response = SearchResponse(provider="p", hits=hits, term_documents={"vacuum": 3})
     text = response.model_dump_json()
     assert text == (
-        '{"provider":"p","hits":[{"url":"https://e.org/a","title":"A","rank":2},'
-        '{"url":"https://e.org/b","doi":"10.1/2"}],"term_documents":{"vacuum":3}}'
+        '{"provider":"p","hits":[{"title":"A","url":"https://e.org/a","rank":2},'
+        '{"doi":"10.1/2","url":"https://e.org/b"}],"term_documents":{"vacuum":3}}'
     )
     assert SearchResponse.model_validate_json(text) == response
 

@@ -29,11 +29,6 @@ def test_what_drives_a_terminal_shows_as_a_sign_or_goes(text: str, shown: str) -
     assert visible(text) == shown
 
 
-def test_ordinary_text_stays() -> None:
-    """Letters of any script, signs, lines and tabs are shown as they are."""
-    assert visible(HARMLESS) == HARMLESS
-
-
 def test_json_says_the_same_in_codes() -> None:
     """The document reads back as it was, and holds nothing that drives a terminal."""
     value = {"title": f"\x1b[31m\x9b\u202e\U000e0041\udc80 {HARMLESS}"}

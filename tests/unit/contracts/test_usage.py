@@ -42,10 +42,3 @@ def test_an_unknown_cost_stays_unknown_and_its_known_part_counts() -> None:
     mixed = added([Usage(cost_usd=0.25), Usage(searches=1, cost_usd=None), Usage(cost_usd=0.5)])
     assert (mixed.cost_usd, mixed.known_cost_usd) == (None, 0.75)
     assert added([Usage(cost_usd=0.25), Usage(cost_usd=0.5)]).known_cost_usd == 0.75
-
-
-def test_the_cached_share_is_of_the_input() -> None:
-    """Cached tokens by input tokens; null where there was no input."""
-    assert Usage().cached_share is None
-    assert Usage(input_tokens=400, cached_tokens=100).model_dump()["cached_share"] == 0.25
-    assert Usage.model_validate_json(Usage(input_tokens=400, cached_tokens=100).model_dump_json()).cached_tokens == 100

@@ -6,13 +6,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from contracts.outcome import Awaited, ResearchStatus, Usage
-from contracts.roles import SUPERVISOR, ReflectInput
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, from_markdown
-from contracts.vocabulary import EngineKind, RunStatus
+from contracts.vocabulary import RunStatus
 from tests.fakes import states
-from workflows.run.calls import read_options, record_options, role_options, search_options
-from workflows.run.role_calls import _summary
 from workflows.status import details_markdown
 
 ACTIVE = [
@@ -69,20 +66,6 @@ def test_the_line_is_bounded_in_bytes(text: str, characters: int, most: int) -> 
     assert "\u202e" not in shown
 
 
-@pytest.mark.parametrize("text", ACTIVE)
-def test_summaries_of_activities_are_words(text: str) -> None:
-    """Titles and queries are shown as they are read, whatever they say."""
-    line = " ".join(f"read: {text}".split())
-    made = [
-        read_options("a", f"read: {text}", 60),
-        search_options("a", f"read: {text}", 60),
-        record_options("a", f"read: {text}"),
-        role_options("a", f"read: {text}", EngineKind.MODEL, 60),
-    ]
-    assert {options.summary for options in made} == {as_markdown(line, 120, 200)}
-    assert {from_markdown(options.summary) for options in made} == {line}
-
-
 def test_details_hold_words_of_others_as_words() -> None:
     """Sub-queries, decisions and failures make nothing in the details, however many and long they are."""
     hostile = "\n".join(ACTIVE)
@@ -107,9 +90,3 @@ def test_details_say_what_is_asked_awaited_and_spent() -> None:
     assert "queued · place 2 of 3" in details_markdown(ResearchState(), 1.0, "q", waits, queued)
     known = states.state(usage=Usage(model_calls=1, cost_usd=None))
     assert "1 model call · cost unknown" in details_markdown(known, 1.0)
-
-
-def test_a_reflection_is_named_after_its_phase() -> None:
-    """Five reflections of one run are not called alike."""
-    request = ReflectInput(phase="gathering", prompt="", gate_valid=True, gate_score=8.0)
-    assert _summary(SUPERVISOR, request) == "reflect: gathering"

@@ -66,20 +66,6 @@ async def test_no_service_is_made_that_would_send_a_key_in_clear(name: str) -> N
     assert KEY not in str(raised.value)
 
 
-async def test_services_without_a_key_may_be_asked_in_clear() -> None:
-    """There is nothing to protect."""
-    async with web_client("test") as client:
-        opened(client, "semantic_scholar", CLEAR, key="")
-    await AnthropicChat(api_key=None, base_url=CLEAR).close()
-
-
-def test_no_chat_is_made_that_would_send_a_key_in_clear() -> None:
-    """The last place that could stop it does."""
-    with pytest.raises(NotConfigured, match=r"ANTHROPIC_API_KEY would be sent in clear") as raised:
-        AnthropicChat(api_key=KEY, base_url=CLEAR)
-    assert KEY not in str(raised.value)
-
-
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_key_follows_no_redirect(status: int) -> None:
     """An endpoint that sends elsewhere gets no second request: neither it nor the other one."""

@@ -18,7 +18,6 @@ from providers.isolation.pool import (
     KillableCalls,
     SubprocessPool,
     TaskFailed,
-    TaskKilled,
     import_path,
 )
 from tests.fakes.killers import BURN, CRASH, WALL_SECONDS
@@ -62,7 +61,7 @@ async def test_a_child_that_hangs_crashes_or_eats_memory_is_replaced(function, a
     async with SubprocessPool(1, wall_seconds=2 if kind == "timeout" else 60) as pool:
         await pool.call("os:getpid")
         error = await failure_of(pool, function, *arguments)
-        assert isinstance(error, TaskKilled)
+        assert isinstance(error, InputUnprocessable)
         assert error.kind == kind
         assert await pool.call("math:sqrt", 9.0) == 3.0
 
@@ -71,7 +70,7 @@ async def test_the_first_item_of_a_child_has_no_more_time_than_others():
     """Starting is waited for apart: a hanging first item ends at the limit of an item, long before that of a start."""
     async with SubprocessPool(1, wall_seconds=0.5) as pool, asyncio.timeout(START_GRACE_SECONDS):
         error = await failure_of(pool, "time:sleep", 60)
-    assert isinstance(error, TaskKilled)
+    assert isinstance(error, InputUnprocessable)
     assert error.kind == "timeout"
 
 
@@ -79,7 +78,7 @@ async def test_processor_time_is_limited():
     """A busy loop ends at the limit of processor time, long before that of wall time."""
     async with SubprocessPool(1, cpu_seconds=1, wall_seconds=60) as pool:
         error = await failure_of(pool, "builtins:sum", range(10**11))
-        assert isinstance(error, TaskKilled)
+        assert isinstance(error, InputUnprocessable)
         assert error.kind == "timeout"
 
 
@@ -103,7 +102,7 @@ async def test_typed_errors_come_back_as_they_were_raised():
 async def test_an_answer_may_only_hold_plain_data_and_our_own_classes():
     """A child that was taken over cannot make the parent build foreign objects."""
     async with SubprocessPool(1) as pool:
-        assert isinstance(await failure_of(pool, "subprocess:CompletedProcess", "x", 0), TaskKilled)
+        assert isinstance(await failure_of(pool, "subprocess:CompletedProcess", "x", 0), InputUnprocessable)
 
 
 async def test_cancelling_the_caller_kills_the_child():
@@ -182,7 +181,7 @@ class Deaths:
         self.calls += 1
         if self.left:
             self.left -= 1
-            raise TaskKilled("timeout")
+            raise InputUnprocessable("timeout", "ended")
         return function
 
 

@@ -31,20 +31,13 @@ NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
         ("Sat, 21 Nov 2026 20:01:30 GMT", 90),
         ("Sat, 30 Feb 2026 20:01:30 GMT", None),
         ("2026-11-21T20:00:00Z", None),
-        ("Saturday, 21-Nov-26 20:01:30 GMT", 90),
-        ("Sunday, 06-Nov-94 08:49:37 GMT", 0),
-        ("Tuesday, 06-Nov-73 08:49:37 GMT", 300),
-        ("Sat, 21-Nov-26 20:01:30 GMT", None),
-        ("Saturday, 21-Nov-26 20:01:30 UTC", None),
-        ("Sat Nov 21 20:01:30 2026", 90),
-        ("Sun Nov  6 08:49:37 1994", 0),
-        ("Sun Nov 6 08:49:37 2094", None),
-        ("Sat Feb 30 20:01:30 2026", None),
+        ("Saturday, 21-Nov-26 20:01:30 GMT", None),
+        ("Sat Nov 21 20:01:30 2026", None),
         ("Fri, 01 Jan 0000 00:00:00 GMT", None),
     ],
 )
 def test_reads_only_digits_and_dates_and_clamps(value: str, expected: float | None) -> None:
-    """Whole seconds and HTTP dates, in the two obsolete forms too, count; anything else is ignored, and no wait exceeds 300 s."""
+    """Whole seconds and HTTP dates count; anything else is ignored, and no wait exceeds 300 s."""
     assert retry_after_seconds([("Retry-After", value)], NOW) == expected
 
 
@@ -67,6 +60,5 @@ def test_milliseconds_count_first_and_two_values_count_for_nothing(
 
 def test_a_date_is_measured_by_the_response_and_not_by_our_clock() -> None:
     """With a `Date` in the response, a wrong clock here does not change the wait."""
-    for date in ("Wed, 21 Oct 2099 07:28:00 GMT", "Wed Oct 21 07:28:00 2099"):
-        headers = [("date", date), ("retry-after", "Wed, 21 Oct 2099 07:28:12 GMT")]
-        assert retry_after_seconds(headers, NOW) == 12
+    headers = [("date", "Wed, 21 Oct 2099 07:28:00 GMT"), ("retry-after", "Wed, 21 Oct 2099 07:28:12 GMT")]
+    assert retry_after_seconds(headers, NOW) == 12

@@ -9,8 +9,6 @@ from providers.text import (
     detect_language,
     language_data,
     meaning_words,
-    question_stems,
-    word_keys,
 )
 
 
@@ -23,12 +21,6 @@ def test_a_name_in_capitals_is_kept() -> None:
     """A stop word in capitals is a name; a question all in capitals has none."""
     assert meaning_words("What is a WITHOUT ROWID table?") == ["WITHOUT", "ROWID", "table"]
     assert meaning_words("WHAT IS A TABLE?") == ["TABLE"]
-
-
-def test_a_compound_has_the_keys_of_its_parts() -> None:
-    """So an identifier is found by its words."""
-    assert word_keys("autovacuum_max_workers", "en") == ("autovacuum_max_work", "autovacuum", "max", "worker")
-    assert word_keys("Locks", "en") == ("lock",)
 
 
 @pytest.mark.parametrize("code", KNOWN_LANGUAGES)
@@ -66,8 +58,3 @@ def _places(sentence: str) -> list[str]:
 def test_the_language_of_a_question_is_told_by_its_small_words(text: str, language: str) -> None:
     """English where nothing decides."""
     assert detect_language(text) == language
-
-
-def test_framing_words_count_where_nothing_else_is_left() -> None:
-    """A question of framing words alone still searches for something."""
-    assert question_stems("How does it work?") == ["work"]

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from contracts.roles import PLANNER, PlanInput
-from contracts.vocabulary import EngineKind, Tier
+from contracts.vocabulary import EngineKind
 from providers.errors import NotConfigured
 from providers.interfaces import EngineTask
-from providers.shared.limits import ServiceLimits, SharedLimiter
+from providers.shared.limits import Limiter
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.messages_api import MessagesApi
-from workers.composition import create_language_model, model_limits
-from workers.resolution_inputs import configuration_of
+from workers.composition import create_language_model
 from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
 from workers.settings.models import key_variable
 
@@ -66,25 +65,11 @@ def task(tier_model: str | None) -> EngineTask:
 @asynccontextmanager
 async def engine_of(settings: Settings) -> AsyncIterator[Any]:
     """The engine as workers make it."""
-    engine = create_language_model(settings, SharedLimiter(MemorySharedStore(), {}))
+    engine = create_language_model(settings, Limiter(MemorySharedStore(), {}))
     try:
         yield engine
     finally:
         await engine.close()
-
-
-def test_a_tier_has_one_model_or_several(tmp_path: Path) -> None:
-    """The first name of a tier is the one that runs are resolved to; the others stand by in their order."""
-    models = settings_of(tmp_path, TWO).models
-    assert models.by_tier() == {"simple": "small:qwen3:8b", "analytical": "claude-opus-4-8", "complex": "gateway-1:big"}
-    assert models.names_for(Tier.ANALYTICAL) == ["claude-opus-4-8", "gateway-1:claude-opus-4-8", "qwen3:8b"]
-    assert models.names_for(Tier.SIMPLE) == ["small:qwen3:8b"]
-
-
-def test_a_variable_replaces_the_list_of_a_tier(tmp_path: Path) -> None:
-    """The environment goes before the file, as everywhere."""
-    models = settings_of(tmp_path, TWO, RESEARCH_MODEL_ANALYTICAL="m").models
-    assert models.names_for(Tier.ANALYTICAL) == ["m"]
 
 
 @pytest.mark.parametrize(
@@ -132,21 +117,6 @@ def test_where_text_goes_names_every_endpoint_that_may_be_asked(tmp_path: Path) 
     assert without.model_configured
     assert not settings_of(tmp_path, '[models]\ndefault = "m"').model_configured
     assert settings_of(tmp_path, '[models.endpoints.x]\nbase_url = "http://h"').model_host is None
-
-
-def test_limits_and_prices_go_by_endpoint(tmp_path: Path) -> None:
-    """What is configured of an endpoint reaches the limiter and the reserve under the right names."""
-    settings = settings_of(tmp_path, TWO)
-    assert model_limits(settings) == {
-        "model/small": ServiceLimits(30),
-        "model/gateway-1": ServiceLimits(None, 90_000),
-    }
-    price_of = configuration_of(settings).model_price
-    assert price_of is not None
-    big, known = price_of("gateway-1:big"), price_of("gateway-1:claude-opus-4-8")
-    assert big is not None
-    assert known is not None
-    assert (big.output, known.output) == (9, 25)
 
 
 async def test_the_configured_endpoints_are_asked_in_order(tmp_path: Path) -> None:

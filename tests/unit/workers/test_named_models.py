@@ -50,13 +50,6 @@ def test_text_goes_where_the_named_models_are_and_where_others_may_take_over(tmp
     assert resolved(tmp_path).egress == "passages go to 127.0.0.1:1001 (this machine)"
 
 
-def test_text_goes_nowhere_without_a_model(tmp_path: Path) -> None:
-    """However many endpoints are configured."""
-    made = resolved(tmp_path, EVERY_TIER, engine=EngineChoice.EXTRACTIVE)
-    assert (made.model_host, made.model_prices, made.reasoning_tokens) == (None, {}, None)
-    assert made.egress == "nothing leaves this machine"
-
-
 def test_an_endpoint_that_lacks_its_key_gets_nothing(tmp_path: Path) -> None:
     """The public API is not named as a place where text goes while it cannot be asked."""
     text = '[models]\ndefault = ["big", "own:m"]\n[models.endpoints.own]\nbase_url = "http://own.example"'
@@ -72,12 +65,3 @@ def test_the_reserve_is_for_the_dearest_model_that_may_answer(tmp_path: Path) ->
     assert resolved(tmp_path).model_prices == {}
     assert resolved(tmp_path, Models(complex="paid:dear")).model_prices == {"complex": dear}
     assert resolved(tmp_path, Models(complex="default:dear")).model_prices == {"complex": dear}
-
-
-def test_the_reserve_has_room_for_what_a_named_model_may_think(tmp_path: Path) -> None:
-    """The largest room of all models that the run may ask, whoever names them, and of no others."""
-    assert resolved(tmp_path).reasoning_tokens == 4_000
-    assert resolved(tmp_path, EVERY_TIER).reasoning_tokens == 100_000
-    assert resolved(tmp_path, Models(simple="usual-too:m")).reasoning_tokens == 5_000
-    listed = TWO.replace('"usual"', '["usual", "thinking:m"]')
-    assert resolved(tmp_path, text=listed).reasoning_tokens == 100_000

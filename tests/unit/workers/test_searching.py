@@ -9,15 +9,14 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.searching import SearchingActivities
-from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
+from contracts.messages import SearchRequest, SearchResponse
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusLibrary
-from providers.shared.limits import SharedLimiter
+from providers.shared.limits import Limiter
 from providers.storage.content import ObstoreContentStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.search_answers import KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking, open_provider
-from tests.fakes.states import PERMITTED
 from workers.settings.loading import Settings, load_settings
 from workers.shared_state import open_shared_state
 from workers.web_access import find_unreachable, open_searching, search_limits
@@ -56,9 +55,9 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
     async with AsyncExitStack() as stack:
         children = await stack.enter_async_context(SubprocessPool(1))
         shared = await stack.enter_async_context(open_shared_state(settings))
-        limiter = SharedLimiter(shared.store, search_limits(settings))
+        limiter = Limiter(shared.store, search_limits(settings))
         library = CorpusLibrary(settings.home / "corpora", children)
-        notebooks = StoredNotebooks(ObstoreContentStore(settings.home / "content"))
+        notebooks = Notebooks(ObstoreContentStore(settings.home / "content"))
         yield await open_searching(settings, library, shared, limiter, notebooks, stack)
 
 
@@ -66,17 +65,6 @@ def configured(folder: Path, **variables: str) -> Settings:
     """The settings of these variables alone."""
     environment = {"RESEARCH_HOME": str(folder), **variables}
     return load_settings(environment=environment, user_folder=folder)
-
-
-async def test_a_provider_that_is_not_configured_is_left_out(tmp_path: Path) -> None:
-    """Keys and addresses decide before any search (S0-102)."""
-    async with SearchApis() as server:
-        settings = configured(tmp_path, SEARXNG_URL=server.url("searxng"))
-        check = CheckProvidersRequest(research_id="r-1", providers=["searxng", "tavily"], permission=PERMITTED)
-        async with pool(settings) as activities:
-            found = await ActivityEnvironment().run(activities.check_providers, check)
-    assert list(found.unavailable) == ["tavily"]
-    assert "not configured" in found.unavailable["tavily"]
 
 
 async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None:

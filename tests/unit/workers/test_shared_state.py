@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from providers.errors import NotConfigured, SharedStateUnavailable
+from providers.errors import SharedStateUnavailable
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
-from tests.fakes.valkey import free_port, running_valkey
+from tests.fakes.valkey import running_valkey
 from workers.settings.loading import Settings
 from workers.shared_state import SHARED_FILE, SharedState, open_shared_state
 
@@ -55,27 +55,3 @@ async def test_redis_where_it_is_configured(tmp_path: Path) -> None:
             await asyncio.to_thread(valkey.kill)
             with pytest.raises(SharedStateUnavailable):
                 await journalled(one, "l")
-
-
-async def test_a_redis_that_is_away_at_the_start_is_no_error(tmp_path: Path) -> None:
-    """A worker starts without it; what needs it fails for a reason that may pass."""
-    async with open_shared_state(settings(tmp_path, f"redis://127.0.0.1:{free_port()}/0")) as state:
-        with pytest.raises(SharedStateUnavailable):
-            await journalled(state, "k")
-
-
-async def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
-    """The message names REDIS_URL and not its value."""
-    with pytest.raises(NotConfigured) as told:
-        async with open_shared_state(settings(tmp_path, "rediss//:hunter2@host")):
-            pass
-    assert "REDIS_URL" in str(told.value)
-    assert "hunter2" not in str(told.value)
-
-
-async def test_a_file_that_cannot_be_used_is_named_at_the_start(tmp_path: Path) -> None:
-    """A damaged file is reported before a run begins."""
-    (tmp_path / SHARED_FILE).write_bytes(b"no database" * 100)
-    with pytest.raises(NotConfigured, match="shared"):
-        async with open_shared_state(settings(tmp_path)):
-            pass

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import structlog
-from temporalio import activity, workflow
 from temporalio.exceptions import ApplicationError
 
-from workers.telemetry import HIDDEN, LogFormat, Redaction, configure_logging, metrics_address, temporal_runtime
+from workers.telemetry import HIDDEN, LogFormat, configure_logging, redaction, temporal_runtime
 
 SECRET = "sk-ant-0123456789"
 
@@ -73,7 +72,7 @@ def test_names_of_counts_and_of_states_are_no_secrets() -> None:
     """Redaction goes by whole names: counts of tokens and "not set" stay visible, and short values stay in words."""
     event = {"input_tokens": 7, "max_tokens": "8", "text": "abc", "token": "t", "access_token": "t"}
     event |= {"anthropic_api_key": "not set", "redis_password": "set", "api_key": "sk-1"}
-    shown = Redaction.of(["abc"])(None, "info", dict(event))
+    shown = redaction(["abc"])(None, "info", dict(event))
     assert shown == {**event, "token": HIDDEN, "access_token": HIDDEN, "api_key": HIDDEN}
 
 
@@ -89,14 +88,6 @@ def test_the_console_form_is_for_people() -> None:
     assert SECRET not in stream.getvalue()
     assert "here" not in stream.getvalue()
     assert logged(program)[0]["configuration"] == {"home": "here"}
-
-
-def test_metrics_take_a_free_port() -> None:
-    """Port 0 becomes a port that can be bound; a given one stays."""
-    host, _, port = metrics_address("127.0.0.1", 0).rpartition(":")
-    with socket.socket() as probe:
-        probe.bind((host, int(port)))
-    assert metrics_address("0.0.0.0", 9464) == "0.0.0.0:9464"
 
 
 def test_a_taken_metrics_port_is_refused() -> None:
@@ -139,10 +130,3 @@ def test_a_failure_raised_on_purpose_is_told_in_one_line() -> None:
     assert "Refused: a: wrong; b: wrong" in expected
     assert rest.count("Traceback") == 1
     assert "ValueError: unforeseen" in rest
-
-
-def test_lines_of_the_sdk_do_not_carry_its_tables() -> None:
-    """Which call and which run are fields, not a dictionary within the message."""
-    configure_logging("console", stream=io.StringIO())
-    assert not activity.logger.activity_info_on_message
-    assert not workflow.logger.workflow_info_on_message

@@ -54,13 +54,3 @@ def test_an_endpoint_has_its_own_key_alone(tmp_path: Path) -> None:
         SettingsError, match=r"research\.toml: models\.endpoints\.own\.base_url: .*RESEARCH_ENDPOINT_OWN_KEY"
     ):
         loaded(tmp_path, RESEARCH_ENDPOINT_OWN_KEY=KEY)
-
-
-def test_a_search_service_that_would_get_its_key_in_clear_is_left_out(tmp_path: Path) -> None:
-    """It alone, with the reason; the others are asked."""
-    settings = loaded(tmp_path, BRAVE_API_KEY=KEY, BRAVE_BASE_URL=CLEAR, TAVILY_API_KEY=KEY)
-    choices = {choice.name: choice for choice in settings.web_search.choices()}
-    assert choices["tavily"].available
-    assert not choices["brave"].available
-    assert choices["brave"].reason.startswith("BRAVE_BASE_URL: begins with http://")
-    assert loaded(tmp_path, BRAVE_API_KEY=KEY, BRAVE_BASE_URL="http://127.0.0.1:9").web_search.broken() == {}

@@ -1,7 +1,5 @@
 """The reader of the web from the configuration: exceptions for private hosts, and who we say we are."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -60,22 +58,3 @@ async def test_pages_are_read_with_an_honest_name(tmp_path: Path) -> None:
                 await reader.read(server.url())
     assert {head["user-agent"] for head in server.heads} == {user_agent("bot@example.org")}
     assert [path for _, path in server.asked] == ["/robots.txt", "/"]
-
-
-async def test_visits_are_made_known(tmp_path: Path) -> None:
-    """Every reader asks for the rules of a site, and makes its visits known."""
-    visits: list[str] = []
-
-    class Noting:
-        @asynccontextmanager
-        async def visit(self, host: str, delay_seconds: float) -> AsyncIterator[None]:
-            visits.append(f"{host} {delay_seconds}")
-            yield
-
-    async with WebServer({"/": page("Vacuum removes dead rows.")}) as server, SubprocessPool(1) as pool:
-        settings = load(tmp_path, RESEARCH_ALLOW_HOSTS=server.host)
-        for _ in range(2):
-            async with open_web_reader(settings, pool, politeness=Noting()) as reader:
-                await reader.read(server.url())
-    assert [path for _, path in server.asked] == ["/robots.txt", "/"] * 2
-    assert visits == [f"{server.host} 0.0"] * 2

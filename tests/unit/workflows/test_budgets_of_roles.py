@@ -9,7 +9,8 @@ from temporalio.exceptions import ApplicationError
 from contracts import failures
 from contracts.call_sizes import CallSize, worst_call
 from contracts.outcome import CallAccount, Usage
-from contracts.resolved import EffectiveGates, EffectiveLimits, ModelPrice
+from contracts.request import Gates
+from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.roles import AnalyzeInput, AnalyzerResult, RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
@@ -76,7 +77,7 @@ def beginning(*, think: ThinkMode = ThinkMode.RULES, iterations: int = 2, **limi
     )
     resolved = states.resolved(
         limits=allowed,
-        gates=EffectiveGates(think=think),
+        gates=Gates(think=think),
         engine=EngineKind.MODEL,
         model_prices={tier.value: PRICE for tier in Tier},
     )

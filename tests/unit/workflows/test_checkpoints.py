@@ -7,7 +7,7 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 
 from contracts import activities, failures
-from contracts.messages import Prepared, PrepareRequest, SaveRequest, SessionRef
+from contracts.messages import Prepared, PrepareRequest, SaveRequest
 from contracts.state import PACKED_EVENTS, ResearchState, Unit
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
@@ -82,10 +82,9 @@ async def test_each_unit_sends_what_is_new(tmp_path: Path) -> None:
     assert isinstance(run.host, InProcessHost)
     save, sent = run.host.implementations[SAVE], list[SaveRequest]()
 
-    async def counted(request: SaveRequest) -> SessionRef:
+    async def counted(request: SaveRequest) -> None:
         sent.append(request)
-        reference: SessionRef = await save(request)
-        return reference
+        await save(request)
 
     run.host.implementations[SAVE] = counted
     await Driver(run, SavedBefore()).conduct()
@@ -119,7 +118,7 @@ async def test_a_save_that_fails_is_told_and_the_next_one_holds_everything() -> 
     """A checkpoint that is lost ends no run, and what it would have held comes with the next."""
     session, broken = KeptSession(), True
 
-    async def save(request: SaveRequest) -> SessionRef:
+    async def save(request: SaveRequest) -> None:
         if broken:
             raise ApplicationError("no", type=failures.STORE_UNAVAILABLE, non_retryable=True)
         return await session.save_session(request)

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.resolved import EffectiveGates
+from contracts.request import Gates
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, GatePolicy, NodeStatus, Outcome, Phase, SourceStatus, ThinkMode
 from tests.fakes import states
@@ -29,7 +29,7 @@ def beginning(think_mode: ThinkMode, policy: GatePolicy, iterations: int) -> Res
     limits = states.resolved().limits.model_copy(
         update={"max_iterations": iterations, "max_sources": 8, "max_new_sources": 4, "max_parallel": 2}
     )
-    gates = EffectiveGates(policy=policy, think=think_mode)
+    gates = Gates(policy=policy, think=think_mode)
     made = states.state(resolved=states.resolved(limits=limits, gates=gates, engine=EngineKind.MODEL))
     made.clock_started_at = 1_795_262_400.0
     made.deadline_at = made.clock_started_at + 1e9

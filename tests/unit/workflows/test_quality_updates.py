@@ -3,7 +3,8 @@
 import pytest
 
 from activities.assessment.source_assessment import best_quality
-from contracts.evidence import QualityUpdate, Source, SourceAssessment
+from contracts.evidence import Source, SourceAssessment
+from contracts.roles import QualityUpdate
 from contracts.vocabulary import Quality
 from tests.fakes import states
 from workflows.phases.analysis import update_quality

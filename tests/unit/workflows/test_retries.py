@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from contracts.resolved import EffectiveGates
+from contracts.request import Gates
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
@@ -52,7 +52,7 @@ class SecondThoughts(RandomWorld):
 
 def beginning() -> ResearchState:
     limits = states.resolved().limits.model_copy(update={"max_iterations": 1})
-    gates = EffectiveGates(think=ThinkMode.MODEL)
+    gates = Gates(think=ThinkMode.MODEL)
     made = states.state(resolved=states.resolved(limits=limits, gates=gates, engine=EngineKind.MODEL))
     made.clock_started_at = 1_795_262_400.0
     made.deadline_at = made.clock_started_at + 1e9

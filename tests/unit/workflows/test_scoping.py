@@ -92,7 +92,7 @@ def test_what_agents_have_in_common_is_merged_once_and_the_first_wins() -> None:
     made = [agent("agent-1", "shared statement", "one"), agent("agent-2", "shared statement", "two")]
     run = run_with(*(task for task, _ in made))
     for task, result in made:
-        assert merge_agent(run, task, result) == set()
+        merge_agent(run, task, result)
     assert [one.statement for one in run.findings] == ["shared statement", "one", "two"]
     assert [one.sub_query_id for one in run.findings] == ["agent-1", "agent-1", "agent-2"]
     assert len(run.sources) == 3

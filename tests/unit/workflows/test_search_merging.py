@@ -49,7 +49,7 @@ def test_a_merged_list_has_each_source_once(lists: list[list[SearchHit]], limit:
     assert all(hit.provider not in hit.also_found_by for hit in everything)
 
 
-def test_the_richer_details_are_kept() -> None:
+def test_details_that_one_lacks_come_from_the_other() -> None:
     """Of two hits of one source the better-known details survive, at the better place."""
     plain = response("a", hit("https://e.org/x", title="X", snippet="short", published_at="2024"))
     rich = hit(
@@ -57,6 +57,6 @@ def test_the_richer_details_are_kept() -> None:
         published_at="2024-05", source_type="academic",
     )  # fmt: skip
     (found,) = merge_hits([plain, response("b", hit("https://doi.org/10.1000/X"), rich)], 5)
-    assert (found.title, found.snippet, found.doi, found.authors) == ("X", "rather longer", "10.1000/x", ["A"])
-    assert (found.venue, found.published_at, found.source_type, found.rank) == ("V", "2024-05", "academic", 1)
+    assert (found.title, found.snippet, found.doi, found.authors) == ("X", "short", "10.1000/x", ["A"])
+    assert (found.venue, found.published_at, found.source_type, found.rank) == ("V", "2024", "academic", 1)
     assert found.also_found_by == ["b"]

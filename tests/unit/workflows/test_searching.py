@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError
 from contracts import failures
 from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.request import SearchPolicy, SourceType
+from contracts.request import Constraints, SearchPolicy, SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Phase
@@ -53,8 +53,14 @@ class Services:
         raise ApplicationError(request.url, kind, type=failures.SOURCE_UNREADABLE, non_retryable=True)
 
 
-def run_with(services: Services, *choices: ProviderChoice, **search: Any) -> ResearchRun:
-    resolved = states.resolved(providers=list(choices), web=True, search=EffectiveSearch(**search), corpus=None)
+ANY_TIME = Constraints()
+
+
+def run_with(
+    services: Services, *choices: ProviderChoice, constraints: Constraints = ANY_TIME, **search: Any
+) -> ResearchRun:
+    options = EffectiveSearch(**search)
+    resolved = states.resolved(providers=list(choices), web=True, search=options, constraints=constraints, corpus=None)
     state = states.state(resolved=resolved, plan=states.plan(QUESTION, OTHER), phase=Phase.GATHERING)
     state.deadline_at = 4e9
     return ResearchRun(state, Inbox(), InProcessHost({"search": services.search, "read_source": services.read_source}))
@@ -122,8 +128,7 @@ async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
         choice("news", [SourceType.WEB, SourceType.NEWS]),
         source_types=[SourceType.ACADEMIC, SourceType.NEWS],
         domains_deny=["spam.example"],
-        language="de",
-        timeframe="2024..2025",
+        constraints=Constraints(language="de", timeframe="2024..2025"),
     )
     await Searching(run).search(QUESTION)
     assert [(request.provider, request.source_type) for request in services.asked] == [

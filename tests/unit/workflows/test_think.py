@@ -3,7 +3,8 @@
 import json
 
 from contracts.evidence import ReportDraft
-from contracts.resolved import EffectiveGates, Hook
+from contracts.request import Gates
+from contracts.resolved import Hook
 from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states
 from tests.fakes.pauses import pause_after
@@ -17,7 +18,7 @@ from workflows.strategies.supervisor.decisions import reflection_prompt
 def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:
     resolved = states.resolved(
         engine=EngineKind.MODEL,
-        gates=EffectiveGates(think=think_mode),
+        gates=Gates(think=think_mode),
         hook=Hook(name="ours", activity="our_hook", task_queue="ours") if hook else None,
     )
     state = states.state(resolved=resolved, **changes)

@@ -15,7 +15,7 @@ from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
 from contracts.tool_turns import Transcript, check_tools
 from contracts.vocabulary import EngineKind
-from providers.extractive.engine import script_of
+from providers.extractive.engine import work_of
 from providers.models.endpoints import capabilities_of
 from tests.fakes import tool_work
 from tests.fakes.messages_api import MessagesApi
@@ -141,4 +141,4 @@ async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
 def test_every_role_with_tools_keeps_the_rules(role: RoleSpec[Any, Any]) -> None:
     """It sees no page, carries the canary, and has a script where it says that it can be done without a model."""
     check_tools(role)
-    assert (script_of(role.name, role.module) is not None) is role.has_fallback
+    assert (work_of(role.input, role.module) is not None) is role.has_fallback

@@ -15,8 +15,7 @@ from activities.searching import SearchingActivities
 from contracts import failures, strategies
 from contracts.messages import CheckProvidersRequest, ReadRequest, SearchRequest
 from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
-from contracts.request import Approve
-from contracts.resolved import EffectiveGates, Permission
+from contracts.request import Approve, Gates
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
 from tests.fakes.host import InProcessHost
@@ -82,7 +81,7 @@ async def conducted(folder: Path, strategy: str = "supervisor", **fields: Any) -
 
 
 def waits(approve: Approve = Approve.PLAN, version: int = 2) -> ResearchState:
-    resolved = resolved_request().model_copy(update={"gates": EffectiveGates(approve=approve)})
+    resolved = resolved_request().model_copy(update={"gates": Gates(approve=approve)})
     nodes = [PlanNode(id=f"sq-{number}", text=f"What about part {number}?") for number in range(2)]
     waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=version, phrase=inbox.phrase_for(approve))
     return ResearchState(resolved=resolved, plan=Plan(version=version, nodes=nodes), waiting=waiting)
@@ -160,8 +159,7 @@ def test_who_is_not_waited_for_is_told_so() -> None:
         inbox.read_answers(state, [], ["x"])
 
 
-@pytest.mark.parametrize("permission", [None, Permission(approve=Approve.PLAN), Permission(approve=Approve.PHRASE)])
-async def test_activities_refuse_what_has_no_permission(permission: Permission | None) -> None:
+async def test_activities_refuse_what_has_no_permission() -> None:
     """Search, reading and a look at providers: refused before anything is asked, and not tried again (X-2)."""
 
     async def asked(*_: object) -> Any:
@@ -169,9 +167,9 @@ async def test_activities_refuse_what_has_no_permission(permission: Permission |
 
     searching = SearchingActivities({}, asked, None)  # type: ignore[arg-type]
     reading = ReadingActivities(None, None, asked, None)  # type: ignore[arg-type]
-    search = SearchRequest(research_id="r", operation="o", provider="p", text="x", permission=permission)
-    read = ReadRequest(source_id="s", url="https://a.test/", permission=permission)
-    check = CheckProvidersRequest(research_id="r", providers=["p"], permission=permission)
+    search = SearchRequest(research_id="r", operation="o", provider="p", text="x")
+    read = ReadRequest(source_id="s", url="https://a.test/")
+    check = CheckProvidersRequest(research_id="r", providers=["p"])
     for work, argument in (
         (searching.search, search), (reading.read_source, read), (searching.check_providers, check),
     ):  # fmt: skip

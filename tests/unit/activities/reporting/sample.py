@@ -4,7 +4,8 @@ from contracts.addresses import digest, evidence_id, source_id
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, Source
 from contracts.outcome import AgentDecision, Usage
 from contracts.plan import Plan, PlanNode
-from contracts.resolved import CorpusSnapshot, EffectiveGates, EffectiveLimits, ResolvedResearch
+from contracts.request import Gates
+from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import (
     AgentRole,
@@ -15,6 +16,7 @@ from contracts.vocabulary import (
     Phase,
     Quality,
     SourceStatus,
+    ThinkMode,
 )
 from providers.interfaces import SkippedFile
 
@@ -120,7 +122,7 @@ def make_resolved(**changes: object) -> ResolvedResearch:
             deadline_seconds=900,
             reserve_seconds=90,
         ),
-        "gates": EffectiveGates(),
+        "gates": Gates(think=ThinkMode.RULES),
         "product_version": "0.1.0",
     }
     return ResolvedResearch.model_validate(fields | changes)

@@ -16,7 +16,7 @@ from activities.reporting.tree import parse, sentences
 from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
-from contracts.request import CitationStyle
+from contracts.request import CitationStyle, Output
 from providers.errors import ContentMissing
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.page import link_targets
@@ -151,7 +151,7 @@ async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> N
         | {source.id: source.model_copy(update={"url": url})}
     )
     assert state.resolved is not None
-    state.resolved = state.resolved.model_copy(update={"citation_style": style})
+    state.resolved = state.resolved.model_copy(update={"output": Output(citation_style=style)})
     forms = render(state, sample.draft, sample.texts, SKIPPED, "0.1.0")
     document = json.loads(forms.document)
     for claim in document["claims"]:

@@ -12,7 +12,7 @@ from activities.reporting.claims import CitedWords, FoundClaim, Tallied, count_v
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import Written, write
 from activities.reporting.tree import parse
-from contracts.checking import VerificationSummary, read_verdicts
+from contracts.checking import VerificationSummary
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
 from tests.unit.activities.reporting.sample import Sample
 
@@ -146,6 +146,9 @@ def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
     assert [claim.id for claim in drafted] == [claim.id for claim in claims]
 
 
+LETTERS = {"-" if verdict is Verdict.UNVERIFIED else verdict.value[0]: verdict for verdict in Verdict}
+
+
 @pytest.mark.parametrize(
     ("answer", "rest", "borne_out"),
     [
@@ -160,8 +163,8 @@ def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
 )
 def test_a_report_is_borne_out_or_not(answer: str, rest: str, borne_out: bool) -> None:
     """A contradiction, an unsupported answer, or a fifth of unsupported statements is too much; doubt alone is not."""
-    judged = [Tallied(verdict, CheckMethod.RULES, 1, "Summary") for verdict in read_verdicts(answer)]
-    judged += [Tallied(verdict, CheckMethod.RULES, 1, "More") for verdict in read_verdicts(rest)]
+    judged = [Tallied(verdict, CheckMethod.RULES, 1, "Summary") for verdict in map(LETTERS.__getitem__, answer)]
+    judged += [Tallied(verdict, CheckMethod.RULES, 1, "More") for verdict in map(LETTERS.__getitem__, rest)]
     judged += [Tallied(Verdict.UNVERIFIED, CheckMethod.NONE, 0, "Summary")] * 20
     figures = VerificationSummary.model_validate(count_verdicts(judged))
     assert figures.warning is not borne_out

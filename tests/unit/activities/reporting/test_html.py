@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from activities.reporting.render import RenderedForms, render
 from contracts.addresses import digest
 from contracts.evidence import Evidence, ReportDraft, Source
+from contracts.request import Constraints, Output
 from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import ALLOWED, Page
 from tests.unit.activities.reporting.sample import (
@@ -216,16 +217,17 @@ def test_draft_without_title_gets_the_question() -> None:
     assert result.markdown.startswith("# How does PostgreSQL prevent transaction ID wraparound?\n")
 
 
-def test_the_report_says_what_became_of_the_form_that_was_asked_for() -> None:
-    """Told to the model that wrote it, or not applied because no model did; nothing where nothing was asked."""
+def test_the_report_says_which_wishes_were_not_applied() -> None:
+    """Language, sections and readers are for a model; where none wrote the report, it says so."""
     plain = SAMPLE.state()
     assert plain.resolved is not None
-    asked = plain.resolved.model_copy(update={"report_language": "de", "audience": "nurses"})
-    for engine, words in (("model", "Dem Modell, das den Bericht schrieb"), ("extractive", "Not applied")):
+    asked = plain.resolved.model_copy(
+        update={"output": Output(language="de"), "constraints": Constraints(audience="nurses")}
+    )
+    for engine, said in (("model", False), ("extractive", True)):
         state = SAMPLE.state(resolved=asked, engine_by_role={"synthesizer": engine})
         text = render(state, SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown
-        assert words in text
-        assert ("Leser: nurses" if engine == "model" else "readers: nurses") in text
+        assert ("nurses" in text and "Not applied" in text) is said
     assert "Asked for" not in render(plain, SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown
 
 

@@ -138,12 +138,14 @@ def test_engine_is_told_by_role(by_role: dict[str, str], words: str) -> None:
     assert words in markdown(engine_by_role=by_role)
 
 
-def test_what_sources_disagree_about_is_said_whoever_saw_it() -> None:
-    """Rules find it between findings of two sources; an analysis may have linked others."""
+def test_what_sources_disagree_about_is_said() -> None:
+    """Both sides of what an analysis linked are shown, once; a link to nothing is none."""
     first, second = list(SAMPLE.sources.values())[:2]
     findings = [
         finding("The store keeps 128 MB of pages.", source_ids=[first.id]),
-        finding("The store keeps 512 MB of pages.", source_ids=[second.id]).model_copy(update={"id": "f-2"}),
+        finding(
+            "The store keeps 512 MB of pages.", source_ids=[second.id], contradicts=["f-The store ", "f-gone"]
+        ).model_copy(update={"id": "f-2"}),
         finding("Locks are good.", source_ids=[first.id], contradicts=["f-Locks are ", "f-gone"]),
     ]
     (line,) = [line for line in markdown(findings=findings).splitlines() if "128 MB of pages" in line]
@@ -154,7 +156,7 @@ def test_what_sources_disagree_about_is_said_whoever_saw_it() -> None:
 def test_what_was_not_checked_is_said() -> None:
     """How many cited statements are quotations, and what the rules say of the others (invariant 15)."""
     assert (
-        "Cited statements: 8; word for word the cited passage: 6. Rules compared the others with their passages: 0 supported,"
+        "Cited statements: 8; word for word the cited passage: 6. Of the others rules judged 2 and a model 0,"
         in markdown()
     )
     quote = f"# T\n\n> {SAMPLE.quote(SAMPLE.rule)} [{SAMPLE.rule.id}]\n"

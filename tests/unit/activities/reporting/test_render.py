@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.reporting.claims import find_claims
 from activities.reporting.drafts import parse_draft
-from activities.reporting.render import ReportingActivities, evidence_texts, render
+from activities.reporting.render import ReportingActivities, render
 from contracts import failures
 from contracts.addresses import digest
 from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict, VerdictsEntry
@@ -17,10 +17,9 @@ from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence
-from providers.errors import ContentMissing
 from providers.interfaces import SkippedFile
 from providers.storage.sessions import RecordSessionStore
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records
 from tests.fakes.killers import HereCalls
 from tests.fakes.random_world import whole_change
@@ -42,7 +41,7 @@ PARTS = {
     "evidence": "id source_id quote prefix suffix heading start end page",
     "findings": "id statement confidence evidence_ids source_ids category",
     "gaps": "id description kind status severity priority",
-    "claims": "id text start end kind section citation_numbers evidence_ids verdict method reason",
+    "claims": "id text start end section citation_numbers evidence_ids verdict method reason",
     "citations": "number source_id label",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",
@@ -50,7 +49,7 @@ PARTS = {
 }
 
 
-async def skipped_of(corpus: str, _: str) -> list[SkippedFile]:
+async def skipped_of(corpus: str) -> list[SkippedFile]:
     """The skipped files of the sample corpus."""
     assert corpus == "manual"
     return SKIPPED
@@ -70,7 +69,7 @@ async def run(
         state.draft = state.draft.model_copy(update={"document": reference})
     store.documents.pop(without, None)
     activities = ReportingActivities(
-        store, skipped_of, "0.1.0", HereCalls(), RecordSessionStore(Records(Path(), "sessions")), StoredNotebooks(store)
+        store, skipped_of, "0.1.0", HereCalls(), RecordSessionStore(Records(Path(), "sessions")), Notebooks(store)
     )
     request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
     return await ActivityEnvironment().run(activities.render_report, request), store
@@ -80,7 +79,7 @@ async def test_verdicts_of_the_run_stand_in_the_report() -> None:
     """What verification found for a claim of the draft is told of the claim in the report; the others are judged here."""
     claims = find_claims(parse_draft(SAMPLE.draft), uncited=False)
     said = ClaimVerdict(
-        claim_id=claims[0].id, verdict=Verdict.PARTIAL, method=CheckMethod.MODEL, reason="It says more.", score=0.5
+        claim_id=claims[0].id, verdict=Verdict.PARTIAL, method=CheckMethod.MODEL, reason="It says more."
     )
     entry = VerdictsEntry(verdicts=[said])
     text = entry.model_dump_json(exclude_defaults=True)
@@ -154,16 +153,6 @@ async def test_text_that_differs_from_its_quote_is_never_written() -> None:
         await run(SAMPLE.state(evidence=SAMPLE.evidence | {wrong.id: wrong}), SAMPLE.draft)
     assert caught.value.type == failures.CONTENT_CORRUPT
     assert caught.value.non_retryable
-
-
-def test_evidence_without_a_text_is_missing() -> None:
-    """Whether its source is unknown or was never stored."""
-    state = SAMPLE.state()
-    assert {text.hash for text in evidence_texts(state)} <= set(SAMPLE.texts)
-    named = state.sources[SAMPLE.rule.source_id]
-    for sources in ({}, {**state.sources, named.id: named.model_copy(update={"text": None})}):
-        with pytest.raises(ContentMissing, match="there is no stored text for its source"):
-            evidence_texts(state.model_copy(update={"sources": sources}))
 
 
 async def test_state_without_an_ending_is_refused() -> None:

@@ -65,7 +65,7 @@ def test_hostile_text_is_read_as_it_was(name: str) -> None:
     [
         ("Title\n=====\n\n* a\n* b\n\n_x_ __y__", "# Title\n\n- a\n- b\n\n*x* **y**\n"),
         ("a  \nb\nc", "a\\\nb c\n"),
-        ("1) one\n2) two\n\n   more", "1. one\n\n2. two\n\n   more\n"),
+        ("1) one\n2) two\n\n   more", "1. one\n2. two\n\n   more\n"),
         ("    indented", "```\nindented\n```\n"),
         ("[a][r] ![b](x.png)\n\n[r]: https://evil.test", "\\[a\\]\\[r\\] [b](x.png)\n\n\\[r\\]: https://evil.test\n"),
         ("<b>x</b> &lt;y&gt;", "\\<b\\>x\\</b\\> \\<y\\>\n"),

@@ -6,7 +6,6 @@ from activities.reporting.citations import cited_evidence
 from activities.reporting.render import RenderedForms, render
 from activities.roles.synthesizer import clean_report
 from activities.roles.untrusted import label_key, label_of
-from contracts.request import Uncited
 from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.vocabulary import EngineKind
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
@@ -46,21 +45,6 @@ def test_uncited_assertion_is_reported() -> None:
     assert {claim["verdict"] for claim in uncited} == {"unverified"}
     assert document["verification"]["uncited_claims"] == len(uncited)
     assert "The writer cites no passage for" in forms.markdown
-
-
-def test_uncited_assertion_is_removed_where_the_request_wants_it() -> None:
-    """What cites a passage stays, what cites none goes, and the report says how many went."""
-    draft = (
-        f"# T\n\n## Summary\n\nVacuuming prevents it [{A}]. Two whales wrote PostgreSQL in 1877.\n\n"
-        f"- Whales maintain the project in winter\n- Autovacuum is forced [{B}]\n"
-    )
-    forms = made(draft, uncited=Uncited.REMOVE)
-    assert "whales" not in forms.markdown.lower()
-    assert "Autovacuum is forced [2]" in forms.markdown
-    document = json.loads(forms.document)
-    assert document["verification"]["uncited_claims"] == 0
-    assert document["verification"]["uncited_removed"] == 2
-    assert "removed from the draft: the writer cited no passage for them" in forms.markdown
 
 
 def test_source_is_cited_by_its_label_too() -> None:

@@ -12,7 +12,6 @@ from activities.roles.synthesizer import ground_report
 from contracts import roles
 from contracts.addresses import digest
 from contracts.evidence import Evidence, Source
-from contracts.outcome import CallAccount
 from contracts.vocabulary import EngineKind
 from providers.extractive.brief import write
 from tests.fakes.killers import HereCalls
@@ -90,8 +89,8 @@ class World:
 
     async def _finished(self, engine: EngineKind, markdown: str, **changes: object) -> Whole:
         store = MemoryStore()
-        answer, account = roles.SynthesizerAnswer(markdown=markdown), CallAccount(engine=engine)
-        work = RoleWork(roles.SYNTHESIZER, self.request(engine), answer, self.texts, account)
+        answer = roles.SynthesizerAnswer(markdown=markdown)
+        work = RoleWork(roles.SYNTHESIZER, self.request(engine), answer, self.texts, engine)
         output, text = ground_report(work), "".join(work.texts)
         state = Sample().state(
             sources={source.id: source for source in self.sources},

@@ -6,12 +6,12 @@ import pytest
 
 from activities.roles.claim_checking import STATEMENTS, ground_verdicts, read_verdict
 from activities.roles.grounding import RoleWork
-from activities.roles.prompt_rendering import PromptBlocks, render_role
+from activities.roles.prompt_rendering import PromptBlocks, load_prompt, render_role
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerResult, CheckInput
 from contracts.evidence import Verdict
-from contracts.outcome import CallAccount, Guidance
+from contracts.outcome import Guidance
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
 from providers.models import answers
@@ -56,7 +56,7 @@ def answer_of(text: str, claims: list[AskedClaim] = CLAIMS, stop_reason: str = "
     request = request_of(claims)
     reply = ChatReply(text=text, tool_input=None, stop_reason=stop_reason, model="m", tokens=TokenCounts())
     draft, _ = answers.answer_of(CHECKER, reply)
-    return ground_verdicts(RoleWork(CHECKER, request, draft, {}, CallAccount()))
+    return ground_verdicts(RoleWork(CHECKER, request, draft, {}, EngineKind.MODEL))
 
 
 def prompt_of(claims: list[AskedClaim] = CLAIMS) -> str:
@@ -73,7 +73,7 @@ def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
     """No question, wish, guidance or report; each claim in its own block, with the words around its passage."""
     claim = asked("It holds 1 GB.", "It holds one gigabyte.", before="Of the disk: ", after=" Nothing more.")
     whole = render_role(CHECKER, request_of([claim, *CLAIMS]), {})
-    assert "SECRET" not in whole.system + whole.prompt
+    assert "SECRET" not in load_prompt("checker").system + whole.prompt
     first, *others = real_ones(whole.prompt)
     assert first.text == "It holds 1 GB."
     assert first.passages == ["Of the disk: It holds one gigabyte. Nothing more."]

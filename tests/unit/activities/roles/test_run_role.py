@@ -14,13 +14,13 @@ from contracts.notebooks import AnalysisEntry
 from contracts.outcome import Usage
 from contracts.vocabulary import EngineKind
 from providers import errors
-from providers.interfaces import CallLease
 from providers.models.anthropic_chat import AnthropicChat
 from providers.models.chat import ChatReply, ChatRequest
 from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint
 from providers.models.language_model import LanguageModelEngine
 from providers.models.prices import PriceTable
-from providers.storage.stored_notebooks import StoredNotebooks
+from providers.shared.paid_calls import CallLease
+from providers.storage.stored_notebooks import Notebooks
 from tests.architecture.repository import PACKAGES, ROOT
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import OpenLimiter
@@ -48,7 +48,7 @@ class Bench:
         self.engine = ScriptedEngine(script, paid=paid)
         self.calls = MemoryCalls()
         self.content = MemoryStore()
-        self.notebooks = StoredNotebooks(self.content)
+        self.notebooks = Notebooks(self.content)
         self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
 
     async def plan(self, **changes: Any) -> Any:
@@ -176,22 +176,17 @@ async def cancelled(bench: Bench, begun: asyncio.Event, go_on: asyncio.Event) ->
         await attempt
 
 
-@pytest.mark.parametrize("outcome", [PLAN, errors.AnswerCut("cut off"), None])
-async def test_a_cancelled_call_is_given_up_unless_its_answer_arrives(outcome: Any) -> None:
-    """An answer in the moment of a cancellation was paid: the next attempt takes it instead of paying again."""
-    begun, arriving = asyncio.Event(), asyncio.Event()
+async def test_a_cancelled_call_is_given_up() -> None:
+    """The lease of a cancelled call is released, so that a resumed run need not wait it out."""
+    begun = asyncio.Event()
 
-    async def just_now(_: Any) -> Any:
+    async def never(_: Any) -> Any:
         begun.set()
-        await (arriving.wait() if outcome else asyncio.Event().wait())
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        await asyncio.Event().wait()
 
-    bench = Bench(just_now)
-    await cancelled(bench, begun, arriving)
-    assert bench.calls.log == ["begin", "finish" if outcome else "release"]
-    assert len(bench.calls.answers) == bool(outcome)
+    bench = Bench(never)
+    await cancelled(bench, begun, asyncio.Event())
+    assert bench.calls.log == ["begin", "release"]
 
 
 async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> None:
@@ -230,7 +225,7 @@ async def test_the_extractive_engine_is_given_no_prompt() -> None:
 
 
 async def test_a_model_call_is_at_most_ten_frames_deep() -> None:
-    """From the registered activity to the call of the SDK, over the task that shields it from a cancellation."""
+    """From the registered activity to the call of the SDK."""
     frames: list[str] = []
 
     class Watching(AnthropicChat):

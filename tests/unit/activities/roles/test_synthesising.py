@@ -11,7 +11,6 @@ from activities.roles.synthesizer import clean_report, ground_report
 from activities.roles.untrusted import label_key, label_of
 from contracts import addresses, roles
 from contracts.evidence import ConfidenceSummary, ReportDraft
-from contracts.outcome import CallAccount
 from contracts.vocabulary import Confidence, EngineKind
 from providers.errors import InvalidOutput
 from tests.unit.activities.scripted import SOURCE, common, finding, passage, reference, source
@@ -52,7 +51,7 @@ async def drafted(
     if not any(item.id in markdown for item in (A, B, C)):
         changes = {"findings": [], **changes}
     answer = roles.SynthesizerAnswer(markdown=markdown)
-    work = RoleWork(roles.SYNTHESIZER, request(**changes), answer, {}, CallAccount(engine=engine))
+    work = RoleWork(roles.SYNTHESIZER, request(**changes), answer, {}, engine)
     return ground_report(work).draft, "".join(work.texts), work.warnings
 
 

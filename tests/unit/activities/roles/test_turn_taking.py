@@ -12,7 +12,7 @@ from activities.roles.grounding import RoleWork
 from activities.roles.turn_taking import ground_turn, shorten_answers, turn_task
 from contracts.call_sizes import worst_call
 from contracts.evidence import DocumentRef, SearchHit
-from contracts.outcome import CallAccount, Guidance
+from contracts.outcome import Guidance
 from contracts.roles import ANALYZER, SourceExtract
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
@@ -45,9 +45,8 @@ def take(answer: TurnAnswer, request: ToolTurnInput | None = None, before: str =
     """The result of a turn, and the transcript behind it as it is stored."""
     request = request or opening()
     documents = {request.transcript.hash: before} if request.transcript else {}
-    work = RoleWork(ASKER, request, answer, documents, CallAccount(engine=EngineKind.MODEL))
-    result = ground_turn(work)
-    return result.model_copy(update={"account": work.account_with_warnings()}), work.texts[0]
+    work = RoleWork(ASKER, request, answer, documents, EngineKind.MODEL)
+    return ground_turn(work), work.texts[0]
 
 
 def following(output: TurnResult, **changes: Any) -> AskerInput:
@@ -92,16 +91,12 @@ def test_a_call_that_cannot_be_carried_out_says_why(call: tuple[Any, Any], probl
 
 
 def test_turns_have_bounds() -> None:
-    """Calls beyond the bound, or of a tool that is not offered, have an answer; a flood of blocks is cut and counted."""
+    """Calls beyond the bound, or of a tool that is not offered, have an answer that says why."""
     calls = [("think_tool", {"reasoning": str(number)}) for number in range(5)]
     output, stored = take(called(("nonsense", {}), *calls), opening(most_calls=3))
     assert [bool(call.problem) for call in output.calls] == [True, False, False, False, True, True]
     assert output.calls[-1].problem == "at most 3 calls are carried out in one turn: call it in the next one"
     assert len(sent(following(output), stored)[-1]["content"]) == 6
-    output, stored = take(called(*[("look_up", {"word": "vacuum"})] * 200))
-    assert len(output.calls) == 64
-    assert output.account.warnings == ["136 blocks of a turn beyond 64 were dropped"]
-    sent(following(output), stored)
     output, _ = take(called(("look_up", {"word": "vacuum"})), opening(offered=["hand_over"]))
     assert output.calls[0].problem == "look_up cannot be called in this turn: call one of hand_over"
 
@@ -227,15 +222,14 @@ def conversation(*answers: str) -> list[Message]:
 
 @pytest.mark.parametrize(("share", "shortened"), [(1.0, 0), (0.9, 4), (0.5, 4), (0.4, 8), (0.0, 8)])
 def test_older_answers_are_shortened_first(share: float, shortened: int) -> None:
-    """From the oldest on, four at a time; the newest stays, short ones stay, and the note has the loss."""
+    """From the oldest on; the newest stays, short ones stay, and a note counts them."""
     texts = ["x" * 2_000] * 8 + ["short", "x" * 2_000]
     messages = conversation(*texts)
     short = shorten_answers("opening", messages, share)
     shown = [message.content[0]["content"] for message in short.messages if message.role == "user"]
     assert [text for text, before in zip(shown, texts, strict=True) if text == before] == texts[shortened:]
     assert all(text == "x" * 300 + "\n[the rest of this answer was left out]" for text in shown[:shortened])
-    lost = sum(map(len, texts)) - sum(map(len, shown))
-    note = [f"{shortened} of the older answers of its tools were shortened by {lost} characters"]
+    note = [f"{shortened} of the older answers of its tools were shortened"]
     assert short.left_out == (note if shortened else [])
     assert [message for message in short.messages if message.role == "assistant"] == messages[::2]
 

@@ -1,6 +1,5 @@
 """Tool turns over endpoints of many kinds: the real activities and SDK, and a fake that holds conversations to its rules."""
 
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,7 +11,7 @@ from contracts import failures
 from contracts.tool_turns import Transcript, TurnResult
 from contracts.tools import ToolAnswer
 from providers.models.chat import ToolUse
-from providers.models.endpoints import CapabilityOverrides
+from providers.models.endpoints import EndpointCapabilities
 from tests.fakes import tool_work
 from tests.fakes.conversation import blocks_of
 from tests.fakes.messages_api import MessagesApi
@@ -52,7 +51,7 @@ async def bench_over(
 ) -> AsyncIterator[Bench]:
     """A bench over endpoints that run for the time of the block: `default`, then `second`."""
     apis: Mapping[str, MessagesApi] = dict(zip(("default", "second"), (api, *others), strict=False))
-    overrides = {name: CapabilityOverrides.model_validate(given) for name, given in own.items()}
+    overrides = {name: EndpointCapabilities.model_validate(given) for name, given in own.items()}
     async with api:
         for other in others:
             await other.__aenter__()
@@ -148,11 +147,11 @@ async def test_a_long_conversation_fits_its_window() -> None:
     assert api.refused == []
     assert [call.status for call in api.calls] == [200] * 16
     told = [line for turn in turns for line in turn.account.warnings if "older answers" in line]
-    assert re.fullmatch(r"4 of the older answers of its tools were shortened by 1\d{4} characters", told[0])
+    assert told[0] == "4 of the older answers of its tools were shortened"
     answers = tool_work.answers_so_far(api.requests[-1].body)
     cut = ["[the rest of this answer was left out]" in text for text in answers]
     assert cut == sorted(cut, reverse=True)
     assert not cut[-1]
     counts = [str(request.body).count("[the rest of this answer was left out]") for request in api.requests]
     assert counts == sorted(counts)
-    assert len(set(counts)) <= 5
+    assert len(set(counts)) <= 6  # so most turns find their beginning in the cache of the endpoint

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from contracts import failures, roles
 from contracts.roles import RoleSpec
 from contracts.vocabulary import Confidence
-from providers.models.endpoints import CapabilityOverrides
+from providers.models.endpoints import EndpointCapabilities
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
@@ -72,7 +72,7 @@ class Bench:
 @asynccontextmanager
 async def bench(window: int, *, characters_per_token: float = 3.0, **options: Any) -> AsyncIterator[Bench]:
     """A bench whose endpoint has a small window, as its configuration says."""
-    own = {"default": CapabilityOverrides(window=window, **options.pop("own", {}))}
+    own = {"default": EndpointCapabilities(window=window, **options.pop("own", {}))}
     book = TokenBook(window=window, characters_per_token=characters_per_token, tokens_per_other=1.3, counts_tools=True)
     async with MessagesApi(book=book, **options) as api, engine_for({"default": api}, own=own) as engine:
         yield Bench(engine, api)
@@ -124,15 +124,3 @@ async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
     assert (caught.value.type, caught.value.non_retryable) == (failures.MODEL_REJECTED, True)
     assert "window 8192" in caught.value.message
     assert "needs about" in caught.value.message
-
-
-@pytest.mark.parametrize("counting", ["good", "status:404", "status:500", "status:429:3", "reset", "garbage_200"])
-async def test_counting_is_asked_for_only_where_it_matters_and_never_fails_a_call(counting: str) -> None:
-    """Near the window the endpoint counts, where it can; far from it no request is spent on that."""
-    async with bench(16_384, characters_per_token=4.0, counting=counting, own={"counts_tokens": True}) as one:
-        await one.run(roles.PLANNER, plan_input())
-        assert one.api.counted == []
-        output = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20))
-        assert len(one.api.counted) == 1
-    assert [call.status for call in one.api.calls] == [200, 200]
-    assert output.analyzed_source_ids

@@ -46,11 +46,11 @@ def checks(**variables: str) -> dict[str, dict[str, str]]:
 
 
 def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path) -> None:
-    """Program, home, settings, model, corpora, web search with keys to set, store, server (S0-102)."""
+    """Program, home, settings, model, web search with keys to set, store, server (S0-102)."""
     done = research("doctor")
     assert done.exit_code == 0
     lines = {line.split()[1]: line for line in done.stdout.splitlines() if not line.startswith(" ")}
-    assert {"program", "home", "settings", "model", "corpora", "shared", "server"} <= set(lines)
+    assert {"program", "home", "settings", "model", "shared", "server"} <= set(lines)
     assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in done.stdout
     assert "not running; `research run`" in lines["server"]
 

@@ -10,7 +10,8 @@ from pydantic import SecretStr
 
 from client.cli.corpus import find_corpus, name_of_folder
 from client.cli.errors import CommandError
-from client.cli.request import RequestedRun, RunOptions, build_request, merge, parse_assignments, read_request
+from client.cli.options import RunOptions
+from client.cli.request import RequestedRun, build_request, merge, parse_assignments, read_request
 from contracts.request import Depth, EngineChoice
 from contracts.state import ResearchState
 from workers.settings.loading import Settings

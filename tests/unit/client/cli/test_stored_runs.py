@@ -9,6 +9,7 @@ import pytest
 
 from client.cli.context import RunInfo, last_outcome, result_of
 from client.cli.errors import CommandError
+from client.cli.options import RunOptions
 from client.cli.run import _request_again, require_resumable, start_run
 from contracts.outcome import AgentDecision, Citation, ResearchResult
 from contracts.request import ResearchRequest
@@ -40,7 +41,7 @@ def test_the_status_of_a_stored_run(home: Path) -> None:
     shown = research("status", "cut-off")
     assert (shown.exit_code, QUESTION in shown.stdout) == (0, True)
     assert "the run was interrupted: research resume cut-off" in shown.stderr
-    assert research("status", "lacks").stdout.splitlines()[-1] == "ended     see the limitations in the report"
+    assert research("status", "lacks").stdout.splitlines()[-1] == "  ended      see the limitations in the report"
 
 
 def test_the_list_of_stored_runs(home: Path) -> None:
@@ -52,10 +53,9 @@ def test_the_list_of_stored_runs(home: Path) -> None:
         return {row["research_id"]: row["status"] for row in json.loads(research("list", "--json", *options).stdout)}
 
     assert listed() == {"r-2": "interrupted", "r-1": "cancelled"}
-    assert list(listed("--outcome", "cancelled,partial")) == ["r-1"]
     assert list(listed("--limit", "1")) == ["r-2"]
-    assert listed("--text", "WRAPAROUND") == listed()
-    assert listed("--text", "locks") == listed("--outcome", "timed-out", "--outcome", "running") == {}
+    assert listed("--query", "WRAPAROUND") == listed()
+    assert listed("--query", "locks") == {}
     line = research("list", "--limit", "1").stdout
     assert (line.startswith("r-2  interrupted"), QUESTION in line) == (True, True)
 
@@ -115,7 +115,7 @@ def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:
     assert "supervisor: decide iteration  gaps are left" in shown
     assert "1. What is frozen?" in research("plan", "r-1").stdout
     refused = research("plan", "r-1", "--edit")
-    assert (refused.exit_code, "cannot be edited, no approval is open" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "has already finished" in refused.stderr) == (2, True)
 
 
 def test_a_stored_run_always_has_an_outcome() -> None:
@@ -131,18 +131,15 @@ def test_a_stored_run_always_has_an_outcome() -> None:
 class Server:
     """Stands for context, client and handle of one run."""
 
-    def __init__(self, state: ResearchState | None, running_tenant: str | None = None) -> None:
+    def __init__(self, state: ResearchState, *, running: bool) -> None:
         self.state = state
-        self.running_tenant = running_tenant
+        self.running = running
 
     async def load_run(self, research_id: str) -> RunInfo:
-        return RunInfo(research_id, self.state, self, self.running_tenant is not None)  # type: ignore[arg-type]
+        return RunInfo(research_id, self.state, self, self.running)  # type: ignore[arg-type]
 
     def handle(self, _: str) -> "Server":
         return self
-
-    async def tenant(self) -> str | None:
-        return self.running_tenant
 
     async def question(self) -> str:
         return QUESTION
@@ -151,18 +148,14 @@ class Server:
         return self
 
 
-@pytest.mark.parametrize("tenants", [("acme", None), (None, "acme"), ("acme", "acme")], ids=["stored", "runs", "both"])
-async def test_an_id_of_another_tenant_or_question_cannot_be_used(tenants: tuple[str | None, str | None]) -> None:
+@pytest.mark.parametrize("running", [True, False])
+async def test_an_id_of_another_question_cannot_be_used(running: bool) -> None:
     """The run is neither joined nor resumed, and nothing of its question or result is revealed."""
-    state = None if tenants[0] is None else states.state(resolved=states.resolved(tenant=tenants[0]))
-    server: Any = Server(state, tenants[1])
-    with pytest.raises(CommandError) as caught:
-        await start_run(server, server, ResearchRequest(query="Something else?", tenant="other"), "r-1")
-    assert str(caught.value) == "the id r-1 cannot be used with this tenant: leave tenant out, or --id for a new run"
-    with pytest.raises(CommandError, match="belongs to another question"):
-        await start_run(server, server, ResearchRequest(query="Something else?", tenant="acme"), "r-1")
-    started = await start_run(server, server, ResearchRequest(query=QUESTION, tenant="acme"), "r-1")
-    assert started.how == ("resumed" if tenants[1] is None else "joined")
+    server: Any = Server(states.state(), running=running)
+    with pytest.raises(CommandError, match=r"^the id r-1 belongs to another question: leave --id out for a new run$"):
+        await start_run(server, server, ResearchRequest(query="Something else?"), "r-1")
+    _, how = await start_run(server, server, ResearchRequest(query=QUESTION), "r-1")
+    assert how == ("joined" if running else "resumed")
 
 
 def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
@@ -182,6 +175,7 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
         with pytest.raises(CommandError, match=problem):
             require_resumable(run, closed)
     resolved = states.resolved(models=dict.fromkeys(("simple", "analytical", "complex"), "m"))
-    assert _request_again(resolved, "m")["query"] == QUESTION
-    assert "models" not in _request_again(resolved, "m")
-    assert set(_request_again(resolved, "other")["models"].values()) == {"other"}
+    again = [_request_again(resolved, RunOptions(model=model)) for model in (None, "m", "other")]
+    assert {each["query"] for each in again} == {QUESTION}
+    assert ["models" in each for each in again] == [False, False, True]
+    assert set(again[2]["models"].values()) == {"other"}

@@ -8,6 +8,7 @@ import json
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -218,37 +219,26 @@ def twice() -> bytes:
 
 
 LISTED = json.loads(zipfile.ZipFile(io.BytesIO(bundle())).read(MANIFEST))
-HOSTILE: list[tuple[str, Callable[[], bytes], str]] = [
-    ("no zip", lambda: b"PK\x03\x04 and no more", "is no ZIP file"),
-    ("empty", lambda: b"", "is no ZIP file"),
-    ("cut", lambda: bundle()[:-40], "is no ZIP file"),
-    ("foreign zip", lambda: rewritten(lambda _, files: files.pop(MANIFEST)), "no manifest.json"),
-    ("traversal", lambda: with_name("../../etc/cron.d/evil"), "does not belong into a bundle"),
-    ("traversal in texts", lambda: with_name("texts/../../x.txt"), "does not belong into a bundle"),
-    ("absolute", lambda: with_name("/etc/passwd"), "does not belong into a bundle"),
-    ("windows", lambda: with_name("texts\\..\\x.txt"), "does not belong into a bundle"),
-    ("folder", lambda: with_name("texts/"), "does not belong into a bundle"),
-    ("symbolic link", symbolic_link, "symbolic link"),
-    ("bomb", bomb, "ZIP bomb"),
-    ("large", lambda: lying_size(bundles.BYTE_LIMIT + 1), "unpacks to"),
-    ("twice", twice, "twice"),
-    ("manifest no json", lambda: damaged_manifest(b"{"), "manifest.json is not valid"),
-    ("manifest deep", lambda: damaged_manifest(b"[" * 100_000), "manifest.json is not valid"),
-    (
-        "manifest of later",
-        lambda: damaged_manifest(json.dumps(LISTED | {"schema_version": 2}).encode()),
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "no zip": (lambda: b"PK\x03\x04 and no more", "is no ZIP file"),
+    "cut": (lambda: bundle()[:-40], "is no ZIP file"),
+    "foreign zip": (lambda: rewritten(lambda _, files: files.pop(MANIFEST)), "no file manifest.json"),
+    "traversal": (lambda: with_name("texts/../../x.txt"), "does not belong into a bundle"),
+    "absolute": (lambda: with_name("/etc/passwd"), "does not belong into a bundle"),
+    "windows": (lambda: with_name("texts\\..\\x.txt"), "does not belong into a bundle"),
+    "symbolic link": (symbolic_link, "symbolic link"),
+    "bomb": (bomb, "ZIP bomb"),
+    "large": (lambda: lying_size(bundles.BYTE_LIMIT + 1), "unpacks to"),
+    "twice": (twice, "twice"),
+    "manifest deep": (lambda: damaged_manifest(b"[" * 100_000), "manifest.json is not valid"),
+    "manifest of later": (
+        lambda: damaged_manifest(json.dumps(LISTED | {"schema_version": 3}).encode()),
         "schema_version",
     ),
-    ("manifest with more", lambda: damaged_manifest(json.dumps(LISTED | {"run": "sh"}).encode()), "run"),
-    (
-        "manifest lists twice",
-        lambda: damaged_manifest(json.dumps(LISTED | {"files": LISTED["files"] * 2}).encode()),
-        "lists a file twice",
-    ),
-]
+}
 
 
-@pytest.mark.parametrize(("make", "words"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+@pytest.mark.parametrize(("make", "words"), HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_bundle_is_refused_before_anything_is_unpacked(
     tmp_path: Path, make: Callable[[], bytes], words: str
 ) -> None:
@@ -265,24 +255,19 @@ def test_a_file_with_another_size_than_declared_is_damaged(tmp_path: Path, size:
     """The directory of a ZIP file is not believed: no more is unpacked than it declares, and that is compared."""
     path = tmp_path / "b.zip"
     path.write_bytes(lying_size(size))
-    with BundleReader(path) as reader:
+    with closing(BundleReader(path)) as reader:
         with pytest.raises(ContentCorrupt, match=r"report\.md"):
             reader.read("report.md")
-        assert [found.kind for found in reader.differences()] == ["file_differs"]
+        assert [kind for kind, *_ in reader.differences()] == ["file_differs"]
 
 
-def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bundle has at most so many files."""
+def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundle has at most so many files, and a file larger than any bundle is not opened."""
     path = tmp_path / "b.zip"
     path.write_bytes(bundle())
     monkeypatch.setattr(bundles, "FILE_LIMIT", len(FILES | TEXTS))
     with pytest.raises(BundleUnusable, match="a bundle has at most"):
         BundleReader(path)
-
-
-def test_a_file_larger_than_any_bundle_is_not_opened(tmp_path: Path) -> None:
-    """Its directory alone could fill the memory."""
-    path = tmp_path / "b.zip"
     with path.open("wb") as file:
         file.truncate(bundles.BYTE_LIMIT + 1)
     with pytest.raises(BundleUnusable, match="500,000,001 bytes"):
@@ -290,24 +275,18 @@ def test_a_file_larger_than_any_bundle_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_equal_reports_give_equal_bundles() -> None:
-    """No clock is in a bundle; the manifest has the SHA-256 and the size of each file."""
+    """No clock is in a bundle; the manifest has the SHA-256 of each file."""
     assert bundle() == bundle()
-    listed = {each["path"]: each for each in LISTED["files"]}
-    assert set(listed) == set(FILES) | set(TEXTS)
-    for path, data in (FILES | TEXTS).items():
-        assert listed[path] == {"path": path, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    assert LISTED["files"] == {path: hashlib.sha256(data).hexdigest() for path, data in (FILES | TEXTS).items()}
 
 
 @pytest.mark.usefixtures("no_store", "same_process")
-async def test_the_command_tells_of_a_hostile_bundle_in_one_line(tmp_path: Path) -> None:
+async def test_the_command_refuses_a_bundle_in_one_line(tmp_path: Path) -> None:
     """As wrong usage: nothing was audited."""
-    for name, data, words in (("a.zip", b"x", "no ZIP file"), ("b.zip", with_name("../x"), "does not belong")):
+    without_report = rewritten(lambda _, files: files.pop("report.json"))
+    for name, data, words in (("a.zip", b"x", "no ZIP file"), ("b.zip", without_report, r"no file report\.json")):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(CommandError, match=words):
             await audit_command.audit(str(tmp_path / name), as_json=False)
     with pytest.raises(CommandError, match="no such file"):
         await audit_command.audit(str(tmp_path / "none.zip"), as_json=False)
-    path = tmp_path / "c.zip"
-    path.write_bytes(rewritten(lambda _, files: files.pop("report.json")))
-    with pytest.raises(CommandError, match=r"no file report\.json"):
-        await audit_command.audit(str(path), as_json=False)

@@ -40,24 +40,12 @@ def test_what_the_documents_do_not_speak_of_is_empty(question: str) -> None:
     assert [gap.description for gap in analysis.gaps] == [f"No passage matches enough of “{question}”."]
 
 
-def test_a_search_in_another_form_leaves_no_gap() -> None:
-    """Only the question in its own words does."""
-    assert Shelf().analyze("flux capacitor settings", facet="form").gaps == []
-
-
 def test_a_pronoun_brings_the_sentence_before_it() -> None:
     """A passage that opens with a pronoun is shown with what it stands for."""
     long = " ".join(f"Room {number} has a window to the garden." for number in range(48))
     text = f"# House\n\n{long} The Kelvar pump stands in the cellar. It was painted green by Olga. {long}\n"
     (first, *_) = Shelf({"House": text}).passages("Who painted it green?")
     assert first.startswith("The Kelvar pump stands in the cellar. It was painted green")
-
-
-def test_a_pronoun_at_the_beginning_of_a_paragraph_brings_the_paragraph_before() -> None:
-    """Its last sentence, to be exact."""
-    text = "# House\n\nRooms are cold. The Kelvar pump stands in the cellar.\n\nIt was painted green by Olga Brand.\n"
-    (first, *_) = Shelf({"House": text}).passages("Who is Olga Brand?")
-    assert first == "The Kelvar pump stands in the cellar.\n\nIt was painted green by Olga Brand."
 
 
 def test_a_sentence_that_corrects_stays_with_what_it_corrects() -> None:
@@ -148,18 +136,11 @@ def test_the_brief_shows_passages_and_judges_none() -> None:
 
 
 def test_the_brief_names_the_words_that_nothing_covers() -> None:
-    """Words that no document has, with the nearest spelling that one has, and words that no passage has."""
-    brief = Shelf().brief("Kelvar pump filtre burner", spellings={"filtr": "filter"})
-    assert "- In none of 100 documents: filtre (nearest spelling: filter)." in brief
+    """Words that no document has."""
     brief = Shelf().brief("What is a flux capacitor?")
     assert "> No language model was used. No passage matches enough of your question." in brief
     assert "- In none of 100 documents: flux, capacitor." in brief
     assert "## Passages" not in brief
-
-
-def test_a_run_that_was_cut_short_says_why() -> None:
-    """In words, above the passages."""
-    assert "Cut short: " in Shelf().brief("Kelvar pump filter", cut_short="user_stopped")
 
 
 def test_words_of_a_source_are_no_markup() -> None:

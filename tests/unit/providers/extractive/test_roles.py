@@ -19,8 +19,6 @@ from contracts.orchestrator_roles import (
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import QuestionRound
 from contracts.reflective_roles import (
-    ClassifyInput,
-    Complexity,
     InvestigateInput,
     PlanStepsInput,
     ReflectionDecision,
@@ -126,12 +124,6 @@ def test_steps_are_the_forms_of_the_question_that_have_no_step() -> None:
     ):
         task = ReflectOnStepInput(steps=[done], pending=pending, open_gaps=gaps)
         assert roles.reflect_on_step(task).decision is decision
-
-
-def test_a_question_is_classified_by_its_length() -> None:
-    """Research is always done."""
-    for query, complexity in (("What is WAL?", Complexity.SIMPLE), ("Why? And when? " + QUESTION, Complexity.COMPLEX)):
-        assert roles.classify(ClassifyInput(query=query)).complexity is complexity
 
 
 def test_an_orchestrator_sends_an_agent_for_each_step_then_reports() -> None:

@@ -19,7 +19,6 @@ from providers.errors import (
     ContentCorrupt,
     InvalidOutput,
     Unavailable,
-    usage_of,
 )
 from providers.interfaces import EngineAnswer, EngineTask, Message
 from providers.models.answers import (
@@ -278,7 +277,7 @@ def test_answers_come_back_from_the_journal_as_they_were() -> None:
     for kind in (InvalidOutput, AnswerCut, AnswerRefused):
         with pytest.raises(kind, match=r"a\.b: wrong") as caught:
             answer_from_json(answer_to_json(kind("a.b: wrong", usage=USAGE, model="m-1")), PLANNER)
-        assert (usage_of(caught.value), caught.value.model) == (USAGE, "m-1")
+        assert (caught.value.usage, caught.value.model) == (USAGE, "m-1")
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"unusable": "x", "usage": {}}', "[" * 9_000])

@@ -34,14 +34,11 @@ from providers.errors import (
     ProviderError,
     RateLimited,
     Unavailable,
-    usage_of,
 )
 from providers.interfaces import EngineTask
 from providers.models.chat import ChatMode
 from providers.models.endpoints import (
-    CapabilityOverrides,
     EndpointCapabilities,
-    MissingChat,
     ModelDirectory,
     ModelEndpoint,
     split_name,
@@ -88,10 +85,10 @@ def task_of(name: str, **changed: Any) -> EngineTask:
 
 @asynccontextmanager
 async def one(
-    scenario: str = "good", own: CapabilityOverrides | None = None, **options: Any
+    scenario: str = "good", own: EndpointCapabilities | None = None, **options: Any
 ) -> AsyncIterator[tuple[LanguageModelEngine, MessagesApi]]:
     """An engine with one endpoint; native mode and little room for reasoning unless `own` says otherwise."""
-    given = own or CapabilityOverrides(mode=ChatMode.NATIVE, reasoning_tokens=100)
+    given = own or EndpointCapabilities(mode=ChatMode.NATIVE, reasoning_tokens=100)
     async with MessagesApi(scenario, **options) as api, engine_for({"default": api}, own={"default": given}) as engine:
         yield engine, api
 
@@ -108,7 +105,7 @@ async def pair(
 
 async def failure(scenario: str, role: str = "supervisor", mode: ChatMode = ChatMode.NATIVE) -> ProviderError:
     """The error of one answer, which took exactly one request."""
-    async with one(scenario, CapabilityOverrides(mode=mode)) as (engine, api):
+    async with one(scenario, EndpointCapabilities(mode=mode)) as (engine, api):
         with pytest.raises(ProviderError) as caught:
             await engine.answer(task_of(role))
         assert len(api.calls) == 1
@@ -120,7 +117,7 @@ async def failure(scenario: str, role: str = "supervisor", mode: ChatMode = Chat
 @pytest.mark.parametrize("name", list(TASKS))
 async def test_every_role_in_every_mode_with_one_request(mode: ChatMode, name: str) -> None:
     """The same answer comes back however the schema is requested, and each answer costs one request (X-15)."""
-    async with one(own=CapabilityOverrides(mode=mode)) as (engine, api):
+    async with one(own=EndpointCapabilities(mode=mode)) as (engine, api):
         answer, again = [await engine.answer(task_of(name)) for _ in range(2)]
     assert type(answer.content) is TASKS[name][0].answer
     assert answer.content == again.content
@@ -162,9 +159,9 @@ async def test_a_paid_answer_that_cannot_be_used_carries_its_cost(
     """Every bad answer ends as its own error after one request, and its cost is not lost."""
     error = await failure(scenario, "analyzer", mode)
     assert type(error) is kind
-    assert usage_of(error).model_calls == 1
+    assert error.usage.model_calls == 1
     if (scenario, mode) != ("deep", ChatMode.TOOL):  # too deep to read even the counts
-        assert usage_of(error).cost_usd is not None
+        assert error.usage.cost_usd is not None
 
 
 @pytest.mark.parametrize("scenario", ["empty", "thinking_only", "cut", "refusal"])
@@ -216,10 +213,10 @@ async def test_refused_parameters_lead_to_weaker_modes(scenario: str, tried: lis
 
 async def test_the_prompt_has_the_schema_only_in_text_mode_and_the_problem_only_in_a_repair() -> None:
     """Without any parameter for schemas the prompt says it in words; a report has no schema."""
-    async with one(own=CapabilityOverrides(mode=ChatMode.TEXT)) as (engine, api):
+    async with one(own=EndpointCapabilities(mode=ChatMode.TEXT)) as (engine, api):
         await engine.answer(task_of("planner", repair="sub_queries: Field required"))
         await engine.answer(task_of("synthesizer"))
-    async with one(own=CapabilityOverrides(mode=ChatMode.TOOL)) as (engine, plain):
+    async with one(own=EndpointCapabilities(mode=ChatMode.TOOL)) as (engine, plain):
         await engine.answer(task_of("planner"))
         await engine.answer(task_of("supervisor"))
     assert '"sub_queries"' in api.requests[0].prompt
@@ -251,7 +248,7 @@ async def test_a_refused_cap_names_figure_and_setting() -> None:
         with pytest.raises(InvalidCall, match=r"16100 tokens: set models\.endpoints\.default\.output_limit"):
             await engine.answer(task_of("synthesizer"))
     assert len(api.calls) == 1
-    async with one("short_answers", CapabilityOverrides(output_limit=4_000)) as (engine, api):
+    async with one("short_answers", EndpointCapabilities(output_limit=4_000)) as (engine, api):
         answer = await engine.answer(task_of("synthesizer"))
     assert api.requests[0].body["max_tokens"] == 4_000
     assert "Keep the whole answer under" in api.requests[0].prompt
@@ -259,7 +256,7 @@ async def test_a_refused_cap_names_figure_and_setting() -> None:
 
 
 # --- caches ----------------------------------------------------------------------------------------------------------
-KEEPS = CapabilityOverrides(mode=ChatMode.TOOL, caching=True)
+KEEPS = EndpointCapabilities(mode=ChatMode.TOOL, caching=True)
 BRIEF = "The question is looked at from the side of operators who run many tables. " * 60
 
 
@@ -268,14 +265,14 @@ def analysis(number: int) -> EngineTask:
     node = PlanNode(id=f"sq-{number}", text=f"aspect {number}")
     given = AnalyzeInput(**{**COMMON, "model": MAIN}, brief=BRIEF, sub_query=node, sources=[])
     rendered = render_role(ANALYZER, given, {})
-    return EngineTask(ANALYZER, given, {}, rendered.system, rendered.prompt, "1", rendered.common_length)
+    return EngineTask(ANALYZER, given, {}, "role: analyzer", rendered.prompt, "1", rendered.common_length)
 
 
 async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> None:
     """Stable beginnings are marked, what differs comes after them, and the price is the fake's."""
     async with one(own=KEEPS, book=TokenBook(cacheable=1_024, counts_tools=True)) as (engine, api):
         usages = [(await engine.answer(analysis(number))).usage for number in range(4)]
-    async with one(own=CapabilityOverrides(mode=ChatMode.TOOL)) as (engine, plain):
+    async with one(own=EndpointCapabilities(mode=ChatMode.TOOL)) as (engine, plain):
         await engine.answer(analysis(0))
     first, *others = api.book.charges
     assert first.write > 1_000
@@ -347,7 +344,7 @@ async def test_a_paid_answer_is_never_requested_again(scenario: str) -> None:
         with pytest.raises(ProviderError) as caught:
             await engine.answer(task_of("planner", model=MAIN))
     assert (len(main.calls), len(other.calls)) == (1, 0)
-    assert usage_of(caught.value).cost_usd == pytest.approx(main.book.owed_usd(PRICES))
+    assert caught.value.usage.cost_usd == pytest.approx(main.book.owed_usd(PRICES))
 
 
 @pytest.mark.parametrize(("second", "answered"), [("good", True), ("slow", False)])
@@ -397,7 +394,7 @@ async def test_the_model_of_the_request_comes_first() -> None:
 
 async def test_an_endpoint_without_a_key_is_passed_over() -> None:
     """The account has the reason, another endpoint does the work, and alone it fails with the remedy."""
-    missing = ModelEndpoint("default", "h", MissingChat("set THE_KEY"), lambda _: EndpointCapabilities())
+    missing = ModelEndpoint("default", "h", None, lambda _: EndpointCapabilities(), "set THE_KEY")
     async with MessagesApi() as api, engine_for({"default": api, "other": api}, [MAIN, f"other:{SPARE}"]) as engine:
         endpoints = engine._directory.endpoints
         alone = LanguageModelEngine(ModelDirectory({"default": missing}), PriceTable(), OpenLimiter())
@@ -437,12 +434,11 @@ def test_only_a_known_endpoint_before_the_first_colon_counts(written: str, place
     assert split_name(written, {"default", "local"}) == (place, model)
 
 
-async def test_each_request_needs_a_permit_that_learns_its_tokens() -> None:
-    """An endpoint whose limit is reached gets no request, and the next one's permit is settled (S0-101)."""
+async def test_each_request_needs_a_permit_for_its_tokens() -> None:
+    """An endpoint whose limit is reached gets no request, and the next one is asked (S0-101)."""
     gate = OpenLimiter({"model/default"})
     async with pair("good", limiter=gate) as (engine, main, _):
         answer = await engine.answer(task_of("planner", model=MAIN))
     assert main.calls == []
     assert [service for service, _ in gate.requests] == ["model/default", "model/other"]
-    assert gate.settled == [answer.usage.input_tokens + answer.usage.output_tokens]
-    assert gate.requests[1][1] >= gate.settled[0]
+    assert gate.requests[1][1] >= answer.usage.input_tokens + answer.usage.output_tokens

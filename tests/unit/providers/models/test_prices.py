@@ -2,8 +2,9 @@
 
 import pytest
 
+from contracts.resolved import ModelPrice
 from providers.models.chat import TokenCounts
-from providers.models.prices import PriceEntry, PriceTable
+from providers.models.prices import PriceTable
 
 
 @pytest.mark.parametrize(
@@ -29,9 +30,9 @@ def test_configured_prices_come_first() -> None:
     """A model may have another price at one endpoint, and its name may end in a date."""
     table = PriceTable(
         {
-            "local:m": PriceEntry(input=0, output=0),
-            "m": PriceEntry(input=1, output=2),
-            "claude-opus-4-8": PriceEntry(input=1, output=1),
+            "local:m": ModelPrice(input=0, output=0),
+            "m": ModelPrice(input=1, output=2),
+            "claude-opus-4-8": ModelPrice(input=1, output=1),
         }
     )
     million = TokenCounts(input=1_000_000)
@@ -44,6 +45,6 @@ def test_configured_prices_come_first() -> None:
 
 def test_highest_price_bounds_every_call() -> None:
     """A reservation counts long prompts and cache writes; without a price there is nothing to reserve."""
-    assert PriceTable().highest("claude-haiku-5-5") == PriceEntry(input=0.625, output=2.5)
-    assert PriceTable({"m": PriceEntry(input=4, output=9)}).highest("m") == PriceEntry(input=5, output=9)
+    assert PriceTable().highest("claude-haiku-5-5") == ModelPrice(input=0.625, output=2.5)
+    assert PriceTable({"m": ModelPrice(input=4, output=9)}).highest("m") == ModelPrice(input=5, output=9)
     assert PriceTable().highest("qwen3-8b") is None

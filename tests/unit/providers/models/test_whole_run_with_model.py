@@ -10,7 +10,7 @@ from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Outcome, Tier
 from providers.models.chat import ChatMode
-from providers.models.endpoints import CapabilityOverrides
+from providers.models.endpoints import EndpointCapabilities
 from providers.models.language_model import LanguageModelEngine
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
@@ -26,13 +26,15 @@ MODEL = "claude-haiku-4-5"
 
 async def conducted(api: MessagesApi, folder: Path, mode: ChatMode = ChatMode.NATIVE) -> tuple[Outcome, ResearchState]:
     """One run to its end."""
-    engine = engine_over({"default": api.base_url}, own={"default": CapabilityOverrides(mode=mode)})
+    engine = engine_over({"default": api.base_url}, own={"default": EndpointCapabilities(mode=mode)})
     return await conducted_by(engine, folder)
 
 
 async def conducted_by(engine: LanguageModelEngine, folder: Path) -> tuple[Outcome, ResearchState]:
     """One run with this engine."""
-    configuration = ResearchConfiguration(models={tier.value: MODEL for tier in Tier}, model_host=lambda _: "127.0.0.1")
+    configuration = ResearchConfiguration(
+        models={tier.value: [MODEL] for tier in Tier}, model_host=lambda _: "127.0.0.1"
+    )
     world = World(folder, engines={EngineKind.MODEL: engine}, configuration=configuration)
     host = world.host()
     request = ResearchRequest(query=QUESTION, corpus="manual", engine="model")

@@ -18,7 +18,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
-from providers.reading.document_kinds import kind_of_body
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import MOST_REDIRECTS, BodyLimits, Egress, Fetched, FetchPolicy
 from providers.reading.reader import PAGE_LIMITS, POLICY
@@ -75,7 +74,7 @@ async def test_a_page_comes_with_its_final_address_and_kind(server: WebServer) -
     server.pages["/b/c"] = page("Words.")
     answer = reply(status=301, Location="b/c#part", Set_Cookie="id=1", WWW_Authenticate="Basic")
     fetched = await fetch(server, answer)
-    assert (fetched.url, fetched.kind, fetched.charset) == (server.url("/b/c"), "text/html", None)
+    assert (fetched.url, fetched.media_type, fetched.charset) == (server.url("/b/c"), "text/html", None)
     assert b"Words." in fetched.body
     head = server.heads[-1]
     assert head["user-agent"] == "test-agent/1"
@@ -99,8 +98,6 @@ async def test_a_page_comes_with_its_final_address_and_kind(server: WebServer) -
         ("\\\\127.0.0.1/x", "refused_url"),
         ("/" + "x" * 10_000, "refused_url"),
         ("http://a@public.test/", "refused_url"),
-        ("/", "refused_redirect"),
-        ("#part", "refused_redirect"),
     ],
 )
 @pytest.mark.parametrize("status", [301, 308])
@@ -121,8 +118,8 @@ async def test_a_redirect_with_a_line_end_sets_no_header_and_leads_nowhere(serve
     assert [path for _, path in server.asked] == ["/"]
 
 
-async def test_redirects_are_counted_and_circles_are_seen(server: WebServer) -> None:
-    """Five redirects are followed, a sixth is not; a circle ends where it closes."""
+async def test_redirects_are_counted(server: WebServer) -> None:
+    """Five redirects are followed, a sixth is not, also in a circle."""
     server.pages |= {f"/{number}": redirect(f"/{number + 1}") for number in range(1, MOST_REDIRECTS + 1)}
     server.pages[f"/{MOST_REDIRECTS}"] = page("Words.")
     assert (await fetch(server, redirect("/1"))).url == server.url("/5")
@@ -132,7 +129,7 @@ async def test_redirects_are_counted_and_circles_are_seen(server: WebServer) -> 
     server.asked.clear()
     server.pages["/a"] = redirect("/")
     assert await kind_of(server, redirect("/a")) == "refused_redirect"
-    assert len(server.asked) == 2
+    assert len(server.asked) == MOST_REDIRECTS + 1
 
 
 async def test_other_answers_are_no_documents(server: WebServer) -> None:
@@ -264,37 +261,16 @@ async def test_an_endless_body_stops_at_the_limit(server: WebServer, head: bytes
     assert await kind_of(server, endless(head, piece)) == "too_large"
 
 
-@pytest.mark.parametrize(
-    ("content_type", "body"),
-    [
-        ("image/png", b"\x89PNG"),
-        ("application/octet-stream", b"words"),
-        ("text/html, application/pdf", b"<html>"),
-        ("text/html", b"MZ\x90"),
-        ("text/plain", b"PK\x03\x04"),
-        ("text/plain", b"\x7fELF"),
-        ("text/html", b"Rar!\x1a\x07"),
-        ("application/pdf", b"<!doctype html><html>please log in</html>"),
-        (None, b"\x1f\x8b\x08"),
-    ],
-)
-async def test_content_is_of_the_type_that_is_stated(server: WebServer, content_type: str | None, body: bytes) -> None:
-    """Other types are not read, and a wrong label is no way around that."""
-    assert await kind_of(server, reply(body, content_type=content_type)) == "wrong_type"
-
-
 async def test_an_unwanted_type_is_refused_by_its_header(server: WebServer) -> None:
     """The body of a film is not waited for."""
     film = endless(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n", b"", 0.01)
     assert await kind_of(server, film) == "wrong_type"
 
 
-async def test_a_page_without_a_type_is_known_by_its_beginning(server: WebServer) -> None:
-    """A server that states nothing is not punished for it."""
-    for text, kind in (("<html>x</html>", "text/html"), ("%PDF-1.4", "application/pdf"), ("words", "text/plain")):
-        fetched = await fetch(server, reply(text, content_type=None))
-        assert kind_of_body(fetched.kind, fetched.body) == kind
-    assert (await fetch(server, reply("words", content_type=""))).kind == ""
+async def test_a_page_without_a_type_is_accepted(server: WebServer) -> None:
+    """A server that states nothing is not punished for it; one that sends nothing has no document."""
+    for stated in (None, ""):
+        assert (await fetch(server, reply("words", content_type=stated))).media_type is None
     assert await kind_of(server, reply("")) == "empty"
 
 
@@ -336,7 +312,7 @@ def certificates(folder: Path, name: str, *, days: int = 1) -> tuple[ssl.SSLCont
 
 
 async def test_https_is_checked_against_the_name_and_never_left(tmp_path: Path) -> None:
-    """The certificate must be for the host that was asked for; a redirect to http is refused."""
+    """The certificate must be valid and for the host that was asked for; a redirect to http is refused."""
     served, trusting = certificates(tmp_path, "public.test")
     pages = {"/": page("Words."), "/down": redirect("http://public.test/")}
     async with WebServer(pages, served) as server:
@@ -353,20 +329,15 @@ async def test_https_is_checked_against_the_name_and_never_left(tmp_path: Path) 
         with pytest.raises(SourceUnreadable) as unknown:
             await strict.fetch("https://public.test/", POLICY)
         await strict.close()
-    assert (down.value.kind, other.value.kind, unknown.value.kind) == ("refused_redirect", "certificate", "certificate")
-
-
-async def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
-    """An old proof is no proof."""
     served, trusting = certificates(tmp_path, "public.test", days=-1)
-    async with WebServer({"/": page("Words.")}, served) as server:
+    async with WebServer(pages, served) as server:
         network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
-        names = {"public.test": [[PUBLIC_ADDRESS]]}
         egress = Egress("test", resolver=FixedResolver(names), network=network, tls=trusting)
-        with pytest.raises(SourceUnreadable) as raised:
+        with pytest.raises(SourceUnreadable) as expired:
             await egress.fetch("https://public.test/", POLICY)
         await egress.close()
-    assert raised.value.kind == "certificate"
+    assert down.value.kind == "refused_redirect"
+    assert other.value.kind == unknown.value.kind == expired.value.kind == "certificate"
 
 
 async def test_proxies_of_the_environment_are_not_used(server: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,41 +386,3 @@ async def test_a_megabyte_that_unpacks_to_a_gigabyte_costs_its_beginning(server:
     with pytest.raises(SourceUnreadable) as raised:
         await egress.fetch(server.url(), POLICY)
     assert raised.value.kind == "too_large"
-
-
-@pytest.mark.parametrize("size", [1, 7, 1_000])
-async def test_members_of_a_gzip_body_are_read_one_after_another(server: WebServer, egress: Egress, size: int) -> None:
-    """What was packed in parts is read whole, wherever the network cuts it; what stands behind is left."""
-    packed = gzip.compress(b"<html><p>One, ") + gzip.compress(b"") + gzip.compress(b"two.</p></html>") + b"\0\0"
-
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n")
-        writer.write(b"Transfer-Encoding: chunked\r\n\r\n")
-        for start in range(0, len(packed), size):
-            part = packed[start : start + size]
-            writer.write(b"%x\r\n%b\r\n" % (len(part), part))
-            await writer.drain()
-        writer.write(b"0\r\n\r\n")
-        await writer.drain()
-
-    server.pages["/"] = answer
-    assert (await egress.fetch(server.url(), POLICY)).body == b"<html><p>One, two.</p></html>"
-
-
-async def test_members_are_bounded(server: WebServer, egress: Egress) -> None:
-    """Limits hold for all members together."""
-    server.pages["/"] = reply(gzip.compress(b" " * 1_000_000) * 100, Content_Encoding="gzip")
-    with pytest.raises(SourceUnreadable) as raised:
-        await egress.fetch(server.url(), POLICY)
-    assert raised.value.kind == "too_large"
-
-
-async def test_codings_that_are_none_change_nothing(server: WebServer, egress: Egress) -> None:
-    """A character set where a compression belongs is passed over; a compression that was not asked for is refused."""
-    for coding in ("utf-8", "none", "identity", "UTF-8, identity"):
-        server.pages["/"] = reply("<p>Words.</p>", Content_Encoding=coding)
-        assert (await egress.fetch(server.url(), POLICY)).body == b"<p>Words.</p>"
-    for coding in ("br", "gzip, gzip", "unheard-of"):
-        server.pages["/"] = reply("<p>Words.</p>", Content_Encoding=coding)
-        with pytest.raises(SourceUnreadable):
-            await egress.fetch(server.url(), POLICY)

@@ -3,8 +3,6 @@
 import asyncio
 import ipaddress
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
-from providers.reading.egress import network
 from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.client import Egress
 from providers.reading.egress.network import MOST_THREADS, SystemResolver
@@ -97,51 +94,6 @@ async def test_threads_are_bounded(names: Names) -> None:
     assert await last == [ipaddress.ip_address(PUBLIC_ADDRESS)]
     assert all(isinstance(end, Unavailable) for end in await asyncio.gather(*asking, return_exceptions=True))
     assert names.most == MOST_THREADS
-
-
-async def test_a_name_that_is_being_looked_up_is_looked_up_once(names: Names) -> None:
-    """All who ask meanwhile get the same answer, each with an error of its own; who leaves takes nothing away."""
-    resolver = SystemResolver(names)
-    first, *others = [asyncio.create_task(resolver.resolve("slow.test")) for _ in range(5)]
-    await names.hang(1)
-    first.cancel()
-    names.let_go.set()
-    ends = await asyncio.gather(*others, return_exceptions=True)
-    assert [type(end) for end in ends] == [Unavailable] * 4
-    assert len({id(end) for end in ends}) == 4
-    assert names.asked == ["slow.test"]
-
-
-async def test_a_name_that_was_not_answered_is_left_alone_for_a_while(
-    names: Names, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While it hangs and for a time afterwards nobody waits for it again, and no thread does."""
-    monkeypatch.setattr(network, "LONGEST_WAIT", 0.05)
-    resolver = SystemResolver(names)
-    for _ in range(2):
-        with pytest.raises(Unavailable):
-            await resolver.resolve("slow.test")
-    assert names.asked == ["slow.test"]
-
-
-def test_a_process_ends_while_a_name_hangs() -> None:
-    """The interpreter waits for no look-up, even where the process is taken apart as usual."""
-    program = (
-        "import asyncio, threading\n"
-        "from providers.reading.egress.network import SystemResolver\n"
-        "async def work():\n"
-        "    begun = threading.Event()\n"
-        "    def look_up(host):\n"
-        "        begun.set()\n"
-        "        threading.Event().wait()\n"
-        "    asking = asyncio.create_task(SystemResolver(look_up).resolve('slow.test'))\n"
-        "    while not begun.is_set():\n"
-        "        await asyncio.sleep(0.001)\n"
-        "asyncio.run(work())\n"
-        "print('ended')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
 
 
 async def test_the_system_is_asked_for_each_address_once() -> None:

@@ -1,7 +1,5 @@
 """HTML pages as text: structure, navigation, hidden words, statements about themselves."""
 
-import json
-
 import pytest
 
 from providers.errors import SourceUnreadable
@@ -13,9 +11,9 @@ URL = "https://site.test/page"
 WORDS = "Words that are long enough to be looked for."
 
 
-def read(body: str, head: str = "", url: str = URL) -> Extraction:
+def read(body: str, head: str = "") -> Extraction:
     """A page with a head and a body, as it is read."""
-    return read_page(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>".encode(), HTML, None, url)
+    return read_page(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>".encode(), HTML, None, URL)
 
 
 @pytest.mark.parametrize(
@@ -111,24 +109,9 @@ def test_facts_come_from_meta_elements() -> None:
     )  # fmt: skip
 
 
-def test_facts_come_from_linked_data() -> None:
-    """Names of people and organisations, in lists and graphs; malformed data states nothing."""
-    work = {
-        "@type": ["NewsArticle"],
-        "author": [{"name": "Ada Low"}, "Bo"],
-        "publisher": {"name": "Times"},
-        "datePublished": "2024-05-17",
-    }
-    head = f"<script type=application/ld+json>{json.dumps({'@graph': [{'@type': 'Person'}, work]})}</script>"
-    found = read(f"<p>{WORDS}</p>", "<script type=application/ld+json>{]</script>" + head)
-    assert (found.authors, found.publisher, found.published_at) == (["Ada Low", "Bo"], "Times", "2024-05-17")
-
-
-def test_facts_come_from_the_marks_of_the_text_and_the_address() -> None:
-    """The first heading, a byline, the only time; then the date of the address."""
-    found = read("<h1>Head</h1><p class='byline x'>By Ada Low</p><time datetime=2024-05-17>then</time>")
-    assert (found.title, found.authors, found.published_at) == ("Head", ["Ada Low"], "2024-05-17")
-    assert read(f"<p>{WORDS}</p>", url="https://site.test/2023/02/x").published_at == "2023-02"
+def test_the_first_heading_is_the_title_if_there_is_no_other() -> None:
+    """A page without a title element."""
+    assert read("<h1>Head</h1>").title == "Head"
 
 
 def test_a_message_is_no_name() -> None:
@@ -143,7 +126,8 @@ def test_a_message_is_no_name() -> None:
     [
         ("Der Arbeiter entfernt die toten Zeilen einer Tabelle und gibt ihren Platz anderen Zeilen frei. ", "en", "de"),
         ("Le serveur supprime les lignes mortes de la table et rend leur place aux autres. ", "", "fr"),
-        ("これは日本語の文章です。表の古い行を取り除きます。", "", "ja"),
+        ("これは日本語の文章です。表の古い行を取り除きます。", "ja", "ja"),
+        ("Arbetaren tar bort de döda raderna ur tabellen och lämnar deras plats åt andra rader. ", "sv", "sv"),
         ("ls -l", "de-AT", "de"),
     ],
 )

@@ -1,8 +1,8 @@
-"""Dates as documents and URLs write them."""
+"""Dates as documents write them."""
 
 import pytest
 
-from providers.reading.page_dates import date_in_url, iso_date
+from providers.reading.page_dates import iso_date
 
 
 @pytest.mark.parametrize(
@@ -29,21 +29,3 @@ from providers.reading.page_dates import date_in_url, iso_date
 def test_dates_go_as_far_as_they_are_written(value: str, expected: str | None) -> None:
     """To the day, the month or the year; what the calendar does not have is no date."""
     assert iso_date(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/2024/05/17/vacuum", "2024-05-17"),
-        ("/blog/2024/5/vacuum.html", "2024-05"),
-        ("/2024-05-17-vacuum", "2024-05-17"),
-        ("/news/vacuum-20240517.html", "2024-05-17"),
-        ("/2024/99/vacuum", None),
-        ("/docs/15/2024", None),
-        ("/item/20240517123", None),
-        ("/a?d=/2024/05/17/", None),
-    ],
-)
-def test_dates_in_paths_have_a_month_at_least(path: str, expected: str | None) -> None:
-    """A year alone may be anything."""
-    assert date_in_url("https://site.test" + path) == expected

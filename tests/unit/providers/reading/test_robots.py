@@ -45,17 +45,6 @@ class Site:
         return True
 
 
-@dataclass
-class Clock:
-    """A clock that a test moves."""
-
-    now: float = 1_000_000.0
-
-    def __call__(self) -> float:
-        """Seconds since the epoch."""
-        return self.now
-
-
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     """A site without rules."""

@@ -49,33 +49,14 @@ def test_the_order_and_what_is_missing() -> None:
     assert usable(choices) == ["semantic_scholar", "wikipedia"]
 
 
-def test_half_of_a_pair_is_not_enough() -> None:
-    """Google needs two values; the one that is missing is named alone."""
-    google = provider_choices({"GOOGLE_API_KEY": "k"})[1]
-    assert (google.available, google.reason) == (False, "set GOOGLE_CSE_ID")
-
-
-def test_everything_set_makes_all_available_in_order() -> None:
-    """The order is fixed, not that of the variables (S0-102)."""
+def test_an_operator_may_choose_the_order() -> None:
+    """Those that are set up are used in it; half of a pair is not enough, an unknown name is an error (S0-102)."""
     names = [name for name in declared_names() if name != BY_MODEL]
     required = {variable for name in names for variable in search_declaration(name).required_variables}
-    values = {variable: "http://127.0.0.1" if variable.endswith("_URL") else "x" for variable in required}
-    assert usable(provider_choices(values)) == names
-
-
-def test_another_order_is_possible() -> None:
-    """An operator may choose the order (S0-102)."""
-    choices = provider_choices({"TAVILY_API_KEY": "k"}, ["wikipedia", "tavily"])
-    assert usable(choices) == ["wikipedia", "tavily"]
-
-
-def test_none_available_is_an_empty_list() -> None:
-    """An order without any available provider gives no name (S0-102)."""
+    assert usable(provider_choices(set_to(sorted(required)))) == names
+    assert usable(provider_choices({"TAVILY_API_KEY": "k"}, ["wikipedia", "tavily"])) == ["wikipedia", "tavily"]
     assert usable(provider_choices({}, ["tavily", "brave"])) == []
-
-
-def test_an_unknown_provider_is_an_error() -> None:
-    """A name that does not exist is not taken for one that is not configured."""
+    assert provider_choices({"GOOGLE_API_KEY": "k"}, ["google"])[0].reason == "set GOOGLE_CSE_ID"
     with pytest.raises(KeyError):
         provider_choices({}, ["altavista"])
 

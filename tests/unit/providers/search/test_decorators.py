@@ -10,10 +10,9 @@ import pytest
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import RateLimited
-from providers.interfaces import Permit
 from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.shared.cache import Cache
-from providers.shared.limits import ServiceLimits, SharedLimiter
+from providers.shared.limits import Limiter, ServiceLimits
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.search_apis import asking
 
@@ -39,7 +38,7 @@ class Provider:
 
 def limited(provider: Provider, limits: ServiceLimits | None = None) -> LimitedSearch:
     """The provider behind its limits."""
-    limiter = SharedLimiter(MemorySharedStore(), {SERVICE: limits} if limits else {})
+    limiter = Limiter(MemorySharedStore(), {SERVICE: limits} if limits else {})
     return LimitedSearch(provider, SERVICE, limiter, cost_usd=0.008)
 
 
@@ -49,12 +48,9 @@ async def test_one_permit_for_each_request_of_an_operation() -> None:
 
     class Watched:
         @asynccontextmanager
-        async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[Permit]:
+        async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
             asked.append((service, tokens))
-            yield self
-
-        def used(self, tokens: int) -> None:
-            """As of a permit."""
+            yield
 
     search = LimitedSearch(Provider(), SERVICE, Watched(), cost_usd=0.008)
     assert (await search.search(asking("tavily"))).cost_usd == 0.008
@@ -119,9 +115,7 @@ async def test_everything_that_shapes_the_answer_is_in_the_key(changes: dict[str
 
 def test_every_field_of_a_request_is_judged() -> None:
     """A new field of searches must be decided on: here are all that do not shape the answer, and all that do."""
-    shaping = (
-        "provider corpus corpus_digest text max_results offset source_type domains_allow domains_deny language".split()
-    )
+    shaping = "provider corpus text max_results offset source_type domains_allow domains_deny language".split()
     shaping += ["published_from", "published_to"]
-    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permission", "patience_seconds"}
+    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permitted", "patience_seconds"}
     assert set(SearchRequest.model_fields) == {*shaping, *others, "research_id", "tenant", "operation"}

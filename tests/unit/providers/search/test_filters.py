@@ -141,7 +141,7 @@ async def test_hits_keep_to_the_days(name: str, first: str | None, last: str | N
         ("semantic_scholar", {"published_to": "2024-03-31"}, {"publicationDateOrYear": ":2024-03-31"}),
         ("semantic_scholar", {"domains_allow": ["a.x"]}, {"limit": "100"}),
         ("brave", {"published_from": "2024-03-01", "published_to": "2024-03-31"}, {"freshness": "2024-03-01to2024-03-31"}),
-        ("brave", {"domains_allow": ["a.x"]}, {"count": "20", "q": "how are backups made? site:a.x"}),
+        ("brave", {"domains_allow": ["a.x"]}, {"q": "how are backups made? site:a.x"}),
         ("searxng", {"domains_allow": ["a.x"]}, {"q": "how are backups made? site:a.x"}),
         ("searxng", {"source_type": SourceType.ACADEMIC, "domains_allow": ["a.x"]},
          {"q": "how are backups made?", "categories": "science"}),

@@ -105,7 +105,7 @@ TAVILY = SearchDeclaration("tavily", "Not Tavily", "nowhere:Other", address="htt
         ("broken", "no_such_module:X", "the search provider broken of an installed package cannot be loaded"),
         ("broken", f"{__name__}:MISSING", "the search provider broken of an installed package cannot be loaded"),
         ("broken", f"{__name__}:NO_DECLARATION", "the search provider broken of an installed package is no Search"),
-        ("broken", f"{__name__}:MISNAMED", "broken of an installed package declares the name other"),
+        ("broken", f"{__name__}:MISNAMED", "broken of an installed package is no SearchDeclaration of that name"),
         ("tavily", f"{__name__}:TAVILY", "two search providers are named tavily"),
     ],
 )

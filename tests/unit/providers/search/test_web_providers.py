@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.errors import NotConfigured, ProviderError, RateLimited, Unavailable
 from tests.fakes.search_answers import KEYS, MODEL_RESULTS, PROVIDERS, Item, found, items
 from tests.fakes.search_apis import QUESTION, SearchApis, asking, open_provider, search
 
@@ -173,7 +173,7 @@ async def test_redirects_are_not_followed(name: str) -> None:
     async with SearchApis() as elsewhere, SearchApis("redirect", location=elsewhere.url(name)) as server:
         error = await failure(name, server)
     assert isinstance(error, NotConfigured)
-    assert "_URL to its new address" in str(error)
+    assert "is not at this address" in str(error)
     assert elsewhere.asked == []
 
 
@@ -182,8 +182,8 @@ async def test_a_wrong_address_is_not_taken_for_no_hits(name: str) -> None:
     """404 refuses the call and names what to check."""
     async with SearchApis("404") as server:
         error = await failure(name, server)
-    assert isinstance(error, InvalidCall)
-    assert error.kind == "unknown_address"
+    assert isinstance(error, NotConfigured)
+    assert "is not at this address" in str(error)
 
 
 @every_provider

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from providers.errors import RateLimited, SharedStateUnavailable, StorageFull
-from providers.shared.cache import MOST_BYTES, NEWS_SEARCH, PAGE, SEARCH, Cache, Cached, CacheKind
+from providers.shared.cache import PAGE, SEARCH, Cache, Cached, CacheKind
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 from tests.unit.providers.shared.conftest import EVERYWHERE, Stores
@@ -75,18 +75,6 @@ async def test_identical_searches_at_once_are_one_call(stores: Stores) -> None:
     assert service.calls == 1
     assert [each.value for each in found] == [1] * 50
     assert sum(not each.hit for each in found) == 1
-
-
-async def test_freshness_of_each_kind() -> None:
-    """A search is fresh for an hour, one of news a quarter of it, a page a day; then the service is asked again."""
-    for kind, seconds in ((SEARCH, 3_600), (NEWS_SEARCH, 900), (PAGE, 86_400)):
-        now, service = [1_700_000_000.0], Service()
-        store = MemorySharedStore(lambda now=now: now[0])  # type: ignore[misc]
-        assert await ask(Cache(store), service, of=kind) == Cached(1, hit=False)
-        now[0] += seconds - 1
-        assert await ask(Cache(store), service, of=kind) == Cached(1, hit=True)
-        now[0] += 1
-        assert await ask(Cache(store), service, of=kind) == Cached(2, hit=False)
 
 
 async def test_tenants_and_kinds_and_requests_are_apart() -> None:
@@ -168,11 +156,3 @@ async def test_a_store_that_cannot_be_used_is_an_empty_one(error: Exception, ans
     assert service.calls == 1
     with pytest.raises(StorageFull, match="content store"):
         await ask(Cache(GoingAway()), Service(errors=[StorageFull("content store")]))
-
-
-async def test_large_values_are_not_stored() -> None:
-    """A value above a megabyte is returned and made again: the shared store is for small ones."""
-    store, service = MemorySharedStore(), Service()
-    service.codec.length = MOST_BYTES + 1
-    assert [await ask(Cache(store), service) for _ in range(2)] == [Cached(1, hit=False), Cached(2, hit=False)]
-    assert not store._entries

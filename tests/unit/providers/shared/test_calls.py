@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from providers.errors import CallInFlight, ContentCorrupt, SharedStateUnavailable
-from providers.interfaces import CallLease, SharedStore
+from providers.errors import CallInFlight, SharedStateUnavailable
+from providers.interfaces import SharedStore
 from providers.shared import paid_calls
-from providers.shared.paid_calls import SharedCallStore
+from providers.shared.paid_calls import CallLease, CallStore
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import ROOT, BrokenStore, processes
 from tests.unit.providers.shared.conftest import EVERYWHERE, SHARED_BY_PROCESSES, Stores
@@ -18,10 +18,10 @@ SOON = 40.0
 BEGINNER = """
 import asyncio, sys
 from providers.errors import CallInFlight
-from providers.shared.paid_calls import SharedCallStore
+from providers.shared.paid_calls import CallStore
 from tests.fakes.shared_stores import opener
 async def main():
-    calls = SharedCallStore(opener(sys.argv[1])())
+    calls = CallStore(opener(sys.argv[1])())
     await calls.forget("nobody")
     print("ready", flush=True)
     sys.stdin.readline()
@@ -46,8 +46,8 @@ class Journals:
 
     def __init__(self, stores: Stores) -> None:
         self.store = stores.open()
-        self.calls = SharedCallStore(self.store)
-        self.other = SharedCallStore(stores.open())
+        self.calls = CallStore(self.store)
+        self.other = CallStore(stores.open())
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def journals(stores: Stores) -> Journals:
     return Journals(stores)
 
 
-async def begun(calls: SharedCallStore, key: str = "k", research_id: str = "r-1") -> CallLease:
+async def begun(calls: CallStore, key: str = "k", research_id: str = "r-1") -> CallLease:
     """Begin a call that nobody has made."""
     lease = await calls.begin(key, research_id, 60.0)
     assert isinstance(lease, CallLease)
@@ -72,7 +72,7 @@ async def expire(store: SharedStore, key: str = "k") -> None:
 async def test_an_answer_outlives_every_run_and_not_for_ever() -> None:
     """It stays longer than a run can last, and is then forgotten."""
     now = [1_000_000.0]
-    calls = SharedCallStore(MemorySharedStore(lambda: now[0]))
+    calls = CallStore(MemorySharedStore(lambda: now[0]))
     await calls.finish(await begun(calls), "answer")
     now[0] += 2 * 86_400
     assert await calls.begin("k", "r-1", 60.0) == "answer"
@@ -84,11 +84,10 @@ async def test_an_answer_outlives_every_run_and_not_for_ever() -> None:
 async def test_an_answered_call_is_never_made_again(journals: Journals) -> None:
     """The first attempt gets the call, later ones wait for it, and then get its answer (invariant 12)."""
     lease = await begun(journals.calls)
-    for seconds, least, most in ((60.0, 50.0, 60.0), (0.9, 1.0, 1.0)):
-        await journals.calls.renew(lease, seconds)
-        with pytest.raises(CallInFlight) as raised:
+    for _ in range(2):
+        await journals.calls.renew(lease, 60.0)
+        with pytest.raises(CallInFlight):
             await journals.other.begin("k", "r-1", 60.0)
-        assert least <= (raised.value.retry_after or 0) <= most
     await journals.calls.finish(lease, '{"answer": "ü"}')
     assert await journals.calls.begin("k", "r-1", 60.0) == '{"answer": "ü"}'
     assert await journals.other.begin("k", "r-1", 60.0) == '{"answer": "ü"}'
@@ -111,18 +110,6 @@ async def test_a_lease_that_ran_out_frees_the_call(journals: Journals) -> None:
     await journals.calls.finish(first, "first")
     await journals.other.finish(second, "second")
     assert await journals.other.begin("k", "r-1", 60.0) == "first"
-
-
-@everywhere
-async def test_a_released_call_is_free_at_once(journals: Journals) -> None:
-    """Giving up without an answer lets the next attempt begin, in the same process too."""
-    first = await begun(journals.calls)
-    await journals.calls.release(first)
-    second = await begun(journals.calls)
-    await journals.calls.release(first)
-    await journals.calls.finish(second, "answer")
-    await journals.calls.release(second)
-    assert await journals.other.begin("k", "r-1", 60.0) == "answer"
 
 
 @everywhere
@@ -205,31 +192,20 @@ async def test_an_answer_written_while_the_lease_is_taken_is_found() -> None:
         async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
             if "/lease/" in key and self.first is not None:
                 first, self.first = self.first, None
-                await SharedCallStore(self).finish(first, "meanwhile")
+                await CallStore(self).finish(first, "meanwhile")
             return await super().swap(key, old, new, ttl_seconds)
 
     store = AnsweredMeanwhile()
-    store.first = await begun(SharedCallStore(store))
-    assert await SharedCallStore(store).begin("k", "r-1", 60.0) == "meanwhile"
+    store.first = await begun(CallStore(store))
+    assert await CallStore(store).begin("k", "r-1", 60.0) == "meanwhile"
     assert not [key for key in store._entries if "/lease/" in key]
-
-
-async def test_an_answer_that_is_no_text_is_refused() -> None:
-    """Somebody else's bytes under a call's key are no answer, and are never evaluated (F17)."""
-    store = MemorySharedStore()
-    await store.swap("calls/r-1/answer/k", None, b"\x80\x04pickle\xff")
-    with pytest.raises(ContentCorrupt):
-        await SharedCallStore(store).begin("k", "r-1", 60.0)
-    await store.swap("calls/r-1/lease/damaged", None, b"\xff\xff")
-    with pytest.raises(CallInFlight):
-        await SharedCallStore(store).begin("damaged", "r-1", 60.0)
 
 
 async def test_a_store_that_is_away_for_a_moment_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure reaches the caller; a paid answer is written as soon as the store is back."""
     monkeypatch.setattr(paid_calls, "WRITE_PAUSES", (0.01, 0.01))
     store = BrokenStore()
-    calls = SharedCallStore(store)
+    calls = CallStore(store)
     lease = await begun(calls)
     store.error = SharedStateUnavailable("away")
     for failing in (

@@ -2,15 +2,12 @@
 
 from collections import Counter
 
-import pytest
-
-from providers.errors import SharedStateUnavailable
 from providers.shared.run_queue import (
     GRACE_SECONDS,
     LONGEST_RUN_SECONDS,
     QueueLimits,
     QueueState,
-    SharedRunQueue,
+    RunQueue,
     ask,
     forget_lost,
     release,
@@ -100,7 +97,7 @@ async def test_workers_share_one_queue() -> None:
         return ["one"]
 
     store = MemorySharedStore(lambda: now[0])
-    here, there = (SharedRunQueue(store, QueueLimits(at_once=1), open_runs) for _ in range(2))
+    here, there = (RunQueue(store, QueueLimits(at_once=1), open_runs) for _ in range(2))
     assert (await here.take("one", "a")).place == 0
     assert asked == []
     turn = await there.take("two", "a")
@@ -112,22 +109,3 @@ async def test_workers_share_one_queue() -> None:
     assert (await here.take("two", "a")).place == 0
     now[0] += GRACE_SECONDS + 1
     assert (await here.take("three", "a")).place == 0
-
-
-async def test_without_an_answer_of_the_server_nobody_is_lost() -> None:
-    """A server that does not tell which runs are open costs no run its place."""
-    now = [START]
-
-    async def silent() -> list[str]:
-        raise SharedStateUnavailable("silent")
-
-    queue = SharedRunQueue(MemorySharedStore(lambda: now[0]), QueueLimits(at_once=1), silent)
-    assert (await queue.take("one", "a")).place == 0
-    now[0] += 1_000
-    assert (await queue.take("two", "a")).place == 1
-
-
-@pytest.mark.parametrize(("own", "expected"), [(None, 16), (3, 3), (99, 16)])
-def test_a_tenant_has_no_more_than_all(own: int | None, expected: int) -> None:
-    """Its limit is within the limit of all."""
-    assert QueueLimits(at_once_per_tenant=own).per_tenant == expected

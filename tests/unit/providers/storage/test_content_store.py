@@ -38,15 +38,6 @@ async def test_a_changed_file_is_corrupt(tmp_path):
         await store.get(reference)
 
 
-async def test_a_torn_file_is_written_again(tmp_path):
-    """A file of another length than its content is replaced by the next put."""
-    store = ObstoreContentStore(tmp_path)
-    reference = await store.put(b"original", "text/plain")
-    (tmp_path / name_of(reference)).write_bytes(b"orig")
-    await store.put(b"original", "text/plain")
-    assert await store.get(reference) == b"original"
-
-
 async def test_missing_and_deleted_documents(tmp_path):
     """What is gone is missing; deleting it twice is no error."""
     store = ObstoreContentStore(f"file://{tmp_path}")
@@ -57,11 +48,3 @@ async def test_missing_and_deleted_documents(tmp_path):
         await store.get(reference)
     with pytest.raises(ContentMissing):
         await store.get(DocumentRef(hash="sha256:" + "0" * 64))
-
-
-async def test_bytes_that_are_no_text_are_corrupt_as_text(tmp_path):
-    """Asking for the text of bytes that are no UTF-8 is an error, not replacement characters."""
-    store = ObstoreContentStore(tmp_path)
-    reference = await store.put(b"\xff\xfe", "application/octet-stream")
-    with pytest.raises(ContentCorrupt):
-        await store.get_text(reference)

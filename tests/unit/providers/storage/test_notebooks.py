@@ -11,12 +11,9 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
 from contracts.evidence import DocumentRef
-from contracts.notebooks import AnalysisEntry, SourceEntry
 from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput
 from contracts.vocabulary import Outcome
-from providers.errors import ContentCorrupt, ContentMissing
 from providers.storage.sessions import documents_of
-from providers.storage.stored_notebooks import StoredNotebooks
 from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun
@@ -139,29 +136,6 @@ async def test_an_entry_that_is_gone_is_an_error(
     assert {error.type for error in caught} == {failures.CONTENT_MISSING}
     assert all(error.non_retryable and gone[:19] in error.message for error in caught)
     assert all("start it again" in error.message for error in caught)
-
-
-async def test_what_cannot_be_an_entry_is_an_error(tmp_path: Path) -> None:
-    """Another kind of entry and a document that is none are told apart from one that is gone."""
-    world = World(tmp_path)
-    analysis = await world.notebooks.write(AnalysisEntry())
-    text = await world.content.put_text("no entry")
-    fresh = StoredNotebooks(world.content)
-    with pytest.raises(ContentCorrupt, match="is no SourceEntry"):
-        await fresh.read(analysis, SourceEntry)
-    with pytest.raises(ContentCorrupt, match="is no AnalysisEntry"):
-        await fresh.read(text.hash, AnalysisEntry)
-    with pytest.raises(ContentMissing, match="is gone"):
-        await fresh.read("sha256:" + "0" * 64, AnalysisEntry)
-
-
-async def test_an_entry_is_read_once(tmp_path: Path) -> None:
-    """Entries never change: a process caches them."""
-    world = World(tmp_path)
-    entry = await world.notebooks.write(SourceEntry(url="u", title="t"))
-    assert (await world.notebooks.read(entry, SourceEntry)).url == "u"
-    await world.content.delete(DocumentRef(hash=entry))
-    assert (await world.notebooks.read(entry, SourceEntry)).url == "u"
 
 
 async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from contracts.vocabulary import RunStatus
 from providers.errors import InvalidCall, NotConfigured, StorageFull, Unavailable
 from providers.storage.content import ObstoreContentStore, open_store
 from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore, SessionUnreadable
-from providers.storage.stored_records import FIRST_BYTES, Records, open_records
+from providers.storage.stored_records import Records, open_records
 from tests.fakes.object_store import ObjectStoreServer
 
 Opened = Callable[[], RecordSessionStore]
@@ -102,15 +102,6 @@ async def test_an_id_that_is_a_path_is_refused(opened: Opened, tmp_path: Path, n
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_text_that_is_no_state_is_refused(opened: Opened) -> None:
-    """A text that is no JSON object never replaces a good checkpoint."""
-    await opened().save("r-1", state(), closed=False)
-    for text in ("nonsense", "[]"):
-        with pytest.raises(ValueError):
-            await opened().save("r-1", text, closed=False)
-    assert await opened().load("r-1") is not None
-
-
 async def test_documents_of_sessions_are_listed_without_reading_the_states(opened: Opened) -> None:
     """The hashes that a state refers to stand in front of it; those in other fields are not taken for documents."""
     one, two, three = (f"sha256:{digit * 64}" for digit in "123")
@@ -134,19 +125,6 @@ async def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path) -> None:
     assert [session.query for session in await store.list()] == ["Old?"]
 
 
-async def test_saves_that_overlap_or_are_cancelled_are_whole(tmp_path: Path) -> None:
-    """Parallel saves leave one of them, and cancelling the caller leaves a readable session or none."""
-    store = RecordSessionStore(Records(tmp_path, SESSIONS))
-    await asyncio.gather(*(store.save("r-1", state(f"Q{number}"), closed=False) for number in range(20)))
-    saving = asyncio.create_task(store.save("r-2", state(big="x" * 1_000_000), closed=False))
-    await asyncio.sleep(0)
-    saving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await saving
-    await store.save("r-3", state(), closed=False)
-    assert all(session.status != UNREADABLE for session in await store.list())
-
-
 def test_sessions_of_one_host_lie_in_its_home(tmp_path: Path) -> None:
     """A folder for documents moves no session; an address that cannot be used names what to set."""
     for address in (None, str(tmp_path / "content"), f"file://{tmp_path}/content"):
@@ -157,16 +135,6 @@ def test_sessions_of_one_host_lie_in_its_home(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NotConfigured, match="the folder below cannot be used: Not a directory"):
         open_store(tmp_path / "file" / "below")
-
-
-async def test_a_list_reads_the_beginnings_only(bucket: ObjectStoreServer, url: str, tmp_path: Path) -> None:
-    """Of sessions of any size a list reads a bounded part, and of one with an endless question all."""
-    store = RecordSessionStore(open_records(url, tmp_path, SESSIONS))
-    await store.save("large", state("Why?", big="x" * 1_000_000), closed=False)
-    await store.save("wordy", state("ü" * 10_000), closed=False)
-    bucket.requests.clear()
-    assert {one.research_id: one.query for one in await store.list()} == {"large": "Why?", "wordy": "ü" * 10_000}
-    assert [size for _, key, size in bucket.requests if key.endswith("large.json")] == [FIRST_BYTES]
 
 
 @pytest.mark.parametrize("there_before", [True, False])

@@ -28,8 +28,6 @@ from providers.verification.quantities import Comparison, compare, find_quantiti
         ("2.4 GHz", "hertz", 2.4e9),
         ("100 km/h", "metre/second", 100 / 3.6),
         ("zwölf Stunden", "second", 12 * 3600),
-        ("wakes up every minute", "second", 60),
-        ("once a day", "second", 86400),
     ],
 )
 def test_a_number_is_read_with_its_unit(text: str, unit: str, value: float) -> None:
@@ -79,12 +77,9 @@ def test_dates_and_versions_have_a_form(text: str, form: str) -> None:
         ("2024", "5 March 2024", Comparison.APPROXIMATE),
         ("2023", "2024", Comparison.NONE),
         ("3.11.2", "3.11.3", Comparison.NONE),
-        ("runs twice an hour", "every 30 minutes", Comparison.EXACT),
         ("paid annually", "5 crowns a year", Comparison.NONE),
         ("28,000 kilograms", "28,000 tonnes", Comparison.NONE),
         ("50 cents", "0.50 euros", Comparison.EXACT),
-        ("one third of them", "33 percent", Comparison.APPROXIMATE),
-        ("half an hour", "30 minutes", Comparison.EXACT),
         ("18:00", "6 pm", Comparison.EXACT),
         ("6 millones de dólares", "6 million dollars", Comparison.EXACT),
         ("45 millions d'euros", "45 million euros", Comparison.EXACT),

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.evidence import Verdict
-from providers.verification.contradictions import find_contradictions
-from providers.verification.rules import check, check_numbers, find_hint, shared_words
+from providers.verification.rules import UNDECIDED, check, check_numbers, shared_words
 
 KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days with retention.max."
 
@@ -50,8 +49,7 @@ def test_other_differences_are_hints(claim: str, passage: str) -> None:
     """A negation, a wider word, a lost doubt or exchanged parts is named, and decides nothing."""
     judgement = check(claim, [passage])
     assert judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION
-    assert judgement.reason
-    assert find_hint(claim, [passage]) or "differs" in judgement.reason
+    assert judgement.reason != UNDECIDED
 
 
 def test_a_name_may_be_in_a_title_alone() -> None:
@@ -79,10 +77,3 @@ def test_the_share_of_words_ranks_passages() -> None:
 def test_any_characters_can_be_judged(claim: str, passage: str) -> None:
     """No sign of Unicode breaks a judgement: pages and models write what they like."""
     assert check(claim + " 10⁹ ①", [passage, "crash.¹ ፩ ²"]).verdict in Verdict
-
-
-def test_sources_contradict_each_other_by_one_amount() -> None:
-    """The same words with another quantity contradict; one source, other words or other quantities do not."""
-    statements = ["The tower is 42 metres high.", "The tower is 48 metres high.", "The tower opens at 9."]
-    assert find_contradictions(statements, [["a"], ["b"], ["c"]]) == [(0, 1)]
-    assert find_contradictions(statements, [["a"], ["a"], ["c"]]) == []

@@ -1,6 +1,5 @@
 """Keys that lie in a folder of documents: skipped with a reason, under any name, and never read."""
 
-import gzip
 import os
 
 import pytest
@@ -38,8 +37,6 @@ def folder(tmp_path):
     (made / "credentials").write_text("planted")
     (made / "notes" / "backup.txt").write_text("\n" + PEM)
     (made / "notes" / "wide.txt").write_text(PEM, encoding="utf-16")
-    (made / "notes" / "packed.txt.gz").write_bytes(gzip.compress(PEM.encode()))
-    (made / "notes" / "packed.pem.gz").write_bytes(gzip.compress(b"planted"))
     (made / "notes" / "account.json").write_text(ACCOUNT)
     (made / "notes" / "linked.md").symlink_to("../credentials")
     (made / "notes" / "out").symlink_to("/etc")
@@ -48,7 +45,7 @@ def folder(tmp_path):
 
 SECRET = {
     *("id_ed25519", "keys/Server.PEM", ".env", ".env.local", ".ssh", "credentials", "notes/backup.txt"),
-    *("notes/wide.txt", "notes/packed.txt.gz", "notes/packed.pem.gz", "notes/account.json", "notes/linked.md"),
+    *("notes/wide.txt", "notes/account.json", "notes/linked.md"),
 }
 
 
