@@ -53,7 +53,7 @@ def _planned_sections(run: ResearchRun) -> list[PlannedSection]:
     else:
         planned = [
             PlannedSection(_heading(query), query.text, findings)
-            for query in state.plan.sub_queries
+            for query in state.plan.questions
             if (findings := [finding for finding in state.findings if finding.sub_query_id == query.id])
         ]
     return planned[:MOST_REPORT_SECTIONS] if len(planned) >= FEWEST_REPORT_SECTIONS else []

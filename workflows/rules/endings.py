@@ -15,6 +15,7 @@ from contracts.vocabulary import (
     Completeness,
     EngineKind,
     GapStatus,
+    NodeKind,
     NodeStatus,
     Outcome,
     StopReason,
@@ -166,7 +167,9 @@ def find_unanswered(question: str, state: ResearchState) -> list[str]:
     if state.resolution.engine is EngineKind.EXTRACTIVE:
         return []
     closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
-    return [node.text for node in state.plan.nodes if not _is_settled(node, question, state, closing)]
+    tasks = {node.id for node in state.plan.nodes if node.kind is NodeKind.TASK and node.needs_search}
+    judged = [node for node in state.plan.nodes if node.parent not in tasks]
+    return [node.text for node in judged if not _is_settled(node, question, state, closing)]
 
 
 def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:

@@ -163,14 +163,13 @@ def resume_state(
     state.gaps = [gap for gap in state.gaps if gap.origin.removeprefix("sub_query:") not in failed]
     # A run that was killed goes on as if nothing had been: what it has noted still holds.
     interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
-    repeated = any(query.status is NodeStatus.FAILED for query in state.plan.sub_queries)
     state.active_seconds_before = state.usage.active_seconds
     state.resolved = resolved
     state.status = RunStatus.RUNNING
     state.started_at = state.started_at or started_at
     state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in hasty | failed]
     state.degraded = state.degraded if interrupted else []
-    state.failed_branches = state.failed_branches if interrupted and not repeated else []
+    state.failed_branches = state.failed_branches if interrupted and not failed else []
     # Who was waited for is asked again, and given as much time as at first.
     state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
     state.limitations, state.last_failure, state.result = [], "", None

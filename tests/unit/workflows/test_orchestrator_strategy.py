@@ -294,17 +294,21 @@ async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
         assert {data["sub_turn"] for data in told if "tool" in data} == {1, 2, 3}
 
 
-async def test_the_report_says_which_agents_there_were(tmp_path: Path) -> None:
-    """Each with its task and what it brought, in every form of the report (S3-061)."""
-    world = World(tmp_path)
-    state, _ = await conduct(world)
-    report = await report_of(world, state)
-    assert "**Agents:** 4 agents worked on a task each" in report
-    for record in state.agents:
-        assert f"{record.task.id}: {record.task.text} – " in report
+async def test_the_report_lists_what_agents_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their queries, not their tasks; an agent that searched for nothing has none (S3-061)."""
+    works(monkeypatch, "orchestrator", sends(*TASKS[:2]))
+    sensible, silent = tool_work.TOOL_WORK["agent"], [{"type": "text", "text": "I know that already."}]
+    works(monkeypatch, "agent", lambda body: silent if TASKS[1] in opening_of(body) else sensible(body))
+    state, _, _, world = await with_model(tmp_path)
     assert state.result is not None
     assert state.result.files is not None
-    assert "agent-1: " in await world.content.get_text(state.result.files.html)
+    listed = json.loads(await world.content.get_text(state.result.files.json_document))["queries"]
+    asked = list(dict.fromkeys(record.text for record in state.query_ledger))
+    assert [query["text"] for query in listed] == asked
+    assert {query["parent"] for query in listed} == {"agent-1"}
+    report = await report_of(world, state)
+    assert all(f"{text} – searched" in report for text in asked)
+    assert TASKS[1] not in report.partition("**Searching:**")[2].partition("- **")[0]
 
 
 # --- models and requests ---------------------------------------------------------------------------------------------
