@@ -215,7 +215,9 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
         yield _fact(say, "guidance", items)
-    if followed := resolved.follow_up:
+    if (followed := resolved.follow_up) and inputs.state.draft and inputs.state.draft.direct:
+        yield Fact(say("fact_follows"), f"{followed.research_id} (“{followed.query}”).")  # nothing was searched
+    elif followed:
         again = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
         sources = say.count("source", followed.sources)
         yield _fact(say, "follows", id=followed.research_id, query=followed.query, sources=sources, again=again)

@@ -99,9 +99,14 @@ SHARED_WITH_AGENTS: Final = (
 
 
 def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
-    """Return the part of a run's request that an agent gets, with its task for a question."""
+    """Return the part of a run's request that an agent gets, with its task for a question.
+
+    Sources of an earlier run are offered to each agent; what was asked there is not given.
+    """
+    earlier = resolved.follow_up
     return ResolvedResearch(
         **{name: getattr(resolved, name) for name in SHARED_WITH_AGENTS},
+        follow_up=earlier.model_copy(update={"query": "", "summary": ""}) if earlier else None,
         query=task.text,
         strategy=task.strategy,
         limits=limits,
