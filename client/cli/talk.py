@@ -115,13 +115,15 @@ async def approve(
 
 @commands.command("reject")
 async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
-    """Reject the plan of a run: it ends without any work, and `research resume` asks again.
+    """Reject the plan of a run: it ends without any work; the plan is stored, and `research resume` shows it again.
 
     research reject 7k3f
     """
     async with _open_run(given, config) as handle:
         print_result(await handle.reject_plan())
-        print_hint(f"the plan is stored: research resume {handle.research_id} asks for approval again")
+        print_hint(
+            f"to change the plan: research resume {handle.research_id} · research plan {handle.research_id} --edit"
+        )
     return ExitCode.COMPLETED
 
 

@@ -152,7 +152,7 @@ async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_pa
         outcome, reason = ENDS[how]
         result = trial.state.result
         assert (result.outcome if result else None, result.stop_reason if result else None) == (outcome, reason)
-        assert result is None or (result.resumable and "r-unit" in result.limitations[0])
+        assert result is None or (result.resumable and "r-unit" in f"{result.limitations[0]} {result.advice}")
         assert [event.type for event in trial.state.events].count("wait.reminder") == (how == "expired")
         assert (trial.state.draft, trial.left) == (None, 0)
         again = await begin_again(trial, **APPROVE)

@@ -27,7 +27,7 @@ from contracts.vocabulary import (
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
-from workflows.rules.endings import completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
+from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import CLOSING_SECONDS, is_cancelled, is_given_up, reason_of, record_options
 from workflows.run.inbox import Interrupted
@@ -221,6 +221,7 @@ def _result(state: ResearchState, rendered: RenderedReport, ending: Ending, *, r
         ending.stop_reason,
         ending.ended_at,
         resumable=resumable,
+        advice=advice_of(state, ending.outcome, ending.stop_reason) if resumable else "",
         completeness=ending.completeness,
         kind=state.draft.kind if state.draft else ReportKind.REPORT,
         summary=rendered.summary or (state.draft.summary if state.draft else ""),

@@ -49,9 +49,21 @@ REJECTED_OUTCOMES: Final = {
 REJECTED_REMEDIES: Final = {
     StopReason.CLARIFICATION_EXPIRED: "nobody answered in time: `research resume {id}` asks again",
     StopReason.APPROVAL_EXPIRED: "nobody approved the plan in time: it is kept, and `research resume {id}` asks again",
-    StopReason.APPROVAL_REJECTED: "the plan was rejected: it is kept, and `research resume {id}` asks for it again",
+    StopReason.APPROVAL_REJECTED: "the plan was rejected; it is kept",
     StopReason.USER_STOPPED: "stopped before any work: what was planned is kept, and `research resume {id}` asks again",
 }
+
+
+REJECTED_ADVICE: Final = (
+    "ask in other words, or change the plan: `research resume {id}` shows it again, then `research plan {id} --edit`"
+)
+LIMIT_OF: Final = {
+    StopReason.BUDGET_TOKENS: "max_tokens",
+    StopReason.BUDGET_CALLS: "max_model_calls",
+    StopReason.BUDGET_COST: "max_cost_usd",
+    StopReason.MAX_ITERATIONS: "max_iterations",
+}
+"""Limits that a resumed run would meet again at once: what was used goes on counting."""
 
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
@@ -98,6 +110,25 @@ def result_of(
         ended_at=ended_at,
         metadata=state.resolution.metadata,
         **fields,
+    )
+
+
+def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str:
+    """Return what helps where resuming a run as it is would do nothing; empty where it does, or nothing is left."""
+    if outcome not in (Outcome.PARTIAL, Outcome.EMPTY):
+        return ""
+    ended_by = LIMIT_OF.get(reason)
+    raised = f"raise the limit: `research resume {state.resolution.research_id} --set limits.{ended_by}=N`"
+    if ended_by and reason is not StopReason.MAX_ITERATIONS:
+        return raised
+    skipped = [node for node in state.plan.nodes if node.status is NodeStatus.SKIPPED and node.status_reason != ENOUGH]
+    failed = [node for node in state.plan.nodes if node.status is NodeStatus.FAILED]
+    rewritten = state.findings and report_issues(state)
+    undone = skipped or failed or state.failed_branches or state.hasty_analyses or lost_sources(state) or rewritten
+    if undone or reason not in (*NATURAL_STOPS, StopReason.NO_EVIDENCE):
+        return ""
+    return (
+        raised if ended_by else "ask in other words, or add sources with `--corpus` or `--web`: the same would be found"
     )
 
 
