@@ -10,6 +10,7 @@ import pytest
 from client.cli.context import RunInfo, last_outcome, result_of
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
+from client.cli.reports import _print_summary
 from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
 from contracts.outcome import AgentDecision, Citation, ResearchResult
 from contracts.request import ResearchRequest
@@ -189,3 +190,15 @@ def test_a_follow_up_question_keeps_strategy_and_corpus() -> None:
     assert follow_up_options(RunOptions(strategy="reflective"), "And then?", before).strategy == "reflective"
     with pytest.raises(CommandError, match="nothing is stored of the run r-2"):
         follow_up_options(RunOptions(), "And then?", RunInfo("r-2"))
+
+
+@pytest.mark.parametrize("advice", ["", "ask in other words"])
+def test_a_summary_offers_resuming_or_says_what_helps(advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of the two, as the run says."""
+    result = ResearchResult(
+        research_id="r-1", outcome=Outcome.EMPTY, stop_reason=StopReason.NO_EVIDENCE, advice=advice, resumable=True
+    )
+    _print_summary(result, {}, {}, "research resume r-1")
+    printed = capsys.readouterr().out
+    assert ("research resume r-1" in printed) is not bool(advice)
+    assert ("what helps: ask in other words" in printed) is bool(advice)
