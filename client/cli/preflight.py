@@ -14,8 +14,8 @@ from client.view.words import duration, engine_words, printable, providers_words
 from contracts.base import Contract
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
 from contracts.plan import MOST_ROUNDS
-from contracts.presets import effective_limits, preset
-from contracts.request import Clarify, EngineChoice, ResearchRequest, SearchPolicy
+from contracts.presets import effective_limits, highest_limits, preset, with_choice
+from contracts.request import Clarify, Depth, EngineChoice, Mode, ResearchRequest, SearchPolicy
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
 from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, closing_calls, declaration
 from contracts.texts import plural
@@ -58,14 +58,14 @@ async def preflight(
     request, settings = wanted.request, context.settings
     if not options.dry_run and (settings.uses_cluster or not resolves):
         if not options.quiet:
-            limits = effective_limits(preset(request.strategy, request.depth), request.limits)
+            limits = effective_limits(_highest_preset(request), request.limits)
             print_hint("the workers decide where text goes: see `research status`")
             print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
         return
     resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
     if probes and not settings.uses_cluster:
         await require_endpoint(resolved, settings)
-    estimate = estimated(resolved, settings)
+    estimate = estimated_choices(resolved, settings)
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
         asked = request.model_dump(mode="json", exclude_unset=True)
@@ -87,9 +87,18 @@ def _lines(resolved: ResolvedResearch, estimate: "Estimate | None", settings: Se
     lines = [resolved.egress, f"engine: {engine_words(resolved)}"]
     if resolved.web or any(not choice.available for choice in resolved.providers):
         lines.append(f"searching {providers_words(resolved.providers)}")
-    lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and any(estimate.cost_usd or ()))}")
+    limits = highest_limits([resolved.limits, *resolved.choices.values()])
+    words = limits_words(limits, paid=estimate is not None and any(estimate.cost_usd or ()))
+    lines.append(f"limits: {'at most, as the question needs, ' if resolved.choices else ''}{words}")
     lines += [] if estimate is None else [estimate.words()]
     return [*lines, *resolved.advice, *settings.notices()]
+
+
+def _highest_preset(request: ResearchRequest) -> EffectiveLimits:
+    """Give the limits of the request's depth, or the highest that the run may choose."""
+    strategy = declaration(request.strategy)
+    is_open = strategy.decides and request.depth is Depth.AUTO and request.mode in (Mode.AUTO, Mode.DEEP)
+    return highest_limits(strategy.presets.values()) if is_open else preset(request.strategy, request.depth)
 
 
 def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
@@ -193,6 +202,28 @@ def between(amounts: Range, form: str = ",.0f") -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def estimated_choices(resolved: ResolvedResearch, settings: Settings) -> Estimate | None:
+    """Estimate a run from the least to the most that it may choose for itself."""
+    possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
+    estimates = [one for one in (estimated(each, settings) for each in possible) if one is not None]
+    if not estimates:
+        return None
+    costs = [one.cost_usd for one in estimates if one.cost_usd is not None]
+    return estimates[0].model_copy(
+        update={
+            "calls": _span([one.calls for one in estimates]),
+            "tokens": _span([one.tokens for one in estimates]),
+            "searches": _span([one.searches for one in estimates]),
+            "cost_usd": _span(costs) if len(costs) == len(estimates) else None,
+            "unpriced": list(dict.fromkeys(name for one in estimates for name in one.unpriced)),
+        }
+    )
+
+
+def _span(ranges: Sequence[Range]) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
 def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None:
     """Estimate a run from one that stops early to one that uses its limits; None for a run without any paid call.
 
@@ -238,7 +269,9 @@ def _calls_by_role(resolved: ResolvedResearch) -> dict[Any, tuple[int, int]]:
     """Give fewest and most calls by role."""
     strategy = declaration(resolved.strategy)
     expected = dict(strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL))
-    expected[strategy.clarifier.name] = (0, 0) if resolved.gates.clarify is Clarify.OFF else (1, MOST_ROUNDS)
+    fewest, most = (0, 0) if resolved.gates.clarify is Clarify.OFF else (1, MOST_ROUNDS)
+    fewer, more = expected.get(strategy.clarifier.name, (0, 0))
+    expected[strategy.clarifier.name] = fewest + fewer, most + more
     closing = closing_calls(resolved)
     calls = {}
     for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):

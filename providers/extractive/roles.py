@@ -168,8 +168,12 @@ def classify(task: reflective.ClassifyInput) -> reflective.CoordinatorAnswer:
         if few
         else reflective.Complexity.MODERATE
     )
+    asked = roles.ClarifyInput(query=task.query, language=task.language, rounds=task.rounds, required=task.required)
+    questions = clarify(asked).questions if task.required else []
     return reflective.CoordinatorAnswer(
         complexity=complexity,
+        is_ambiguous=bool(questions),
+        clarifying_questions=questions,
         reasoning=f"The question has {plural(count, 'word')} of meaning.",
     )
 
@@ -220,11 +224,9 @@ def take_in(task: orchestrator.IntakeInput, _: Transcript) -> TurnAnswer:
     """Ask what the clarifier would ask; else hand the question over to the plan."""
     fields = task.model_dump(include=set(roles.ClarifyInput.model_fields), exclude_unset=True)
     questions = clarify(roles.ClarifyInput.model_validate(fields)).questions
-    return (
-        scripted_turn(text="\n".join(questions))
-        if questions
-        else scripted_turn((orchestrator.PLAN_TOOL, NoArguments()))
-    )
+    if questions:
+        return scripted_turn((orchestrator.ASK_TOOL, orchestrator.QuestionArguments(questions=questions)))
+    return scripted_turn((orchestrator.PLAN_TOOL, NoArguments()))
 
 
 def outline(task: orchestrator.OutlineInput) -> orchestrator.OutlinerAnswer:

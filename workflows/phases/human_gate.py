@@ -12,13 +12,15 @@ from contracts.request import Approve, Clarify
 from contracts.roles import RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declaration
+from contracts.texts import shorten
 from contracts.vocabulary import RunStatus, StopReason
 from workflows.run.inbox import Answered, Approved, Interrupted, RejectedPlan, Reply, Revised, phrase_for
 from workflows.run.research_run import ResearchRun
 
 CLARIFICATION: Final = "clarification"
 """Name of the phase."""
-QUESTION_CHARACTERS: Final = 300
+TEXT_CHARACTERS: Final = 1_000
+"""Longest question that is no argument of a tool."""
 REMINDER_SHARE: Final = 0.5
 """Share of the waiting time after which a person is reminded."""
 STATUS_OF: Final = {
@@ -149,12 +151,14 @@ class HumanGate:
         return self._waiting(WaitKind.CLARIFICATION, questions=questions, round=len(known.rounds) + 1)
 
     async def _ask_role_with_tools(self, role: RoleSpec[Any, Any], request: Any) -> tuple[list[str], str]:
-        """Return the questions of a role that calls its tool if the question is clear; any text is a question."""
+        """Return the questions of a role that hands a clear question over; words without a call are one question."""
         output = await self._run.turn(role, "clarify", request)
-        if any(not call.problem for call in output.calls):
-            return [], "it was handed over"
-        lines = [" ".join(line.lstrip("-*•0123456789.) ").split()) for line in output.text.splitlines()]
-        return [line[:QUESTION_CHARACTERS] for line in lines if line][:MOST_QUESTIONS], ""
+        usable = [call for call in output.calls if not call.problem]
+        if usable:
+            questions = [text for call in usable for text in call.arguments.get("questions", [])]
+            return questions[:MOST_QUESTIONS], "" if questions else "it was handed over"
+        words = shorten(" ".join(output.text.split()), TEXT_CHARACTERS)
+        return [words] if words else [], ""
 
     # --- waiting ---------------------------------------------------------------------------------------------------
     def _waiting(self, kind: WaitKind, **fields: object) -> Waiting:

@@ -10,7 +10,8 @@ from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
-from contracts.request import Approve, Depth
+from contracts.presets import with_choice
+from contracts.request import Approve
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
@@ -65,11 +66,10 @@ class RunContext:
         chosen = self.resolved.choices.get(choice)
         if chosen is None:
             return
-        depth = Depth(choice) if choice in set(Depth) else self.resolved.depth
         if not self.state.limits_fixed:
             self.clock.fix_limits(chosen)
         # A history that started anew was given the request's own limits again, and keeps its deadline.
-        self.state.resolved = self.resolved.model_copy(update={"limits": chosen, "depth": depth, "choices": {}})
+        self.state.resolved = with_choice(self.resolved, choice)
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def moment(self) -> Moment:

@@ -15,7 +15,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.orchestrator_work import blocks, called
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_orchestrator_strategy import TASKS, Body, conduct, requests_of, sends, works
-from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
+from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Answered, Inbox
@@ -46,7 +46,7 @@ async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
         state, _ = await conduct(world, gates={"clarify": "auto"})
         await world.close()
     assert [call.role for call in api.calls][:2] == ["intake", "outliner"]
-    assert [tool["name"] for tool in requests_of(api, "intake")[0]["tools"]] == ["generate_plan"]
+    assert [tool["name"] for tool in requests_of(api, "intake")[0]["tools"]] == ["generate_plan", "ask_person"]
     assert (
         "tool_choice" not in requests_of(api, "intake")[0]
         or requests_of(api, "intake")[0]["tool_choice"]["type"] != "any"
@@ -56,8 +56,19 @@ async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
     assert any(item.action == "question_is_clear" for item in state.decisions)
 
 
-async def test_words_of_the_intake_are_questions_that_are_waited_for(tmp_path: Path) -> None:
-    """Text instead of the call asks the person; the answer reaches the plan, and no second round is asked (S3-004)."""
+@pytest.mark.parametrize("by_tool", [True, False])
+async def test_questions_of_the_intake_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_tool: bool
+) -> None:
+    """They come whole, by a call or in words; the answer reaches the plan, and no second round is asked (S3-004)."""
+    asked = ["2 engines have this name:\nwhich one?", "- 3.5 or 4?"] if by_tool else ["1. Which one?\n2. 3.5 or 4?"]
+
+    def take_in(body: Body) -> list[dict[str, Any]]:
+        if "You asked" in str(body):
+            return blocks(body, ("generate_plan", {}))
+        return blocks(body, ("ask_person", {"questions": asked})) if by_tool else [{"type": "text", "text": asked[0]}]
+
+    works(monkeypatch, "intake", take_in)
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
         state, inbox = await begin(world, strategy="orchestrator", gates={"clarify": "required"}), Inbox()
@@ -66,7 +77,7 @@ async def test_words_of_the_intake_are_questions_that_are_waited_for(tmp_path: P
         while state.status is not RunStatus.AWAITING_CLARIFICATION:
             await asyncio.sleep(0.01)
         assert state.waiting is not None
-        assert state.waiting.questions == [f"Which part of “{QUESTION}” do you mean?"]
+        assert state.waiting.questions == [" ".join(text.split()) for text in asked]
         assert [call.role for call in api.calls] == ["intake"]
         inbox.replies.append(Answered(["the part on freezing"]))
         outcome = await running

@@ -25,7 +25,8 @@ FEWEST_CHARACTERS: Final = 12
 FEWEST_WORDS: Final = 3
 REFERENCES: Final = re.compile(
     r"\bthe (?:user|asker)\b|\b(?:the|this|our) (?:original|overall|main|research) (?:question|query|plan|request)\b"
-    r"|\b(?:step|part|item|point) \d+|\b(?:previous|earlier|other|last|first) (?:agents?|tasks?|reports?|findings?)\b"
+    r"|\b(?:step|part|item|point) \d+\b(?! of (?!(?:the|this|our) (?:plan|research|question)\b))"
+    r"|\b(?:previous|earlier|other|last|first) (?:agent|task|report|finding)s?\b(?! (?:about|by|for|from|in|of|on)\b)"
     r"|\bagent-\d+|\b(?:mentioned|listed|described|discussed) above|\bthe above\b",
     re.IGNORECASE,
 )

@@ -156,7 +156,7 @@ class ReflectiveStrategy(UngatedStrategy):
         run.choose_limits(position.choice)
         outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
         run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
-        if output.is_ambiguous:
+        if output.is_ambiguous and not any(any(one.answers) for one in run.state.clarification.rounds):
             questions = "; ".join(output.clarifying_questions) or "it can be read in several ways"
             position.assumption = f"The question was taken as it stands, though it leaves open: {questions}"[:400]
             run.state.limitations.append(position.assumption)
@@ -191,7 +191,7 @@ class ReflectiveStrategy(UngatedStrategy):
                 for one in output.steps
             ]
             if fresh:
-                brief = output.thought or state.plan.brief or output.title
+                brief = state.plan.brief or output.thought or output.title
                 state.plan = with_new_steps(state.plan, brief, fresh)
         position.feedback, position.suggested_changes = "", []
         count = len(state.plan.steps)

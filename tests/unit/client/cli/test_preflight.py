@@ -10,9 +10,17 @@ from pydantic import SecretStr
 
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import RunOptions
-from client.cli.preflight import estimated, limits_words, preflight, require_endpoint, resolve_here
+from client.cli.preflight import (
+    _lines,
+    estimated,
+    estimated_choices,
+    limits_words,
+    preflight,
+    require_endpoint,
+    resolve_here,
+)
 from client.cli.request import RequestedRun
-from contracts.presets import preset
+from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest
 from contracts.resolved import ModelPrice, ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind, ThinkMode
@@ -152,3 +160,22 @@ def test_an_unknown_price_is_no_zero() -> None:
     assert some.cost_usd is not None
     assert some.cost_usd[1] == pytest.approx(some.searches[1] * 0.008)
     assert estimated(states.resolved(), PRICED) is None
+
+
+def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
+    """Where the coordinator chooses the depth, the bounds are those of the deepest, with its checks (S1-011)."""
+    open_, named = (
+        resolved(model_at(SILENT), corpus="manual", strategy="reflective", **fields)
+        for fields in ({}, {"depth": "light"})
+    )
+    (limits,) = [line for line in _lines(open_, None, Settings()) if line.startswith("limits")]
+    assert limits.startswith("limits: at most, as the question needs, 10 steps in 3 iterations, 100 sources, 30:00")
+    (limits,) = [line for line in _lines(named, None, Settings()) if line.startswith("limits")]
+    assert "3 steps in 3 iterations, 15 sources, 5:00" in limits
+    whole, deepest = estimated_choices(open_, PRICED), estimated(with_choice(open_, "extended"), PRICED)
+    quickest = estimated(with_choice(open_, "quick"), PRICED)
+    assert whole is not None
+    assert deepest is not None
+    assert quickest is not None
+    assert (whole.calls[1], whole.tokens[1]) == (deepest.calls[1], deepest.tokens[1])
+    assert whole.calls[0] == quickest.calls[0] < deepest.calls[0]
