@@ -242,6 +242,6 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 async def test_a_long_report_is_written_by_sections(tmp_path: Path) -> None:
-    """As in every strategy: a section for each search with findings, and a frame around them (S1-039)."""
+    """As in every strategy: a section for each search with findings, and a frame around them."""
     _, _, roles, _ = await with_model(tmp_path, output={"target_words": 3_000})
     assert roles.count("synthesizer") > 2
