@@ -220,6 +220,8 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
         print_result(printable(known.brief))
     for place, query in enumerate(known.sub_queries, start=1):
         print_result(f"  {place}. {printable(query.text)}")
+        if query.expected_contribution not in ("", query.text):
+            print_result(f"     {printable(query.expected_contribution)}")
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
         print_waiting(known.waiting, research_id)
 

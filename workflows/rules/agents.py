@@ -18,14 +18,14 @@ from contracts.agents import (
 )
 from contracts.evidence import Gap, Source
 from contracts.messages import ReadRecord
-from contracts.outcome import Counts
+from contracts.outcome import AgentDecision, Counts
 from contracts.plan import PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
-from contracts.vocabulary import GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
+from contracts.vocabulary import AgentRole, GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
 
 LEAST_SECONDS: Final = 1.0
@@ -178,7 +178,7 @@ def known_record(page: Source) -> ReadRecord:
 # --- the result ----------------------------------------------------------------------------------------------------
 FOUND: Final = (
     "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
-    "documents_searched term_documents lost_providers engine_by_role prompt_versions models_used degraded"
+    "documents_searched term_documents lost_providers engine_by_role prompt_versions models_used degraded decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
 
@@ -204,8 +204,8 @@ def task_result(
 
 
 # --- the merge -----------------------------------------------------------------------------------------------------
-def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> None:
-    """Take over the results of an agent.
+def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> list[AgentDecision]:
+    """Take over the results of an agent; the decisions of its strategy, which are for the log of the run.
 
     Its findings belong to the node of its task; its searches are in the list of queries.
     """
@@ -232,6 +232,8 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> No
     state.models_used = _union(state.models_used, found.models_used)
     state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
+    own = (decision for decision in found.decisions if decision.agent not in set(AgentRole))
+    return [decision for decision in own if not decision.action.startswith("execute_")]
 
 
 def _merge_gaps(state: ResearchState, found: ResearchState, node: str) -> list[Gap]:

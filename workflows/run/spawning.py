@@ -236,7 +236,8 @@ class Agents:
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put what an agent found into the state of the run."""
         run = self._run
-        merge_agent(run.state, self._of(agent).task, result)
+        for decision in merge_agent(run.state, self._of(agent).task, result):
+            run.decide(agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         kept = result.model_copy(update={"packed": ""})
         self._change(agent, status=status, result=kept, ended_at=run.now_text())

@@ -337,6 +337,17 @@ async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
         assert {data["sub_turn"] for data in told if "tool" in data} == {1, 2, 3}
 
 
+async def test_turns_and_thoughts_of_agents_are_in_the_decisions(tmp_path: Path) -> None:
+    """Each call of each agent, by its name and turn (S3-015, S3-042)."""
+    state, _, _, _ = await with_model(tmp_path)
+    for record in state.agents:
+        own = [item for item in state.decisions if item.agent == record.task.id]
+        assert {item.action for item in own} == {"call"}
+        calls = [item for item in own if item.action == "call"]
+        assert calls[0].rationale.startswith("search: ")
+        assert [item.inputs["turn"] for item in calls] == sorted(item.inputs["turn"] for item in calls)
+
+
 async def test_the_report_lists_what_agents_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their queries, not their tasks; an agent that searched for nothing has none (S3-061)."""
     works(monkeypatch, "orchestrator", sends(*TASKS[:2]))

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from contracts.plan import Plan
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeKind, NodeStatus, Outcome, StopReason
-from tests.fakes import reflective_work
+from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, StopReason
+from tests.fakes import reflective_work, states
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
@@ -17,11 +18,9 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.reflective.plan import (
-    ReflectivePosition,
-    completed_steps,
-)
+from workflows.strategies.reflective.plan import ReflectivePosition, completed_steps, query_nodes, summaries_of
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
+from workflows.strategies.units import step_node
 
 Answer = Callable[[str], dict[str, Any]]
 
@@ -245,3 +244,13 @@ async def test_a_long_report_is_written_by_sections(tmp_path: Path) -> None:
     """As in every strategy: a section for each search with findings, and a frame around them."""
     _, _, roles, _ = await with_model(tmp_path, output={"target_words": 3_000})
     assert roles.count("synthesizer") > 2
+
+
+def test_the_reflector_sees_the_best_of_what_was_found() -> None:
+    """Of many findings the best-supported ones, whenever they were found (S1-034)."""
+    step = step_node("Research limits").model_copy(update={"status": NodeStatus.COMPLETED})
+    (query,) = query_nodes(step, ["which limits are there"], 1)
+    weak = [states.finding(f"weak {n}", sub_query_id=query.id, confidence=Confidence.LOW) for n in range(30)]
+    strong = states.finding("strong", sub_query_id=query.id, confidence=Confidence.HIGH)
+    state = states.state(plan=Plan(nodes=[step, query]), findings=[*weak, strong])
+    assert summaries_of(state)[0].observations[:2] == ["strong", "weak 0"]
