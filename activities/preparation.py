@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from activities.estimates import estimated_choices
 from contracts import presets
 from contracts.parse_request import unknown_to_strategy
 from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
@@ -65,7 +66,7 @@ def resolve(
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
     depth = presets.depth_of(request.depth)
     verify = presets.effective_verify(request.verify, engine, depth)
-    return ResolvedResearch(
+    resolved = ResolvedResearch(
         **{name: getattr(request, name) for name in SharedSettings.model_fields},
         research_id=research_id,
         requested=_named(request),
@@ -93,6 +94,7 @@ def resolve(
         egress=where_text_goes(host, [each.host for each in providers if each.available and each.host], pages=web),
         advice=advice,
     )
+    return resolved.model_copy(update={"estimate": estimated_choices(resolved, configuration)})
 
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
@@ -121,7 +123,8 @@ def resolve_again(
     kept: dict[str, Any] = {"requested": named, "follow_up": stored.follow_up, "canary": stored.canary}
     if again.depth is stored.depth:
         kept |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
-    return again.model_copy(update=kept)
+    again = again.model_copy(update=kept)
+    return again.model_copy(update={"estimate": estimated_choices(again, configuration)})
 
 
 def _named(request: ResearchRequest) -> dict[str, Any]:

@@ -364,6 +364,8 @@ class ResearchStatus(Contract):
     corpus: str | None = None
     egress: str = ""
     """`nothing leaves this machine`, or the hosts that receive text."""
+    estimate: str = ""
+    """The expected amounts and the cap of a run with paid calls, as those stated it who do the work."""
     web: bool = False
     providers: list[ProviderChoice] = []
     """Providers in use, and the reason against each other one."""

@@ -13,6 +13,8 @@ APPROVAL_PHRASE: Final = "Authorized to execute"
 """Words of approval where a request has `gates.approve: phrase`."""
 OTHER_FORM: Final = "form"
 """Facet of a query with the words of the question in another form."""
+WITHOUT_SEARCH: Final = "analysis"
+"""Origin of a query that is answered from what was read before: nothing is searched for it."""
 MOST_QUESTIONS: Final = 3
 MOST_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000
@@ -55,7 +57,6 @@ class Waiting(Contract):
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
     """End of the run without an answer, ISO 8601."""
-    reminded: bool = False
 
     def describe(self) -> str:
         """Name the awaited act of a person, as a clause."""
@@ -113,7 +114,10 @@ class PlanNode(Contract):
     rationale: str = ""
     priority: int = Field(default=1, ge=1, description="1 is the most important")
     origin: str = "plan"
-    """`plan`, or `gap:<gap id>` of a refinement."""
+    """`plan`, `gap:<gap id>` of a refinement, or `analysis`.
+
+    Of searches outside of the plan it is `task:<id>` of an agent, or `background`.
+    """
     facet: str = ""
     """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""
@@ -127,8 +131,6 @@ class PlanNode(Contract):
     new_source_count: int = 0
     duplicate_count: int = 0
     """Hits of known sources: of earlier searches, other sub-queries or several providers."""
-    merged_count: int = 0
-    """Hits of several providers that were merged; part of `duplicate_count`."""
     stated_gaps: list[str] = []
     """Ids of the gaps in its answer, also those of another sub-query."""
     finding_count: int = 0

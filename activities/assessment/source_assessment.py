@@ -55,7 +55,7 @@ WINDOW: Final = 150
 
 # --- authority -------------------------------------------------------------------------------------------------------
 class AuthorityTier(StrictContract):
-    """A sort of site, and what it is worth for each kind of search, 0 to 1."""
+    """A sort of site, and its value for each kind of search, 0 to 1."""
 
     phrase: str
     """Words of a reason for it."""
@@ -218,7 +218,7 @@ def judge_of(
 ) -> Judge:
     """Make the judge that knows the operator's words: what each corpus is worth, and domains of the web.
 
-    Pages are looked at in killable processes.
+    Pages are examined in killable processes.
     """
     declared = {domain.lower(): Quality(label) for domain, label in (authorities or {}).items()}
 

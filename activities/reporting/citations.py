@@ -20,6 +20,7 @@ from activities.reporting.tree import (
     one_line,
     sentences,
 )
+from activities.reporting.words import all_signs
 from contracts.evidence import Evidence, Source
 from contracts.outcome import Citation
 from contracts.request import CitationStyle
@@ -88,6 +89,16 @@ def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # n
     words = (each.text for each in inlines if isinstance(each, Run) and not each.code)
     found = {key for text in words for key in re.findall(r"\[(ev-[0-9A-Za-z]{1,64})\]", text)}
     return DraftMarks({key.lower(): [key] for key in found})(inlines, quoted=True) if found else inlines
+
+
+def is_sign(run: Run) -> bool:
+    """Return whether words look like the sign of a verdict in a report."""
+    return run.italic and run.text[:1] == "(" and run.text[1:-1] in all_signs()
+
+
+def without_signs(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
+    """Drop what looks like the sign of a verdict: only the renderer gives them."""
+    return [each for each in inlines if isinstance(each, CitationPlace) or not is_sign(each)]
 
 
 def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
@@ -172,7 +183,10 @@ def citation_labels(
 
 @dataclass
 class ReportMarks:
-    """The pass that recognises the citations of a finished report; what looks like one and is none is noted."""
+    """The pass that recognises the citations of a finished report and the signs of its verdicts.
+
+    What looks like a citation and is none is noted.
+    """
 
     labels: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Numbers by the words and the address of the links that stand for them."""
@@ -184,6 +198,8 @@ class ReportMarks:
         for inline in inlines:
             if isinstance(inline, CitationPlace) or inline.code:
                 found.append(inline)
+            elif is_sign(inline):
+                found.append(CitationPlace(sign=inline.text[1:-1]))
             elif number := self.labels.get((inline.text, inline.link or "")):
                 found.append(CitationPlace(number=number, label=inline.text, link=inline.link))
             else:

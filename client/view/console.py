@@ -30,7 +30,7 @@ SHOWN_NEWS: Final = 4  # lines below the live view
 
 @dataclass
 class TerminalSink:
-    """The live view: it is drawn several times a second, so that clocks go on between two answers of the run."""
+    """The live view: it is drawn several times a second, so that clocks continue between two answers of the run."""
 
     console: Console
     frame: Frame
@@ -104,10 +104,10 @@ class PlainSink:
         self._notice = text
 
     def pause(self) -> None:
-        """Go on: lines are never in the way."""
+        """Continue: lines are never in the way."""
 
     def resume(self) -> None:
-        """Go on."""
+        """Continue."""
 
 
 Sink = TerminalSink | PlainSink

@@ -1,4 +1,4 @@
-"""Strategies as data: what the product knows of each one before any of its code is loaded.
+"""Strategies as data: the declaration of each one, known before any of its code is loaded.
 
 A strategy from outside the product is declared by a package whose metadata names it under the entry point group
 `durable_research.strategies`; no file of the product mentions it.
@@ -99,6 +99,6 @@ def writers() -> frozenset[str]:
 
 
 def writer_engine(engine_by_role: Mapping[str, str]) -> EngineKind | None:
-    """Return the engine of the report of a run, whatever its strategy calls the writer; None if nothing was written."""
+    """Return the engine of the report of a run, under any name of the writer's role; None if nothing was written."""
     known = writers()
     return next((EngineKind(engine) for role, engine in engine_by_role.items() if role in known), None)

@@ -178,7 +178,8 @@ def known_record(page: Source) -> ReadRecord:
 # --- the result ----------------------------------------------------------------------------------------------------
 FOUND: Final = (
     "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
-    "documents_searched term_documents lost_providers engine_by_role prompt_versions models_used degraded decisions"
+    "documents_searched term_documents spellings lost_providers engine_by_role prompt_versions models_used degraded "
+    "decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
 
@@ -226,6 +227,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.term_documents = {**found.term_documents, **state.term_documents}
+    state.spellings = {**found.spellings, **state.spellings}
     state.lost_providers = {**found.lost_providers, **state.lost_providers}
     state.engine_by_role = {**state.engine_by_role, **found.engine_by_role}
     state.prompt_versions = {**state.prompt_versions, **found.prompt_versions}
@@ -280,7 +282,7 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         return
     stated = node.stated_gaps if result.is_stub else result.gap_ids
     if not result.finding_ids and not stated and not result.is_stub:
-        stated = [_state_silence(state, node, result.problem)]
+        stated = [_state_silence(state, node, result.problem or "; ".join(result.failed_branches[:1]))]
     of_node = [finding.id for finding in state.findings if finding.sub_query_id == node.id]
     update = {
         "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
@@ -300,7 +302,7 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
 
 def _state_silence(state: ResearchState, node: PlanNode, problem: str) -> str:
     """Open the gap of a task without findings, and return its id."""
-    # An agent that was cut short proves nothing about what can be found.
+    # An agent that was cut short, or whose searches failed, proves nothing about what can be found.
     cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
     silent = silent_gap(node.model_copy(update=cut_short))
     state.gaps = reopen_stated(state.gaps, [silent])

@@ -7,6 +7,7 @@ from contracts import failures
 from contracts.addresses import normalized_text
 from contracts.outcome import GateIssue, ResearchResult
 from contracts.plan import PlanNode
+from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
 from contracts.vocabulary import (
@@ -77,15 +78,21 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         return _outcome_without_findings(state, reason)
     if state.draft is None:
         return Outcome.FAILED
-    cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
-    missing = state.failed_branches or find_unanswered(question, state) or lost_sources(state)
-    incomplete = cut_short or missing or fallen_back(state) or report_issues(state)
+    incomplete = _is_missing(question, state, reason) or fallen_back(state) or report_issues(state)
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
+
+
+def _is_missing(question: str, state: ResearchState, reason: StopReason) -> bool:
+    """Return true if a part of the work is not done, or a part of the question has no answer."""
+    cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
+    return cut_short or bool(state.failed_branches or find_unanswered(question, state) or lost_sources(state))
 
 
 def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outcome:
     if reason is StopReason.BUDGET_TIME:
-        return Outcome.TIMED_OUT
+        # A quick run is asked for a few seconds: a person gets an answer, also if it is that nothing was found in time.
+        quick = state.resolution.mode is Mode.QUICK and state.draft is not None
+        return Outcome.PARTIAL if quick else Outcome.TIMED_OUT
     searched = any(node.status is NodeStatus.COMPLETED for node in state.plan.sub_queries) or state.readable_sources()
     if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
         # What was read is worth a report, which names what was missing.
@@ -147,11 +154,12 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
     return reason
 
 
-def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
-    """Return how much of the question is covered, whatever the outcome."""
+def completeness_of(question: str, state: ResearchState, reason: StopReason) -> Completeness:
+    """Return how much of the question is covered, regardless of the quality of the report."""
     if not state.findings and not is_direct(state):
         return Completeness.EMPTY
-    return Completeness.FULL if outcome is Outcome.COMPLETED else Completeness.PARTIAL
+    missing = not is_direct(state) and _is_missing(question, state, reason)
+    return Completeness.PARTIAL if missing else Completeness.FULL
 
 
 def is_direct(state: ResearchState) -> bool:
@@ -233,7 +241,7 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
         return [GateIssue(code="no_report", message="there is no report")]
     issues = []
     if draft.characters < MIN_REPORT_CHARACTERS:
-        message = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS}"
+        message = f"the report has {draft.characters} characters, where at least {MIN_REPORT_CHARACTERS} are wanted"
         issues.append(GateIssue(code="short_report", message=message))
     if not draft.has_headings:
         issues.append(GateIssue(code="no_sections", message="the report has no section headings"))

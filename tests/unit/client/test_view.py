@@ -146,10 +146,19 @@ def test_cost_is_shown_with_its_cap_and_never_as_a_wrong_zero(engine: str, usage
     ("changes", "words"),
     [
         ({}, "✔ completed in 11 s · 2 sources cited · 14 passages quoted · 0 gaps stated"),
-        ({"outcome": Outcome.PARTIAL, "stop_reason": StopReason.BUDGET_TIME}, "gaps stated · budget time"),
+        (
+            {"outcome": Outcome.PARTIAL, "stop_reason": StopReason.BUDGET_TIME},
+            "gaps stated · the time limit was reached",
+        ),
         ({"outcome": Outcome.EMPTY, "stop_reason": StopReason.NO_EVIDENCE}, "no answer found in 8 documents"),
-        ({"outcome": Outcome.CANCELLED, "stop_reason": StopReason.USER_CANCELLED}, "■ cancelled in 11 s · user can"),
-        ({"outcome": Outcome.FAILED, "stop_reason": StopReason.PROVIDER_OUTAGE}, "✖ failed in 11 s · provider outage"),
+        (
+            {"outcome": Outcome.CANCELLED, "stop_reason": StopReason.USER_CANCELLED},
+            "■ cancelled in 11 s · the user can",
+        ),
+        (
+            {"outcome": Outcome.FAILED, "stop_reason": StopReason.PROVIDER_OUTAGE},
+            "✖ failed in 11 s · a service that the run needs did not answer",
+        ),
     ],
 )
 def test_the_end_is_one_line(changes: dict[str, Any], words: str) -> None:

@@ -79,7 +79,7 @@ async def test_agents_are_offered_the_earlier_sources_and_not_the_earlier_questi
 
 
 async def test_a_direct_answer_offered_nothing(tmp_path: Path) -> None:
-    """It names the run that it follows, and claims no offer (S1-052)."""
+    """Nothing was searched, so the report claims no offer (S1-052)."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
         await conducted(world, await prepared(world, "r-first", query=QUESTION))
@@ -87,5 +87,5 @@ async def test_a_direct_answer_offered_nothing(tmp_path: Path) -> None:
         state = await conducted(world, await prepared(world, "r-second", query="Thank you!", **fields))
         report = await report_of(world, state)
         await world.close()
-    assert "r-first" in report
+    assert "hello to you, too" in report
     assert "offered first" not in report

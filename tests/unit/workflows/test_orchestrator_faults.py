@@ -12,13 +12,13 @@ from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Outcome, RunStatus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.orchestrator_work import blocks, called
+from tests.fakes.tool_work import blocks, called
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_orchestrator_strategy import TASKS, Body, conduct, requests_of, sends, works
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
-from workflows.run.inbox import Answered, Inbox
+from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
 
@@ -79,7 +79,7 @@ async def test_questions_of_the_intake_are_waited_for(
         assert state.waiting is not None
         assert state.waiting.questions == [" ".join(text.split()) for text in asked]
         assert [call.role for call in api.calls] == ["intake"]
-        inbox.replies.append(Answered(["the part on freezing"]))
+        inbox.replies.append(Reply(answers=["the part on freezing"]))
         outcome = await running
         await world.close()
     assert outcome is Outcome.COMPLETED

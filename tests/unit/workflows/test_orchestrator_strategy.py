@@ -14,7 +14,7 @@ from contracts.vocabulary import AgentStatus, GapStatus, NodeStatus, Outcome, St
 from tests.fakes import tool_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.orchestrator_work import answered, blocks, called, offered, opening_of
+from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver

@@ -1,6 +1,7 @@
 """The strategy `reflective` where something is lacking: answers, searches, limits, context; and where people speak."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.unit.workflows.test_reflective_strategy import conduct, reflections
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
-from workflows.run.inbox import Answered, Inbox
+from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.plan import ReflectivePosition, is_analysis
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
@@ -62,6 +63,14 @@ async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
     state, _, _ = await asked_of(tmp_path, MessagesApi(by_role={"responder": "empty"}), mode="direct")
     assert state.result is not None
     assert (state.result.outcome, state.citations) == (Outcome.FAILED, [])
+
+
+async def test_an_unusable_answer_is_named_in_plain_words(tmp_path: Path) -> None:
+    """The report and those who watch read what happened, and no name of a class."""
+    state, _, _ = await asked_of(tmp_path, MessagesApi(by_role={"analyzer": "empty"}), depth="light")
+    assert "analyzer: the model's answer was unusable" in [*state.failed_branches, *state.degraded]
+    told = [*state.failed_branches, *state.degraded, *state.limitations, *(event.text for event in state.events)]
+    assert not [text for text in told if re.search(r"\b[A-Z][a-z]+[A-Z][a-z]+\b", text)]
 
 
 async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +152,7 @@ async def test_the_coordinators_own_questions_are_asked(
             await asyncio.sleep(0.01)
         if state.waiting is not None:
             assert state.waiting.questions == ["Which engine?"]
-            inbox.replies.append(Answered(["the one of the manual"]))
+            inbox.replies.append(Reply(answers=["the one of the manual"]))
         await running
         await world.close()
     assert any("leaves open" in line for line in state.limitations) is (clarify == "off")

@@ -238,6 +238,8 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
     assert "reflector" in roles
     assert state.resolved is not None
     assert state.resolved.depth == "light"
+    ended = next(event for event in state.events if event.type == "phase.finished")
+    assert ended.text == "coordination done: deep, light"
 
 
 async def test_a_long_report_is_written_by_sections(tmp_path: Path) -> None:

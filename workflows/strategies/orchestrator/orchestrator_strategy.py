@@ -73,6 +73,8 @@ from workflows.strategies.units import (
 USED_UP: Final = "the cycles are used up"
 THOUGHT: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
+TURN_WORDS: Final = {AGENT_TOOL: "new agent", THINK_TOOL: "thinks", REPORT_TOOL: "the research is done"}
+"""Calls of the orchestrator for a person who watches."""
 CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
 LOOK_FURTHER: Final = (
     "Before you ask for the report, hold every part of the question and every step of the plan against what the agents "
@@ -287,7 +289,7 @@ def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bo
 
 
 def at_once(limits: EffectiveLimits) -> int:
-    """Return the number of parallel agents: by the document, or fewer if the request says so; each of them reads."""
+    """Return the number of parallel agents: by the document, or fewer if the request reports it; each of them reads."""
     return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
 
 
@@ -298,13 +300,13 @@ def has_results(state: ResearchState) -> bool:
 
 def _note_call(run: ResearchRun, call: ToolCall) -> None:
     about = call.problem or " ".join(str(value) for value in call.arguments.values() if isinstance(value, str))
-    text = f"{call.name}: {about}".removesuffix(": ")[:300]
+    text = f"orchestrator: {TURN_WORDS.get(call.name, call.name)}: {about}".removesuffix(": ")[:300]
     run.note("orchestrator.turn", text, tool=call.name, turn=run.state.iteration)
 
 
 # --- its calls -----------------------------------------------------------------------------------------------------
 def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
-    """Decide what becomes of each call: a thought stands alone, agents go before the report."""
+    """Decide about each call: a thought excludes other calls, agents go before the report."""
     usable = [call for call in position.calls if not call.problem]
     thought = next((call for call in usable if call.name == THINK_TOOL), None)
     position.thought = thought is not None
@@ -323,7 +325,7 @@ def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
 
 
 def answers_to_thought(thought: ToolCall, calls: Sequence[ToolCall]) -> dict[str, ToolAnswer]:
-    """Return the answers of a turn with a thought, by call: nothing else is done in it."""
+    """Return the answers of a turn with a thought, by call: such a turn has no other effect."""
     refused = {call.id: ToolAnswer(call_id=call.id, text=THINK_ALONE, is_error=True) for call in calls}
     return refused | {thought.id: ToolAnswer(call_id=thought.id, text=THOUGHT)}
 

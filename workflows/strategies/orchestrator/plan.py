@@ -147,7 +147,7 @@ def summary_of_cycle(state: ResearchState, number: int) -> str:
 
 # --- tasks ---------------------------------------------------------------------------------------------------------
 def problem_of(task: str) -> str:
-    """Return why nobody who knows only the task could understand it, and the remedy; empty if there is no problem."""
+    """Return why no one who knows only the task could understand it, and the remedy; empty if there is no problem."""
     words = normalized_query(task).split()
     # A script without spaces expresses much in few characters.
     if not words or (task.isascii() and (len(task) < FEWEST_CHARACTERS or len(words) < FEWEST_WORDS)):

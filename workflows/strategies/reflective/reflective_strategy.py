@@ -153,11 +153,13 @@ class ReflectiveStrategy(UngatedStrategy):
         request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
         output = await run.ask(COORDINATOR, "classify", request)
         position.route = output.route if resolved.mode is Mode.AUTO else Route(resolved.mode.value)
-        position.choice, position.brief = _choice_of_limits(output, position.route), output.brief
-        run.choose_limits(position.choice)
+        choice, position.brief = _choice_of_limits(output, position.route), output.brief
+        position.choice = choice if choice in resolved.choices else ""
+        run.choose_limits(choice)
         outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
         run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
-        if output.is_ambiguous and not any(any(one.answers) for one in run.state.clarification.rounds):
+        clarified = any(any(one.answers) for one in run.state.clarification.rounds)
+        if output.is_ambiguous and not clarified:
             questions = "; ".join(output.clarifying_questions) or "it can be read in several ways"
             position.assumption = f"The question was taken as it stands, though it leaves open: {questions}"[:400]
             run.state.limitations.append(position.assumption)
@@ -256,7 +258,7 @@ def decide_step(
 ) -> StepReflection:
     """Apply the limits to a reflection, and record the decision that they change.
 
-    `answer` is None where nobody reflects: then the plan is carried out to its end.
+    `answer` is None where no one reflects: then the plan is carried out to its end.
     """
     proposed = answer.decision if answer else ReflectionDecision.CONTINUE
     reasoning = answer.reasoning if answer else "the plan is carried out to its end"
@@ -308,7 +310,7 @@ def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> Non
 
 
 def _skip_pending_steps(state: ResearchState) -> None:
-    """Skip the steps that are no longer needed, but for those that a person asked for."""
+    """Skip the steps that are no longer needed, but for those that a person requested."""
     started = [step for step in pending_steps(state.plan) if step.gap_id is None]
     state.plan = without_steps(state.plan, started)
     ReflectivePosition.of(state).skipped += [step.id for step in started]

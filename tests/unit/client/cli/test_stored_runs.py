@@ -115,8 +115,18 @@ def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:
     shown = research("decisions", "r-1").stdout
     assert "supervisor: decide iteration  gaps are left" in shown
     assert "1. What is frozen?" in research("plan", "r-1").stdout
-    refused = research("plan", "r-1", "--edit")
-    assert (refused.exit_code, "has already finished" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command", [("stop",), ("steer", "go on"), ("approve",), ("reject",), ("answer", "yes"), ("plan", "--edit")]
+)
+def test_a_message_to_a_run_that_is_over_says_so(home: Path, command: tuple[str, ...]) -> None:
+    """Without a server, too: the run is finished, or it is interrupted and can be resumed."""
+    save_run(home, "done", stored(status=RunStatus.CANCELLED), closed=True)
+    save_run(home, "cut", stored(status=RunStatus.RUNNING), closed=False)
+    done, cut = (research(command[0], name, *command[1:]) for name in ("done", "cut"))
+    assert (done.exit_code, "the run done has already finished: see `research status done`" in done.stderr) == (2, True)
+    assert (cut.exit_code, "cut is interrupted: `research resume cut` goes on with it" in cut.stderr) == (4, True)
 
 
 def test_a_stored_run_always_has_an_outcome() -> None:
@@ -166,8 +176,11 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
     known = RunInfo("r-1", states.state())
     require_resumable(known, None)
     require_resumable(known, done.model_copy(update={"outcome": Outcome.PARTIAL, "resumable": True}))
-    with pytest.raises(CommandError, match="is partial"):  # its statements are not borne out: nothing is left to do
-        require_resumable(known, done.model_copy(update={"outcome": Outcome.PARTIAL}))
+    for outcome in (Outcome.PARTIAL, Outcome.EMPTY):  # its statements are not borne out, or it searched everything
+        nothing_left = done.model_copy(update={"outcome": outcome})
+        with pytest.raises(CommandError, match=f"is {outcome.value} and has nothing left to do: .* with --set"):
+            require_resumable(known, nothing_left)
+        require_resumable(known, nothing_left, changed=True)
     for run, closed, problem in (
         (known, done, "see `research report r-1`"),
         (known, refused, "was refused: no corpus"),
