@@ -168,8 +168,12 @@ def classify(task: reflective.ClassifyInput) -> reflective.CoordinatorAnswer:
         if few
         else reflective.Complexity.MODERATE
     )
+    asked = roles.ClarifyInput(query=task.query, language=task.language, rounds=task.rounds, required=task.required)
+    questions = clarify(asked).questions if task.required else []
     return reflective.CoordinatorAnswer(
         complexity=complexity,
+        is_ambiguous=bool(questions),
+        clarifying_questions=questions,
         reasoning=f"The question has {plural(count, 'word')} of meaning.",
     )
 
