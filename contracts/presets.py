@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from contracts.request import Checks, Depth, Gates, Limits, Review, Verify
+from contracts.request import Checks, Depth, Gates, Limits, Mode, Review, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, ThinkMode
@@ -45,10 +45,11 @@ def with_choice(resolved: ResolvedResearch, choice: str) -> ResolvedResearch:
     if limits is None:
         return resolved
     depth = Depth(choice) if choice in set(Depth) else resolved.depth
+    mode = Mode(choice) if choice in set(Mode) - {Mode.AUTO} else resolved.mode
     asked = resolved.requested.get("verify")
     verify = effective_verify(Verify(asked) if asked else None, resolved.engine, depth)
     checks = effective_checks(Checks.model_validate(resolved.requested.get("checks", {})), verify, resolved.engine)
-    update = {"limits": limits, "depth": depth, "verify": verify, "checks": checks, "choices": {}}
+    update = {"limits": limits, "depth": depth, "mode": mode, "verify": verify, "checks": checks, "choices": {}}
     return resolved.model_copy(update=update)
 
 
