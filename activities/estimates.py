@@ -6,6 +6,7 @@ from typing import Any, Final
 from activities.configuration import ResearchConfiguration
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
 from contracts.plan import MOST_ROUNDS
+from contracts.presets import with_choice
 from contracts.request import Clarify, SearchPolicy
 from contracts.resolved import Estimate, Range, ResolvedResearch
 from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, closing_calls, declaration
@@ -16,6 +17,28 @@ FEWEST_SOURCES: Final = 2
 
 
 def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
+    """Estimate a run from the least to the most that it may choose for itself; None for one without any paid call."""
+    possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
+    estimates = [one for one in (_estimated(each, configuration) for each in possible) if one is not None]
+    if not estimates:
+        return None
+    costs = [one.cost_usd for one in estimates if one.cost_usd is not None]
+    return estimates[0].model_copy(
+        update={
+            "calls": _span([one.calls for one in estimates]),
+            "tokens": _span([one.tokens for one in estimates]),
+            "searches": _span([one.searches for one in estimates]),
+            "cost_usd": _span(costs) if len(costs) == len(estimates) else None,
+            "unpriced": list(dict.fromkeys(name for one in estimates for name in one.unpriced)),
+        }
+    )
+
+
+def _span(ranges: Sequence[Range]) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
     """Estimate a run from one that stops early to one that uses its limits; None for a run without any paid call.
 
     Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.
@@ -59,7 +82,9 @@ def _calls_by_role(resolved: ResolvedResearch) -> dict[Any, tuple[int, int]]:
     """Return fewest and most calls by role."""
     strategy = declaration(resolved.strategy)
     expected = dict(strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL))
-    expected[strategy.clarifier.name] = (0, 0) if resolved.gates.clarify is Clarify.OFF else (1, MOST_ROUNDS)
+    fewest, most = (0, 0) if resolved.gates.clarify is Clarify.OFF else (1, MOST_ROUNDS)
+    fewer, more = expected.get(strategy.clarifier.name, (0, 0))
+    expected[strategy.clarifier.name] = fewest + fewer, most + more
     closing = closing_calls(resolved)
     calls = {}
     for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):

@@ -161,8 +161,8 @@ def _limits(
     `reasoning` are tiers whose models reason by themselves.
     """
     strategy = declaration(request.strategy)
-    by_tools = {role.tier.value for role in strategy.roles if role.tools}
-    changes = strategy.reasoning_limits if by_tools and by_tools <= set(reasoning) else {}
+    by_tier = strategy.reasoning_limits.items()
+    changes = {name: limit for tier, limits in by_tier if tier in reasoning for name, limit in limits.items()}
 
     def of_depth(depth: Depth) -> EffectiveLimits:
         documented = presets.preset(strategy.name, depth)

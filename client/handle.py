@@ -239,6 +239,15 @@ class ResearchHandle:
         """Query at most 200 events behind the cursor `after`, and the next cursor."""
         return await self._query(names.EVENTS, EventPage, after)
 
+    async def agent_events(self, agent: AgentProgress, after: int = 0) -> EventPage:
+        """Query the events of an agent as `events` does those of the run; empty if it does not answer."""
+        child = self._client.get_workflow_handle(agent.workflow_id)
+        try:
+            page: EventPage = await child.query(names.EVENTS, after, result_type=EventPage, rpc_timeout=AGENT_ANSWER)
+        except (RPCError, WorkflowQueryFailedError):
+            return EventPage(next=after)
+        return page
+
     async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
         """Yield the events behind a cursor, as they come, until the run is over.
 

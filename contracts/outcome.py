@@ -303,6 +303,8 @@ class ResearchResult(Contract):
     limitations: list[str] = []
     resumable: bool = False
     """True if `research resume` can continue the run."""
+    advice: str = ""
+    """What helps where resuming the run as it is would do nothing; else empty."""
     started_at: str = ""
     ended_at: str = ""
     metadata: dict[str, Any] | None = None

@@ -12,7 +12,7 @@ from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
 from workflows.phases.human_gate import HumanGate
 from workflows.phases.pause import reflect
-from workflows.rules.endings import REJECTED_REMEDIES, rejected_outcome, result_of
+from workflows.rules.endings import REJECTED_ADVICE, REJECTED_REMEDIES, rejected_outcome, result_of
 from workflows.run.calls import cancel_save_options, describe_failure, explain, is_cancelled, is_outage
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -113,8 +113,10 @@ class Driver:
         """Save and stop, because no person approved the plan or answered in time; the plan remains."""
         run, state = self._run, self._run.state
         state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
-        remedy = REJECTED_REMEDIES[reason].format(id=run.resolved.research_id)
-        state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy])
+        name = run.resolved.research_id
+        remedy = REJECTED_REMEDIES[reason].format(id=name)
+        advice = REJECTED_ADVICE.format(id=name) if reason is StopReason.APPROVAL_REJECTED else ""
+        state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy], advice=advice)
         state.status = RunStatus(outcome.value)
         run.note("run.finished", f"{outcome.value}: {reason.text}", outcome=outcome.value)
         await run.checkpoints.save(closed=True)

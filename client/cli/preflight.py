@@ -15,9 +15,10 @@ from client.cli.request import RequestedRun
 from client.client_errors import PreviewRefused
 from client.view.words import duration, engine_words, printable, providers_words
 from contracts.names import RECORDS_QUEUE
-from contracts.presets import effective_limits, preset
-from contracts.request import EngineChoice, ResearchRequest
+from contracts.presets import effective_limits, highest_limits, preset
+from contracts.request import Depth, EngineChoice, Mode, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
+from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason
 from providers.models.endpoints import split_name
@@ -61,7 +62,7 @@ async def preflight(
         await require_endpoint(resolved, settings)
     else:
         if not options.quiet:
-            limits = effective_limits(preset(request.strategy, request.depth), request.limits)
+            limits = effective_limits(_highest_preset(request), request.limits)
             print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
         return True
     notices = ["the workers that are running do the work, with their settings"] if others else settings.notices()
@@ -86,9 +87,18 @@ def _lines(resolved: ResolvedResearch) -> list[str]:
     lines = [resolved.egress, f"engine: {engine_words(resolved)}"]
     if resolved.web or any(not choice.available for choice in resolved.providers):
         lines.append(f"searching {providers_words(resolved.providers)}")
-    lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and any(estimate.cost_usd or ()))}")
+    limits = highest_limits([resolved.limits, *resolved.choices.values()])
+    words = limits_words(limits, paid=estimate is not None and any(estimate.cost_usd or ()))
+    lines.append(f"limits: {'at most, as the question needs, ' if resolved.choices else ''}{words}")
     lines += [] if estimate is None else [estimate.words()]
     return [*lines, *resolved.advice]
+
+
+def _highest_preset(request: ResearchRequest) -> EffectiveLimits:
+    """Give the limits of the request's depth, or the highest that the run may choose."""
+    strategy = declaration(request.strategy)
+    is_open = strategy.decides and request.depth is Depth.AUTO and request.mode in (Mode.AUTO, Mode.DEEP)
+    return highest_limits(strategy.presets.values()) if is_open else preset(request.strategy, request.depth)
 
 
 def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:

@@ -76,24 +76,28 @@ async def ask(
 ) -> int:
     """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
 
-    The corpus is that of the earlier run unless another is named.
+    Strategy and corpus are those of the earlier run unless others are named.
 
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
     """
     async with open_context(options.flags()) as context:
         before = await context.find(earlier)
-    if before.resolved is None:
+    return await _run(follow_up_options(options, question, before))
+
+
+def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> RunOptions:
+    """Give the options of a question that follows an earlier run. Raises `CommandError` if nothing is stored of it."""
+    resolved = before.resolved
+    if resolved is None:
         raise CommandError(f"nothing is stored of the run {before.research_id}: choose another one of `research list`")
-    known = before.resolved.corpus.name if before.resolved.corpus is not None else None
-    return await _run(
-        replace(
-            options,
-            question=question,
-            corpus=options.corpus or known,
-            web=options.web or before.resolved.web,
-            assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
-        )
+    return replace(
+        options,
+        question=question,
+        strategy=options.strategy or resolved.strategy,
+        corpus=options.corpus or (resolved.corpus.name if resolved.corpus is not None else None),
+        web=options.web or resolved.web,
+        assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
     )
 
 

@@ -40,6 +40,7 @@ TRIALS: Final = [
       if engine != MODEL and name != "toy"),
     *(("supervisor", MODEL, lost) for lost in ("first", "last", "all")),
     ("reflective", MODEL, "all"),
+    *(("orchestrator", MODEL, lost) for lost in ("first", "last", "all")),
 ]  # fmt: skip
 """With a model the next step is its decision: these are the ones in which the fake one looks further."""
 

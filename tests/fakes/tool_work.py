@@ -61,7 +61,7 @@ def outline(prompt: str) -> dict[str, Any]:
 def take_in(body: Mapping[str, Any]) -> Blocks:
     """Hand over, or ask what the clarifier of the product would ask."""
     asked = clarification(opening_of(body))["questions"]
-    return [{"type": "text", "text": "\n".join(asked)}] if asked else blocks(body, ("generate_plan", {}))
+    return blocks(body, ("ask_person", {"questions": asked}) if asked else ("generate_plan", {}))
 
 
 def plan_steps(body: Mapping[str, Any]) -> list[str]:

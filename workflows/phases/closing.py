@@ -22,7 +22,7 @@ from contracts.vocabulary import (
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
-from workflows.rules.endings import completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
+from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import CLOSING_SECONDS, CallOptions, call_options, is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
@@ -71,6 +71,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         ending.stop_reason,
         ending.ended_at,
         resumable=incomplete,
+        advice=advice_of(state, ending.outcome, ending.stop_reason) if incomplete else "",
         completeness=ending.completeness,
         kind=state.draft.kind if state.draft else ReportKind.REPORT,
         summary=rendered.summary or (state.draft.summary if state.draft else ""),

@@ -162,7 +162,6 @@ def resume_state(
     redone = hasty | unread | failed
     # A run that was killed goes on as if nothing had been: what it has noted still holds.
     interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
-    repeated = any(query.status is NodeStatus.FAILED for query in state.plan.sub_queries)
     # What was concluded from work that failed does not hold once the work is done again.
     origins = {f"sub_query:{name}" for name in redone}
     state.gaps = [gap for gap in state.gaps if gap.origin not in origins]
@@ -172,7 +171,7 @@ def resume_state(
     state.status = RunStatus.RUNNING
     state.started_at = state.started_at or started_at
     state.degraded = state.degraded if interrupted else []
-    state.failed_branches = state.failed_branches if interrupted and not repeated else []
+    state.failed_branches = state.failed_branches if interrupted and not failed else []
     if not interrupted:
         # The others are not asked again: what they did without the model remains.
         asked_again = {ANALYZER.name, *writers(), *(role.name for role in CLOSING_ROLES)}
@@ -215,7 +214,7 @@ def _find_again_lost_pages(state: ResearchState) -> set[str]:
     for source in list(state.sources.values()):
         if source.status is not SourceStatus.FAILED or source.status_reason not in PASSING | OUR_FAULTS.keys():
             continue
-        found_by = [query for query in state.plan.sub_queries if query.id in source.sub_query_ids]
+        found_by = [query for query in state.plan.questions if query.id in source.sub_query_ids]
         finders |= {query.id for query in found_by}
         if any(query.kind is NodeKind.QUERY for query in found_by):
             del state.sources[source.id]
