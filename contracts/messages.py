@@ -1,17 +1,13 @@
 """Requests and results of activities that are no role."""
 
-from typing import Final
-
 from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, Evidence, PassagePlace, ReportDraft, SearchHit, Verdict
-from contracts.notebooks import refer_source
+from contracts.evidence import DocumentRef, PassagePlace, ReportDraft, SearchHit, Verdict
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
 from contracts.resolved import ResolvedResearch
-from contracts.roles import SourceExtract
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
 
@@ -48,7 +44,7 @@ class Prepared(CompactModel):
 
 
 class TurnRequest(RunRequest):
-    """A run that wants to begin."""
+    """A run that intends to start."""
 
     known_place: int = 0
     """Place in the queue as the run knows it; 0 for none yet."""
@@ -106,6 +102,8 @@ class SearchResponse(CompactModel):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
+    spellings: dict[str, str] = {}
+    """Stem that no document contains → the most similar word that some contain."""
     cached: bool = False
     """True if the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
@@ -174,7 +172,7 @@ class ReadRecord(CompactModel):
 
 
 class CheckProvidersRequest(RunRequest):
-    """Search providers to be checked before a run begins."""
+    """Search providers to be checked before a run starts."""
 
     providers: list[str]
     permitted: bool = False
@@ -219,6 +217,8 @@ class RenderedReport(CompactModel):
     citations: list[Citation] = []
     verification: VerificationSummary = VerificationSummary()
     """Check of the claims in the report."""
+    verdicts: list[Verdict] = []
+    """Verdict of each claim in the report, in order."""
 
     @property
     def text(self) -> str:
@@ -316,36 +316,3 @@ class JoinRequest(RunRequest):
     sections: list[DocumentRef]
     headings: list[str]
     """Heading of each section, where its text has none."""
-
-
-SPANS_PER_QUESTION: Final = 8
-SPANS_PER_SOURCE: Final = 3
-
-
-class SelectionRequest(RunRequest):
-    """Questions that evidence is selected for."""
-
-    language: str = "en"
-    questions: list[str]
-    """Texts of claims, or questions that sections answer."""
-    sources: list[SourceExtract]
-    per_question: int = Field(default=SPANS_PER_QUESTION, ge=1, le=50)
-    per_source: int = Field(default=SPANS_PER_SOURCE, ge=1, le=50)
-    """For one question."""
-
-    def by_reference(self) -> "SelectionRequest":
-        """The request with hashes of entries in place of the details of its sources."""
-        return self.model_copy(update={"sources": [refer_source(source) for source in self.sources]})
-
-
-class SelectedEvidence(CompactModel):
-    """Passages for each question, the best first."""
-
-    entry: str | None = None
-    """Hash of the `AnalysisEntry` with the passages as evidence; None where none was found."""
-    places: list[list[PassagePlace]] = []
-    """By question, in their order."""
-
-    def evidence(self) -> list[list[Evidence]]:
-        """The passages by question."""
-        return [[place.evidence(self.entry) for place in found] for found in self.places]

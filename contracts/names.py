@@ -6,6 +6,7 @@ from typing import Final
 DEEP_RESEARCH: Final = "deep-research"
 RESEARCH_AGENT: Final = "research-agent"
 RESEARCH_DOCUMENT: Final = "research-document"
+RESEARCH_PREVIEW: Final = "research-preview"
 
 # Task queues, one per worker pool.
 WORKFLOWS_QUEUE: Final = "research-workflows"
@@ -29,6 +30,12 @@ OUTCOME_ATTRIBUTE: Final = "ResearchOutcome"
 TENANT_ATTRIBUTE: Final = "ResearchTenant"
 COST_ATTRIBUTE: Final = "ResearchCostUsd"
 KEYWORD_ATTRIBUTES: Final = (PHASE_ATTRIBUTE, STRATEGY_ATTRIBUTE, OUTCOME_ATTRIBUTE, TENANT_ATTRIBUTE)
+
+# Memo of a run, which the server shows: the beginning of its question, its strategy and, at the end, its outcome.
+QUESTION_MEMO: Final = "question"
+STRATEGY_MEMO: Final = "strategy"
+OUTCOME_MEMO: Final = "outcome"
+MEMO_CHARACTERS: Final = 400
 
 # Messages to a run.
 STEER: Final = "steer"

@@ -13,6 +13,8 @@ APPROVAL_PHRASE: Final = "Authorized to execute"
 """Words of approval where a request has `gates.approve: phrase`."""
 OTHER_FORM: Final = "form"
 """Facet of a query with the words of the question in another form."""
+WITHOUT_SEARCH: Final = "analysis"
+"""Origin of a query that is answered from what was read before: nothing is searched for it."""
 MOST_QUESTIONS: Final = 3
 MOST_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000
@@ -55,7 +57,6 @@ class Waiting(Contract):
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
     """End of the run without an answer, ISO 8601."""
-    reminded: bool = False
 
     def describe(self) -> str:
         """Name the awaited act of a person, as a clause."""
@@ -113,7 +114,10 @@ class PlanNode(Contract):
     rationale: str = ""
     priority: int = Field(default=1, ge=1, description="1 is the most important")
     origin: str = "plan"
-    """`plan`, or `gap:<gap id>` of a refinement."""
+    """`plan`, `gap:<gap id>` of a refinement, or `analysis`.
+
+    Of searches outside of the plan it is `task:<id>` of an agent, or `background`.
+    """
     facet: str = ""
     """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""
@@ -127,8 +131,6 @@ class PlanNode(Contract):
     new_source_count: int = 0
     duplicate_count: int = 0
     """Hits of known sources: of earlier searches, other sub-queries or several providers."""
-    merged_count: int = 0
-    """Hits of several providers that were merged; part of `duplicate_count`."""
     stated_gaps: list[str] = []
     """Ids of the gaps in its answer, also those of another sub-query."""
     finding_count: int = 0
@@ -150,8 +152,14 @@ class Plan(Contract):
 
     @property
     def sub_queries(self) -> list[PlanNode]:
-        """The nodes that are searched for."""
-        return [node for node in self.nodes if node.needs_search]
+        """The nodes that are searched for, those of agents below their tasks included."""
+        return [node for node in self.nodes if node.needs_search and node.kind is not NodeKind.TASK]
+
+    @property
+    def questions(self) -> list[PlanNode]:
+        """The nodes to which findings belong: the tasks of agents, and sub-queries that are not below one."""
+        tasks = {node.id for node in self.nodes if node.kind is NodeKind.TASK and node.needs_search}
+        return [node for node in self.nodes if node.needs_search and node.parent not in tasks]
 
     @property
     def steps(self) -> list[PlanNode]:
@@ -162,7 +170,7 @@ class Plan(Contract):
     def parts(self) -> list[PlanNode]:
         """Return the parts that a person reads and edits: sub-queries, and steps without any below them."""
         broken_down = {node.parent for node in self.nodes}
-        return [node for node in self.nodes if node.needs_search or node.id not in broken_down]
+        return [node for node in self.nodes if node in self.sub_queries or node.id not in broken_down]
 
     def children(self, node: PlanNode) -> list[PlanNode]:
         """The nodes below one."""

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StringConstraints, model_validator
 
+from contracts import names
 from contracts.base import Contract, StrictContract
-from contracts.texts import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME
+from contracts.texts import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME, shorten
 from contracts.vocabulary import GatePolicy, ThinkMode
 
 Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
@@ -224,7 +225,7 @@ class Turn(RequestPart):
 
 
 class SharedSettings(RequestPart):
-    """Settings that a run takes from its request as they are."""
+    """Settings that a run takes from its request unchanged."""
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
     strategy: Name = "supervisor"
@@ -301,3 +302,9 @@ class FollowUp(Contract):
     """Hash of the stored entry with its sources, as hits; empty where none can be used by this run."""
     sources: int = 0
     """Number of its sources."""
+
+
+def memo_of(request: ResearchRequest) -> dict[str, Any]:
+    """Return the data that the server shows with the id of a run, from the start."""
+    question = shorten(request.query, names.MEMO_CHARACTERS)
+    return {names.QUESTION_MEMO: question, names.STRATEGY_MEMO: request.strategy}

@@ -4,9 +4,10 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
+from contracts.addresses import sub_query_id
 from contracts.agents import AgentRecord, AgentTask, Ledger
 from contracts.checking import Verification
-from contracts.evidence import Candidate, Evidence, Finding, Gap, QueryRecord, ReportDraft, Source
+from contracts.evidence import Candidate, Evidence, Finding, Gap, QueryOutcome, QueryRecord, ReportDraft, Source
 from contracts.outcome import (
     AgentDecision,
     Citation,
@@ -20,11 +21,11 @@ from contracts.outcome import (
     ResearchResult,
     Usage,
 )
-from contracts.plan import Clarification, Plan, PlanNode, Waiting
+from contracts.plan import WITHOUT_SEARCH, Clarification, Plan, PlanNode, Waiting
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ReflectInput, SupervisorAnswer
 from contracts.state_changes import pack_json, unpack_json
-from contracts.vocabulary import GapStatus, NodeStatus, Quality, RunStatus, SourceStatus
+from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, RunStatus, SourceStatus
 
 SCHEMA_VERSION = 2
 """Of a stored state: another version is not read."""
@@ -131,6 +132,7 @@ class ResearchState(BaseModel):
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+    spellings: dict[str, str] = {}
     """Stem → number of documents of the corpus with it, as far as known."""
     evidence: dict[str, Evidence] = {}
     findings: list[Finding] = []
@@ -179,7 +181,7 @@ class ResearchState(BaseModel):
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
     hasty_analyses: list[str] = []
-    """Sub-queries that were analyzed without their model because the run was ending: a resumed run does them again."""
+    """Sub-queries whose analysis failed or was done without the run's model: a resumed run does them again."""
     ending: Ending | None = None
     """None while the run goes on."""
     result: ResearchResult | None = None
@@ -193,7 +195,7 @@ class ResearchState(BaseModel):
 
     @property
     def scope(self) -> str:
-        """The agent whose state this is, which begins the names of its calls; empty for a run of its own."""
+        """The agent of this state, whose name prefixes the names of its calls; empty for a run of its own."""
         return self.task.id if self.task else ""
 
     def unaddressed_gaps(self) -> list[Gap]:
@@ -209,8 +211,36 @@ class ResearchState(BaseModel):
         waiting = (NodeStatus.PENDING, NodeStatus.EXECUTING)
         return [query for query in self.plan.sub_queries if query.status in waiting]
 
+    def searches(self) -> list[PlanNode]:
+        """Return the searches of the run, each once: the sub-queries of the plan, then those of agents and others.
+
+        Work without a search of its own, such as an agent's task, is none of them.
+        """
+        planned = [
+            query for query in self.plan.sub_queries if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH
+        ]
+        known, others = {query.id for query in planned}, dict[str, list[QueryRecord]]()
+        for record in self.query_ledger:
+            if record.sub_query_id not in known:
+                others.setdefault(record.text, []).append(record)
+        tasks = {node.id for node in self.plan.nodes}
+        return planned + [
+            PlanNode(
+                id=sub_query_id(text),
+                text=text,
+                origin=f"task:{records[0].sub_query_id}" if records[0].sub_query_id in tasks else "background",
+                iteration=records[0].iteration,
+                status=NodeStatus.COMPLETED
+                if any(record.outcome is QueryOutcome.ANSWERED for record in records)
+                else NodeStatus.FAILED,
+                provider="+".join(dict.fromkeys(record.provider for record in records)),
+                result_count=sum(record.found for record in records),
+            )
+            for text, records in others.items()
+        ]
+
     def start_new_iteration(self) -> int:
-        """Go on to the next iteration, keeping all sources, findings and gaps."""
+        """Continue to the next iteration, keeping all sources, findings and gaps."""
         self.iteration += 1
         return self.iteration
 

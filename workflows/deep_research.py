@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from datetime import datetime
+from collections.abc import Coroutine
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from temporalio import workflow
@@ -12,32 +13,29 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from contracts import activities, failures, names
 from contracts.evidence import ReportDraft
-from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, QueueTurn, TurnRequest
-from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, TurnRequest
+from contracts.outcome import ResearchResult
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_limits, preset
-from contracts.request import Approve, ResearchRequest
+from contracts.request import ResearchRequest, memo_of
 from contracts.resolved import ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
-from workflows.messages import PersonMessages, StateQueries
-from workflows.phases.human_gate import WaitHooks
+from workflows.messages import PersonMessages
 from workflows.rules.endings import result_of
 from workflows.run.calls import (
-    check_options,
+    call_options,
     describe_unforeseen,
     describe_unstarted,
     is_cancelled,
-    prepare_options,
     reason_of,
-    turn_options,
 )
 from workflows.run.checkpoints import resume_state
-from workflows.run.context import RunContext
+from workflows.run.context import Hooks
 from workflows.run.host import TemporalHost, abandon, json_of
 from workflows.run.research_run import ResearchRun
-from workflows.status import CurrentDetails, DetailsWatchers, details_markdown, status_of
+from workflows.status import status_of
 from workflows.strategies import Strategy, strategy_of
 
 T = TypeVar("T")
@@ -53,20 +51,16 @@ MILLION = 1_000_000
 
 
 @workflow.defn(name=names.DEEP_RESEARCH, failure_exception_types=[TypeError])
-class DeepResearchWorkflow(PersonMessages, StateQueries):
+class DeepResearchWorkflow(PersonMessages):
     """One research run. Workflow id = research id."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._question = ""
-        self._host = TemporalHost()
-        self._details = CurrentDetails(self._write_details)
-        self._queued: ResearchStatus | None = None
-        """The status while the run waits for its turn."""
+        self._shown_phase = ""
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
-        """Parse, prepare, conduct, answer. Every way in that makes no sense ends at once with what is wrong.
+        """Parse, prepare, conduct, answer. Invalid input ends at once with the problem.
 
         An error that no code foresaw ends the run as failed, too: the server would retry the workflow task for ever. A
         non-determinism error is raised outside this method, so a bad deploy still only blocks its runs.
@@ -80,89 +74,70 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
 
     async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
-        parsed = _parse(request)
+        self._request = parsed = _parse(request)
         self._question = parsed.query
-        self._host = TemporalHost(parsed.priority, parsed.tenant, self._details.renew)
+        self._host = TemporalHost(parsed.priority, parsed.tenant, self._renew_details)
+        if names.QUESTION_MEMO not in workflow.info().raw_memo:  # a plain client gave none
+            workflow.upsert_memo(memo_of(parsed))
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
-        if self._inbox.interruption is None:
-            if prepared.resolved.gates.approve is Approve.NONE:
-                prepared = await self._with_providers_checked(prepared)
-            if await self._wait_for_turn(prepared):
-                started = workflow.now()
+        is_queued = self._inbox.interruption is None and not prepared.has_turn and not _is_continued()
+        if is_queued and await self._take_turn(prepared.resolved, begun=prepared.packed_state is not None):
+            started = workflow.now()
         strategy = strategy_of(prepared.resolved.strategy)
         stored = self._begin(prepared, started, strategy)
-        run = ResearchRun(self._state, self._inbox, self._host, WorkflowWatchers(self._details.renew), stored)
+        hooks = Hooks(
+            self._renew_details,
+            self._show_phase,
+            self._continue_as_new,
+            self._take_turn_again,
+            self._check_providers,
+        )
+        self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
         for choice in prepared.resolved.providers:
-            if not choice.available and workflow.info().continued_run_id is None:
-                run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
-        driver: Driver
-
-        async def continue_as_new() -> None:
-            if not workflow.info().is_continue_as_new_suggested() or run.agents.under_way:
-                return
-            saved = await run.checkpoints.save_with_events()
-            await workflow.wait_condition(workflow.all_handlers_finished)
-            if not saved or self._inbox.has_messages:
-                # What was asked for since the save would be lost with this history: the next boundary tries again.
-                return
-            again = parsed.model_copy(update={"continue_from": workflow.info().workflow_id})
-            workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
-
-        async def take_turn() -> None:
-            await self._take_turn(run.resolved, begun=True)
-
-        async def check_providers() -> None:
-            if workflow.info().continued_run_id is None:
-                await self._check_after_approval(run)
-
-        around = WaitHooks(continue_as_new, take_turn, check_providers)
-        driver = Driver(run, strategy, around, stored=prepared.packed_state is not None)
+            if not choice.available and not _is_continued():
+                run.note("status", f"not searching with {choice.name}: {choice.reason}", level="warning")
+        driver = Driver(run, strategy, stored=prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()
         except ActivityError as error:
             if is_cancelled(error):
                 raise
             failure = self._fail(run, f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500])
-            await driver.save_failed()
+            await driver.save_at_the_end()
             raise failure from None
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  what no code foresaw: the session is kept, and can be resumed
             failure = self._fail(run, _unforeseen(error).message)
-            await driver.save_failed()
+            await driver.save_at_the_end()
             raise failure from None
-        await run.watchers.enter_phase(run)
+        self._show_phase()
+        workflow.upsert_memo({names.OUTCOME_MEMO: outcome.value})
         await workflow.wait_condition(workflow.all_handlers_finished)
         result = self._result(outcome)
         measure_ending(result, self._state)
         return _deliver(result, outcome, self._state.last_failure)
-
-    def _shown_state(self) -> ResearchState:
-        return self._state
-
-    # --- queries ---------------------------------------------------------------------------------------------------
-    @workflow.query(name=names.STATUS)
-    def status(self) -> ResearchStatus:
-        """Return where the run stands, as of the last thing that happened in it."""
-        status = self._queued or status_of(self._state, workflow.now().timestamp())
-        clock = workflow.now().isoformat(timespec="milliseconds")
-        return status.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
 
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:
         """The result if there is one, else the newest draft's description."""
         return self._state.result or self._state.draft
 
-    # --- steps -----------------------------------------------------------------------------------------------------
+    # --- before the run begins -------------------------------------------------------------------------------------
     async def _prepare(self, request: ResearchRequest) -> Prepared:
         argument = PrepareRequest(
             research_id=workflow.info().workflow_id,
             request_json=request.model_dump_json(exclude_unset=True),
-            continued=workflow.info().continued_run_id is not None,
+            continued=_is_continued(),
         )
-        options = prepare_options(_patience(request))
+        # It waits for workers as long as the run may last.
+        seconds = effective_limits(preset(request.strategy, request.depth), request.limits).deadline_seconds
+        options = replace(
+            call_options(names.RECORDS_QUEUE, "prepare", "prepare the run"),
+            schedule_to_close=timedelta(seconds=seconds),
+        )
         try:
             work = self._host.execute(activities.PREPARE_RESEARCH, argument, options)
             # A stored session has something to report from: it is loaded, stopped or not.
@@ -172,67 +147,31 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
                 raise
             raise _refusal_of(workflow.info().workflow_id, error) from None
 
-    async def _with_providers_checked(self, prepared: Prepared) -> Prepared:
-        """Before anything is paid: those who search look whether the web's providers can be asked."""
-        resolved = prepared.resolved
-        argument = providers_to_check(resolved, permitted=True)
-        if argument is None or workflow.info().continued_run_id is not None:
-            return prepared
-        options = check_options("check-providers", resolved.limits.deadline_seconds)
-        try:
-            checked = await self._unless_stopped(self._host.execute(activities.CHECK_PROVIDERS, argument, options))
-        except ActivityError as error:
-            if is_cancelled(error):
-                raise
-            raise _refusal_of(resolved.research_id, error) from None
-        resolved = resolved.without_providers(checked)
-        if not any(choice.available for choice in resolved.providers):
-            raise _nothing_to_search(resolved)
-        return prepared.model_copy(update={"resolved": resolved})
-
-    async def _check_after_approval(self, run: ResearchRun) -> None:
-        """The same once a person has approved the plan: nothing leaves before. Raises `Interrupted`."""
-        argument = providers_to_check(run.resolved, permitted=run.is_permitted)
-        if argument is None:
-            return
-        options = check_options(run.operation("check-providers"), run.clock.remaining_work_seconds())
-        checked = await run.within_limits(run.host.execute(activities.CHECK_PROVIDERS, argument, options))
-        resolved = run.resolved.without_providers(checked)
-        if not any(choice.available for choice in resolved.providers):
-            run.state.status = RunStatus.REFUSED
-            await run.checkpoints.save(closed=True)
-            raise _nothing_to_search(resolved)
-        run.state.resolved = resolved
-        for name, why in checked.items():
-            run.note("status", f"not searched: {name}: {why}", level="warning")
-
-    async def _wait_for_turn(self, prepared: Prepared) -> bool:
-        """Wait until there is room for one more run; whether it had to. Its clock starts afterwards."""
-        if prepared.has_turn or workflow.info().continued_run_id is not None:
-            return False
-        return await self._take_turn(prepared.resolved, begun=prepared.packed_state is not None)
-
     async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
-        """Take the place of one run among those that go on; whether it had to be waited for.
+        """Wait for a place among the active runs; true if the run had to wait.
 
-        One that has begun has something to report from, or to go on with: it waits no longer once it is stopped.
+        One that has started has something to report from, or to continue with: it waits no longer once it is stopped.
         """
         place = 0
         while True:
             argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=place)
-            work = self._host.execute(activities.TAKE_TURN, argument, turn_options())
+            options = call_options(names.RECORDS_QUEUE, "turn", "wait for a turn")
+            work = self._host.execute(activities.TAKE_TURN, argument, options)
             turn = await (self._or_stopped(work) if begun else self._unless_stopped(work))
             if turn is None or not turn.place:
                 self._queued = None
                 return bool(place)
-            self._queued, place = queued_status(resolved, turn), turn.place
-            self._details.renew()
+            shown = status_of(ResearchState(resolved=resolved), 0.0)
+            update = {"status": RunStatus.QUEUED, "queue_place": turn.place, "queue_length": turn.waiting}
+            self._queued, place = shown.model_copy(update=update), turn.place
+            self._renew_details()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a run begins with, for as long as nobody stops it: then there is nothing to report from."""
+        """Return the prepared run; a run that is stopped before that has no material for a report."""
         result = await self._or_stopped(work)
         if result is None:
-            raise _stopped_before_it_began(workflow.info().workflow_id)
+            message = "stopped before the run began: there is nothing to report"
+            raise _end_early(workflow.info().workflow_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
         return result
 
     async def _or_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
@@ -248,31 +187,93 @@ class DeepResearchWorkflow(PersonMessages, StateQueries):
         await abandon(self._host, [task])
         return None
 
-    def _write_details(self) -> str:
-        now, state = workflow.now().timestamp(), self._state
-        return details_markdown(state, now, self._question, self._host.awaiting(), self._queued)
-
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task.
 
-        What the session store holds, None for nothing.
+        Content of the session store; None without a session.
         """
-        resolved = prepared.resolved
+        resolved, started_at = prepared.resolved, started.isoformat(timespec="milliseconds")
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
         stored = state.snapshot(PACKED_EVENTS) if prepared.packed_state else None
-        continued = workflow.info().continued_run_id is not None
-        if prepared.packed_state and not continued:
-            state = resume_state(state, resolved, started.isoformat(timespec="milliseconds"), strategy.resume)
+        if prepared.packed_state and not _is_continued():
+            state = resume_state(state, resolved, started_at, strategy.resume)
         state.resolved, state.resolved_entry = resolved, prepared.resolved_entry
         state.note_entry(prepared.resolved_entry)
         state.note_entry(resolved.follow_up.entry if resolved.follow_up else None)
-        state.started_at = state.started_at or started.isoformat(timespec="milliseconds")
-        if not continued or not state.deadline_at:
+        state.started_at = state.started_at or started_at
+        if not _is_continued() or not state.deadline_at:
             state.clock_started_at = started.timestamp()
             state.deadline_at = started.timestamp() + resolved.limits.deadline_seconds
         self._state = state
         return stored
 
+    # --- around the work of the run (`Hooks`) ------------------------------------------------------------------------
+    async def _continue_as_new(self) -> None:
+        if not workflow.info().is_continue_as_new_suggested() or self._run.agents.under_way:
+            return
+        saved = await self._run.checkpoints.save_with_events()
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        if not saved or self._inbox.has_messages:
+            # What was asked for since the save would be lost with this history: the next boundary tries again.
+            return
+        again = self._request.model_copy(update={"continue_from": workflow.info().workflow_id})
+        workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+
+    async def _take_turn_again(self) -> None:
+        await self._take_turn(self._run.resolved, begun=True)
+
+    async def _check_providers(self) -> None:
+        """Have the workers that search see which providers of the web can be reached, before anything is paid.
+
+        Refuses the run if no search provider is left. Raises `Interrupted`.
+        """
+        run, resolved = self._run, self._run.resolved
+        web = [one.name for one in resolved.providers if one.available and one.name != names.CORPUS_PROVIDER]
+        if not web or _is_continued():
+            return
+        argument = CheckProvidersRequest(
+            research_id=resolved.research_id, tenant=resolved.tenant, providers=web, permitted=run.is_permitted
+        )
+        remaining = run.clock.remaining_work_seconds()
+        operation = run.operation("check-providers")
+        options = call_options(names.SEARCH_QUEUE, operation, "check the search providers", remaining)
+        try:
+            checked = await run.within_limits(run.host.execute(activities.CHECK_PROVIDERS, argument, options))
+        except ActivityError as error:
+            if is_cancelled(error):
+                raise
+            run.state.status = RunStatus.FAILED
+            await run.checkpoints.save(closed=True)
+            raise _refusal_of(resolved.research_id, error) from None
+        run.state.resolved = resolved = resolved.without_providers(checked)
+        if not any(choice.available for choice in resolved.providers):
+            run.state.status = RunStatus.REFUSED
+            await run.checkpoints.save(closed=True)
+            raise _nothing_to_search(resolved)
+        for name, why in checked.items():
+            run.note("status", f"not searching with {name}: {why}", level="warning")
+
+    def _show_phase(self) -> None:
+        """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
+        state, resolved = self._state, self._run.resolved
+        phase = state.result.outcome.value if state.result else (state.phase or "")
+        if not resolved.search_attributes or phase == self._shown_phase:
+            return
+        self._shown_phase = phase
+        values = {
+            names.PHASE_ATTRIBUTE: phase,
+            names.STRATEGY_ATTRIBUTE: resolved.strategy,
+            names.TENANT_ATTRIBUTE: resolved.tenant,
+        }
+        if state.result is not None:
+            values[names.OUTCOME_ATTRIBUTE] = state.result.outcome.value
+        updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
+        cost, attribute = state.usage.cost_usd, SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
+        # An unknown cost is no figure: one that was known before goes.
+        known = attribute.value_unset() if cost is None else attribute.value_set(cost)
+        workflow.upsert_search_attributes([*updates, known])
+
+    # --- the end -----------------------------------------------------------------------------------------------------
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
@@ -296,46 +297,9 @@ def _unforeseen(error: Exception) -> ApplicationError:
     return ApplicationError(message, type=failures.RESEARCH_FAILED, non_retryable=True)
 
 
-class WorkflowWatchers(DetailsWatchers):
-    """Shows a run in the web UI: current details as Markdown, and at most one search attribute change per phase."""
-
-    def __init__(self, show: Callable[[], None]) -> None:
-        super().__init__(show)
-        self._shown = ""
-
-    async def enter_phase(self, run: RunContext) -> None:
-        """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
-        state = run.state
-        phase = state.result.outcome.value if state.result else (state.phase or "")
-        if not run.resolved.search_attributes or phase == self._shown:
-            return
-        self._shown = phase
-        values = {
-            names.PHASE_ATTRIBUTE: phase,
-            names.STRATEGY_ATTRIBUTE: run.resolved.strategy,
-            names.TENANT_ATTRIBUTE: run.resolved.tenant,
-        }
-        if state.result is not None:
-            values[names.OUTCOME_ATTRIBUTE] = state.result.outcome.value
-        updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
-        cost, attribute = state.usage.cost_usd, SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
-        # An unknown cost is no figure: one that was known before goes.
-        known = attribute.value_unset() if cost is None else attribute.value_set(cost)
-        workflow.upsert_search_attributes([*updates, known])
-
-
-def providers_to_check(resolved: ResolvedResearch, *, permitted: bool) -> CheckProvidersRequest | None:
-    """Return what those who search are to look at; None where nothing but a corpus is searched."""
-    web = [choice.name for choice in resolved.providers if choice.available and choice.name != names.CORPUS_PROVIDER]
-    asked = {"research_id": resolved.research_id, "tenant": resolved.tenant, "providers": web}
-    return CheckProvidersRequest(**asked, permitted=permitted) if web else None
-
-
-def queued_status(resolved: ResolvedResearch, turn: QueueTurn) -> ResearchStatus:
-    """The status of a run that waits for its turn."""
-    shown = status_of(ResearchState(resolved=resolved), 0.0)
-    place = {"queue_place": turn.place, "queue_length": turn.waiting}
-    return shown.model_copy(update={"status": RunStatus.QUEUED, **place})
+def _is_continued() -> bool:
+    """Return true if this history continues from another one of the same run."""
+    return workflow.info().continued_run_id is not None
 
 
 def _parse(request: RawValue) -> ResearchRequest:
@@ -346,13 +310,8 @@ def _parse(request: RawValue) -> ResearchRequest:
         raise _end_early(research_id, Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
 
 
-def _patience(request: ResearchRequest) -> float:
-    """Seconds that a run may wait for workers before it begins: its deadline, which holds from the first moment."""
-    return effective_limits(preset(request.strategy, request.depth), request.limits).deadline_seconds
-
-
 def _refusal_of(research_id: str, error: ActivityError) -> ApplicationError:
-    """A run that cannot start: the reason, and a result that says `refused`."""
+    """A run that cannot start: the reason, and a result with the outcome `refused`."""
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
@@ -362,11 +321,6 @@ def _refusal_of(research_id: str, error: ActivityError) -> ApplicationError:
     return _end_early(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message)
 
 
-def _stopped_before_it_began(research_id: str) -> ApplicationError:
-    message = "stopped before the run began: there is nothing to report"
-    return _end_early(research_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
-
-
 def _nothing_to_search(resolved: ResolvedResearch) -> ApplicationError:
     reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in resolved.providers), *resolved.advice])
     message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
@@ -374,7 +328,7 @@ def _nothing_to_search(resolved: ResolvedResearch) -> ApplicationError:
 
 
 def _end_early(research_id: str, outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
-    """The end of a run that did not begin, with a result that says why; a refusal's type is its stop reason."""
+    """The end of a run that did not start, with the reason in its result; a refusal's type is its stop reason."""
     kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
     result = ResearchResult(
@@ -394,13 +348,14 @@ def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> Research
     if outcome in ENDS_AS_FAILURE:
         kind = result.stop_reason.value if outcome is Outcome.REFUSED else ENDS_AS_FAILURE[outcome]
         why = f" ({failure})" if failure else ""
-        message = f"{outcome.value}: {result.stop_reason.value}{why}; `research resume {result.research_id}` goes on"
+        remedy = result.advice or f"`research resume {result.research_id}` goes on"
+        message = f"{outcome.value}: {result.stop_reason.value}{why}; {remedy}"
         raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
     return result
 
 
 def measure_ending(result: ResearchResult, state: ResearchState | None = None) -> None:
-    """Count a run that has ended with what it used, and the sources that it could not read, by reason."""
+    """Count a run that has ended with its usage, and its unreadable sources by reason."""
     meter = workflow.metric_meter()
     ending = {"outcome": result.outcome.value, "stop_reason": result.stop_reason.value}
     meter.create_counter("research_runs", "Runs that ended, by outcome and stop reason").add(1, ending)

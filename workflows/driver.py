@@ -10,10 +10,10 @@ from temporalio.exceptions import ActivityError
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
-from workflows.phases.human_gate import HumanGate, WaitHooks
+from workflows.phases.human_gate import HumanGate
 from workflows.phases.pause import reflect
-from workflows.rules.endings import REJECTED_REMEDIES, rejected_outcome, result_of
-from workflows.run.calls import cancel_save_options, describe_failure, is_cancelled, is_outage, reason_of
+from workflows.rules.endings import REJECTED_ADVICE, REJECTED_REMEDIES, rejected_outcome, result_of
+from workflows.run.calls import cancel_save_options, describe_failure, explain, is_cancelled, is_outage
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
@@ -22,14 +22,11 @@ from workflows.strategies.protocol import Finished, Strategy
 class Driver:
     """One run under one strategy."""
 
-    def __init__(
-        self, run: ResearchRun, strategy: Strategy, hooks: WaitHooks | None = None, *, stored: bool = False
-    ) -> None:
+    def __init__(self, run: ResearchRun, strategy: Strategy, *, stored: bool = False) -> None:
         """`stored` is true if the session store has this session already."""
         self._run = run
         self._strategy = strategy
-        self._hooks = hooks or WaitHooks()
-        self._gate = HumanGate(run, self._hooks)
+        self._gate = HumanGate(run)
         self._stored = stored
 
     async def conduct(self) -> Outcome:
@@ -48,7 +45,10 @@ class Driver:
             await run.checkpoints.settle()
             run.inbox.closing = True
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline is OnDeadline.ABORT:
-                return await self._abort()
+                run.state.status = RunStatus.TIMED_OUT
+                run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
+                await run.checkpoints.save(closed=True)
+                return Outcome.TIMED_OUT
             if (outcome := rejected_outcome(run.state, reason)) is not None:
                 return await self._end_without_work(outcome, reason)
             return await close(run, reason)
@@ -73,7 +73,9 @@ class Driver:
             if not is_outage(error):
                 raise
             # The time for work is over, and the last thing that it waited for is named.
-            self._run.branch_failed(f"{error.activity_type}: {reason_of(error)}: {describe_failure(error)}")
+            self._run.branch_failed(
+                f"{error.activity_type.replace('_', ' ')}: {explain(error)}: {describe_failure(error)}"
+            )
             return StopReason.PROVIDER_OUTAGE
 
     async def step(self) -> StopReason | None:
@@ -99,7 +101,7 @@ class Driver:
         self._check_interruption()
         run.checkpoints.save_in_background()
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
-            await self._hooks.continue_as_new()
+            await run.hooks.continue_as_new()
         return None
 
     def _check_interruption(self) -> None:
@@ -107,30 +109,18 @@ class Driver:
             raise Interrupted(self._run.inbox.interruption)
 
     # --- ends without a report -------------------------------------------------------------------------------------
-    async def _abort(self) -> Outcome:
-        """Save and stop (`on_deadline: abort`)."""
-        self._run.state.status = RunStatus.TIMED_OUT
-        self._run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
-        await self._run.checkpoints.save(closed=True)
-        return Outcome.TIMED_OUT
-
     async def _end_without_work(self, outcome: Outcome, reason: StopReason) -> Outcome:
         """Save and stop, because no person approved the plan or answered in time; the plan remains."""
         run, state = self._run, self._run.state
         state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
-        remedy = REJECTED_REMEDIES[reason].format(id=run.resolved.research_id)
-        state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy])
+        name = run.resolved.research_id
+        remedy = REJECTED_REMEDIES[reason].format(id=name)
+        advice = REJECTED_ADVICE.format(id=name) if reason is StopReason.APPROVAL_REJECTED else ""
+        state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy], advice=advice)
         state.status = RunStatus(outcome.value)
-        run.note("run.finished", f"{outcome.value}: {reason.value}".replace("_", " "), outcome=outcome.value)
+        run.note("run.finished", f"{outcome.value}: {reason.text}", outcome=outcome.value)
         await run.checkpoints.save(closed=True)
         return outcome
-
-    async def save_failed(self) -> None:
-        """Save the session of a run that failed, if that is possible; else the last checkpoint remains."""
-        try:
-            await self._save_at_the_end("save-failed", "the session could not be saved when the run failed")
-        except ValueError:
-            self._run.state.last_failure += " (its state cannot be stored)"
 
     async def _save_cancelled(self) -> None:
         run = self._run
@@ -139,12 +129,12 @@ class Driver:
         run.state.result = None
         run.state.status = RunStatus.CANCELLED
         run.note("run.finished", "cancelled; the session is kept", outcome=Outcome.CANCELLED.value)
-        await self._save_at_the_end("save-cancelled", "the session could not be saved while cancelling")
+        await self.save_at_the_end()
 
-    async def _save_at_the_end(self, step: str, failure: str) -> None:
-        """Save once, within five seconds; the run ends even if that fails, with `failure` as its last one."""
+    async def save_at_the_end(self) -> None:
+        """Save once, within five seconds; if that fails the last checkpoint remains, and the run ends all the same."""
         run = self._run
         try:
-            await run.checkpoints.save(closed=True, options=cancel_save_options(run.operation(step)))
-        except ActivityError:
-            run.state.last_failure = failure
+            await run.checkpoints.save(closed=True, options=cancel_save_options(run.operation("save-at-the-end")))
+        except (ActivityError, ValueError):  # ValueError: the state cannot be stored as JSON
+            run.state.last_failure = f"{run.state.last_failure} (the session could not be saved at the end)".strip()

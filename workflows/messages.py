@@ -1,5 +1,6 @@
 """Messages of people to a run, and queries about its state."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -8,36 +9,98 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures, names
 from contracts.evidence import Source
-from contracts.outcome import EventPage
+from contracts.outcome import EventPage, ResearchStatus
 from contracts.plan import PlanAnswer, WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Phase, StopReason
 from workflows.phases.checking import VERIFICATION
 from workflows.run import inbox
 from workflows.run.context import page_after
+from workflows.run.host import TemporalHost
 from workflows.run.inbox import Inbox
-from workflows.status import plan_of
+from workflows.status import details_markdown, plan_of, status_of
 
 R = TypeVar("R")
 
 MAX_STEERING_CHARACTERS: Final = 2_000
 
 
-class PersonMessages:
-    """The part of a workflow that takes messages: each is checked, put down in the inbox, and answered.
-
-    Arguments have no narrower type than anything: a payload that is not what it should be is to be told so in words.
-    """
+class StateQueries:
+    """The part of a workflow that shows its state: by queries, and as current details in the web UI."""
 
     def __init__(self) -> None:
         self._state = ResearchState()
+        self._question = ""
+        self._host = TemporalHost()
+        self._queued: ResearchStatus | None = None
+        """The status while the run waits for its turn."""
+        self._details_due = False
+
+    def _shown_state(self) -> ResearchState:
+        """The state to answer from."""
+        return self._state
+
+    def _renew_details(self) -> None:
+        """Have the current details written, once for all events of one moment, without an event in the history."""
+        if not self._details_due:
+            self._details_due = True
+            asyncio.get_running_loop().call_soon(self._write_details)
+
+    def _write_details(self) -> None:
+        self._details_due = False
+        now, waits = workflow.now().timestamp(), self._host.awaiting()
+        text = details_markdown(self._shown_state(), now, self._question, waits, self._queued)
+        workflow.set_current_details(text)
+
+    @workflow.query(name=names.STATUS)
+    def status(self) -> ResearchStatus:
+        """Return the status of the run or agent as of its last event."""
+        now = workflow.now()
+        shown = self._queued or status_of(self._shown_state(), now.timestamp())
+        clock = now.isoformat(timespec="milliseconds")
+        return shown.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
+
+    @workflow.query(name=names.PLAN)
+    def plan(self) -> PlanAnswer:
+        """Brief, nodes, and those of them that are sub-queries."""
+        return plan_of(self._shown_state())
+
+    @workflow.query(name=names.DECISIONS)
+    def decisions(self) -> list[dict[str, Any]]:
+        """The decision log."""
+        return [decision.model_dump() for decision in self._shown_state().decisions]
+
+    @workflow.query(name=names.SOURCES)
+    def sources(self) -> list[Source]:
+        """Every source, read or skipped."""
+        return list(self._shown_state().sources.values())
+
+    @workflow.query(name=names.SESSION)
+    def session(self) -> dict[str, Any]:
+        """The whole state, also of a closed run."""
+        return self._shown_state().model_dump(mode="json")
+
+    @workflow.query(name=names.EVENTS)
+    def events(self, after: int = 0) -> EventPage:
+        """Progress after a sequence number."""
+        return page_after(self._shown_state(), after)
+
+
+class PersonMessages(StateQueries):
+    """The part of a workflow that takes messages: each is checked, put down in the inbox, and answered.
+
+    Arguments have the type Any, so that a payload of another type gets an error message in words.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
         self._inbox = Inbox()
 
     @workflow.update(name=names.STEER)
     async def steer(self, text: str) -> str:
         """Take a message for the next phase; a plan that waits for approval is replaced by another one.
 
-        A model reads it. Without a model it is searched for as it is.
+        A model reads it. Without a model its words are searched for.
         """
         if self._waits_for(WaitKind.APPROVAL):
             self._inbox.replies.append(inbox.read_revision(self._state, self._inbox.replies, text))
@@ -77,10 +140,12 @@ class PersonMessages:
 
     @workflow.update(name=names.ANSWER_CLARIFICATION)
     async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
-        """Answers to the open questions in their order, as a list of texts; none at all means: go on without."""
+        """Answers to the open questions in their order, as a list of texts; none at all means: continue without."""
         taken = inbox.read_answers(self._state, self._inbox.replies, answers, round)
         self._inbox.replies.append(taken)
-        return "taken: the run goes on with your answers" if any(taken.answers) else "taken: the run goes on without"
+        return (
+            "taken: the run goes on with your answers" if any(taken.answers or ()) else "taken: the run goes on without"
+        )
 
     @answer_clarification.validator
     def _check_answers(self, answers: Any, round: Any = None) -> None:  # noqa: A002
@@ -112,7 +177,7 @@ class PersonMessages:
 
     @workflow.update(name=names.APPROVE_PLAN)
     async def approve_plan(self, version: Any, phrase: Any = None) -> str:
-        """Agree with the newest plan; `phrase` where the request wants one."""
+        """Agree with the newest plan; `phrase` where the request demands one."""
         self._inbox.replies.append(inbox.read_approval(self._state, self._inbox.replies, version, phrase))
         return f"approved: the research goes by plan version {version}"
 
@@ -122,7 +187,7 @@ class PersonMessages:
 
     @workflow.update(name=names.REJECT_PLAN)
     async def reject_plan(self, reason: Any = "") -> str:
-        """End the run without any work; the plan is kept."""
+        """End the run without any work; the plan remains."""
         self._inbox.replies.append(inbox.read_rejection(self._state, self._inbox.replies, reason))
         return "rejected: the run ends, and its plan is kept"
 
@@ -143,36 +208,3 @@ def _checked(read: Callable[[], R]) -> R:
         return read()
     except inbox.Unacceptable as error:
         raise ApplicationError(str(error), type=failures.INVALID_REQUEST) from None
-
-
-class StateQueries:
-    """The part of a workflow that answers what its state tells."""
-
-    def _shown_state(self) -> ResearchState:
-        """The state to answer from."""
-        raise NotImplementedError
-
-    @workflow.query(name=names.PLAN)
-    def plan(self) -> PlanAnswer:
-        """Brief, nodes, and those of them that are sub-queries."""
-        return plan_of(self._shown_state())
-
-    @workflow.query(name=names.DECISIONS)
-    def decisions(self) -> list[dict[str, Any]]:
-        """The decision log."""
-        return [decision.model_dump() for decision in self._shown_state().decisions]
-
-    @workflow.query(name=names.SOURCES)
-    def sources(self) -> list[Source]:
-        """Every source, read or skipped."""
-        return list(self._shown_state().sources.values())
-
-    @workflow.query(name=names.SESSION)
-    def session(self) -> dict[str, Any]:
-        """The whole state, also of a closed run."""
-        return self._shown_state().model_dump(mode="json")
-
-    @workflow.query(name=names.EVENTS)
-    def events(self, after: int = 0) -> EventPage:
-        """Progress after a sequence number."""
-        return page_after(self._shown_state(), after)

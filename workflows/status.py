@@ -1,10 +1,7 @@
 """The state of a run or of an agent in a few figures."""
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
-
-from temporalio import workflow
 
 from contracts.agents import AgentRecord, progress_of_agent
 from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
@@ -13,7 +10,7 @@ from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
 from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
 from workflows.phases.checking import with_verification
-from workflows.run.context import RunContext, Watchers, elapsed_seconds
+from workflows.run.context import elapsed_seconds
 from workflows.strategies import strategy_of
 
 QUESTION_CHARACTERS: Final = 400
@@ -56,6 +53,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         engine=resolved.engine.value if resolved else "",
         corpus=resolved.corpus.name if resolved and resolved.corpus else None,
         egress=resolved.egress if resolved else "",
+        estimate=resolved.estimate.words() if resolved and resolved.estimate else "",
         web=resolved.web if resolved else False,
         providers=resolved.providers if resolved else [],
         advice=resolved.advice if resolved else [],
@@ -78,36 +76,6 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
     )
 
 
-class CurrentDetails:
-    """The current details of a workflow, written once for all that happens at one moment: nothing in the history."""
-
-    def __init__(self, write: Callable[[], str]) -> None:
-        self._write = write
-        self._due = False
-
-    def renew(self) -> None:
-        """Have them written after all that happens now."""
-        if not self._due:
-            self._due = True
-            asyncio.get_running_loop().call_soon(self._renew)
-
-    def _renew(self) -> None:
-        self._due = False
-        workflow.set_current_details(self._write())
-
-
-class DetailsWatchers(Watchers):
-    """Renews the current details whenever something happens."""
-
-    def __init__(self, show: Callable[[], None]) -> None:
-        self._show = show
-
-    def changed(self, run: RunContext) -> None:
-        """Renew the current details."""
-        del run
-        self._show()
-
-
 def details_markdown(
     state: ResearchState,
     now: float,
@@ -115,7 +83,7 @@ def details_markdown(
     awaiting: Sequence[Awaited] = (),
     queued: ResearchStatus | None = None,
 ) -> str:
-    """Question, phase, cost, what is waited for, sub-queries, last decision: what a person wants to know at a glance.
+    """Question, phase, cost, calls under way, sub-queries, last decision: the overview for a person.
 
     `question` is that of a run which is not resolved yet, `queued` the status of one that waits for its turn.
     """
@@ -153,14 +121,14 @@ def details_markdown(
 
 
 def _agent_line(record: AgentRecord) -> str:
-    """An agent with its task and the workflow where it can be looked at."""
+    """An agent with its task and the workflow that shows it."""
     brought = f" · {plural(len(record.result.finding_ids), 'finding')}" if record.result else ""
     where = f" · workflow `{record.workflow_id}`" if record.workflow_id else ""
     return f"- {AGENT_MARKS[record.status]} {record.task.id}{brought}{where}: {_show(record.task.text, 120)}"
 
 
 def _asked_of_person(state: ResearchState) -> list[str]:
-    """Return what a person is waited for, and the commands that answer."""
+    """Return the question to a person, and the commands that answer it."""
     waiting, resolved = state.waiting, state.resolved
     if waiting is None or resolved is None or state.result is not None:
         return []

@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from activities.reporting.addresses import KnownAddresses, find_addresses
 from activities.reporting.citations import ReportMarks
 from activities.reporting.claims import (
@@ -41,12 +39,13 @@ from contracts.report import (
     ReportClaim,
     ReportEvidence,
     ReportSource,
+    read_report,
 )
 from contracts.request import Verify
 from contracts.texts import shorten
 from contracts.vocabulary import NodeStatus, Outcome
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.isolation.pool import KillableCalls
+from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.text import KNOWN_LANGUAGES
 
 TextOf = Callable[[str], Awaitable[str]]
@@ -62,7 +61,8 @@ ARCHIVE: Final = "compare the archive with a backup; `research run` with the sam
 TRANSFER: Final = "do not use the bundle: it was changed after it was made; ask the sender for it again"
 REMEDIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text_differs", "original_differs", "text_missing", "original_missing"), ARCHIVE),
-    **dict.fromkeys(("file_differs", "file_missing", "file_unlisted"), TRANSFER),
+    **dict.fromkeys(("file_differs", "file_missing", "file_unlisted", "signature_differs"), TRANSFER),
+    "signature_missing": "ask the sender for a bundle made with `research export ID --bundle --sign KEYFILE`",
     "markdown_differs": "write the file again: `research report ID --format md --out report.md`",
     "html_differs": "write the file again: `research report ID --format html --out report.html`",
     "report_differs": "the file was changed, or the run went on since: take the report from the store again",
@@ -86,6 +86,7 @@ class AuditProblem:
 class AuditResult:
     """Everything that was compared, everything that could not be, and every difference."""
 
+    research_id: str = ""
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: dict[str, int] = field(default_factory=dict)
     problems: list[AuditProblem] = field(default_factory=list)
@@ -109,10 +110,10 @@ class AuditResult:
 
 
 async def audit(
-    report: Mapping[str, Any],
+    document: bytes,
     get_text: TextOf | None,
     get_bytes: BytesOf | None,
-    isolated: KillableCalls,
+    isolated: KillableCalls | SubprocessPool,
     *,
     markdown: str | None = None,
     html: bytes | None = None,
@@ -125,12 +126,12 @@ async def audit(
     `before` is what was compared so far. Raises `InputUnprocessable` for a report that ends its readers.
     """
     result = before or AuditResult()
-    try:
-        read = Report.model_validate(report)
-    except ValidationError as error:
-        for item in error.errors(include_input=False, include_url=False):
-            result.problem("malformed", ".".join(str(part) for part in item["loc"]), item["msg"])
+    read = await isolated.call(READ, document)
+    if not isinstance(read, Report):
+        for place, problem in read:
+            result.problem("malformed", place, problem)
         return result
+    result.research_id = read.research_id
     texts = {}
     for source in read.sources:
         texts[source.id] = await _load("text", source, source.text_hash, get_text, result)
@@ -138,9 +139,10 @@ async def audit(
     _check_forms(read, markdown, html, result)
     page = None if html is None else html.decode("utf-8", "replace")
     checked, unchecked, problems = await isolated.call(COMPARE, read, texts, page, result, seconds=COMPARING_SECONDS)
-    return AuditResult(checked, unchecked, [AuditProblem(*problem) for problem in problems])
+    return AuditResult(read.research_id, checked, unchecked, [AuditProblem(*problem) for problem in problems])
 
 
+READ: Final = f"{read_report.__module__}:{read_report.__name__}"
 COMPARE: Final = f"{__name__}:compare"
 
 

@@ -1,7 +1,7 @@
 """Claims of a text: what is cited and what asserts something; and what the rules say of each.
 
 A claim is a sentence, a row of a table, or a piece of a block quote up to its citations. What has a citation is a
-claim, whatever its form; what has none is one if it asserts something.
+claim, regardless of its form; what has none is one if it asserts something.
 """
 
 import re
@@ -236,7 +236,7 @@ def judge(
 
 
 def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
-    """Return whether the words of a claim are exactly one of the quotes, or a part of one, whatever the layout."""
+    """Return whether the words of a claim are exactly one of the quotes, or a part of one, regardless of the layout."""
     forms = {bare_words(words), bare_words(without_lead_in(words).strip())} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))

@@ -15,7 +15,7 @@ from activities.reporting.claims import (
     find_claims,
     judge,
 )
-from activities.reporting.drafts import TITLE_CHARACTERS, without_source_lists
+from activities.reporting.drafts import without_source_lists
 from activities.reporting.passages import QuotedPassage, cut_passages
 from activities.reporting.tree import (
     Blocks,
@@ -35,15 +35,14 @@ from contracts.request import Verify
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
-from contracts.texts import shorten
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, SourceStatus
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
 
 @dataclass(frozen=True)
 class CitedSource:
-    """A source with the citation that stands for it, and its cited passages in order of first appearance."""
+    """A source with its citation and its cited passages in order of first appearance."""
 
     mark: CitationPlace
     source: Source
@@ -105,11 +104,13 @@ class ReportInputs:
         if self.state.ending != self.ending:
             return self.shortfall()
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
-            return self.words("parts_failed" if self.state.failed_branches else "complete_partial")
+            if self.state.failed_branches or self.state.fallbacks:
+                return self.words("parts_failed")
+            return self.words("text_faulty" if self.ending.completeness is Completeness.FULL else "complete_partial")
         return self.words.translated(STOP_REASON_TEXTS[self.ending.stop_reason])
 
     def shortfall(self) -> str:
-        """Return how many statements are not borne out."""
+        """Return how many statements are unsupported."""
         count, cited = self.checked.shortfall
         return self.words("not_borne_out", count=count, all=cited)
 
@@ -164,7 +165,7 @@ def gather_inputs(
         resolved=resolved,
         ending=ending.after_check(checked),
         product_version=product_version,
-        title=one_line(registry.strip(shorten(title, TITLE_CHARACTERS))),
+        title=one_line(registry.strip(title)),
         body=numbered,
         claims=judged,
         checked=checked,
@@ -251,7 +252,7 @@ def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportWords) -
 
 
 def _summarize(claims: Sequence[JudgedClaim], state: ResearchState, resolved: ResolvedResearch) -> VerificationSummary:
-    """Return the figures of the claims as they are in the report."""
+    """Return the figures of the claims of the report."""
     tallied = [
         Tallied(each.judged.verdict, each.judged.method, len(each.claim.numbers), each.claim.section) for each in claims
     ]

@@ -1,6 +1,6 @@
 """A tree as Markdown: every text is escaped, and the place of every sentence is known.
 
-What is written is read again, leaf by leaf: a look that a parser would see otherwise is given up, so that `parse` of
+What is written is read again, leaf by leaf: a look that a parser would see else is given up, so that `parse` of
 the result is the tree that was written.
 """
 
@@ -40,12 +40,12 @@ def write(blocks: Sequence[Block]) -> Written:
 
 
 def escape(text: str, signs: re.Pattern[str] = SIGN) -> str:
-    """Escape one line of words: a parser reads them as they are anywhere but at the beginning of a line."""
+    """Escape one line of words: a parser reads them unchanged anywhere but at the beginning of a line."""
     return signs.sub(r"\\\g<0>", text)
 
 
 class _Writer:
-    """Writes blocks; each line begins with the prefix of the quotes and lists around it."""
+    """Writes blocks; each line starts with the prefix of the quotes and lists around it."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -121,7 +121,7 @@ class _Writer:
         self._put(fence)
 
     def _leaf(self, leaf: Sequence[Sentence], template: str) -> None:
-        """Write sentences so that a parser reads them as they are; `template` is the Markdown around such a leaf."""
+        """Write sentences so that a parser reads them unchanged; `template` is the Markdown around such a leaf."""
         shown, in_table = list(leaf), template.startswith("|")
         written = _write_leaf(shown, SIGN, in_table=in_table)
         if not _is_read_as(template.format("".join(gap + text for gap, text in written)), shown):

@@ -23,7 +23,7 @@ from activities.roles.grounding import load_texts
 from contracts.addresses import digest
 from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
-from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, VerdictsEntry
+from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
@@ -51,6 +51,8 @@ class RenderedForms:
     summary: str
     citations: list[Citation]
     verification: VerificationSummary
+    verdicts: list[Verdict]
+    """Of each claim in order."""
 
 
 def render(
@@ -71,7 +73,10 @@ def render(
     html = compose_html(inputs, report)
     summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
     document = compose_document(inputs, report, html)
-    return RenderedForms(report.written.text, html, document, summary, inputs.citations, inputs.checked)
+    verdicts_of_claims = [claim.judged.verdict for claim in inputs.claims]
+    return RenderedForms(
+        report.written.text, html, document, summary, inputs.citations, inputs.checked, verdicts_of_claims
+    )
 
 
 RENDER: Final = f"{__name__}:render_packed"
@@ -79,8 +84,7 @@ RENDER: Final = f"{__name__}:render_packed"
 
 def render_packed(packed_state: str, *arguments: Any) -> tuple[Any, ...]:
     """Render from a packed state in a child process: the fields of `RenderedForms`. Raises as `render` does."""
-    forms = render(ResearchState.unpack(packed_state), *arguments)
-    return forms.markdown, forms.html, forms.document, forms.summary, forms.citations, forms.verification
+    return tuple(vars(render(ResearchState.unpack(packed_state), *arguments)).values())
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
@@ -126,6 +130,7 @@ class ReportingActivities:
                 summary=forms.summary,
                 citations=forms.citations,
                 verification=forms.verification,
+                verdicts=forms.verdicts,
             )
 
     async def _store(self, forms: RenderedForms) -> ReportFiles:
@@ -139,7 +144,7 @@ class ReportingActivities:
 
 # --- report.json ------------------------------------------------------------------------------------------------------
 def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> str:
-    """Return `report.json` as it is stored (`contracts.report`): indented UTF-8; `html` is the page beside it."""
+    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page."""
     state, markdown, registry = inputs.state, report.written.text, inputs.registry
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
@@ -170,8 +175,8 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
         "plan": {"brief": state.plan.brief, "nodes": state.plan.nodes},
-        "queries": state.plan.sub_queries,
-        "queries_failed": sum(query.status is NodeStatus.FAILED for query in state.plan.sub_queries),
+        "queries": (searches := state.searches()),
+        "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": usage_document(state),
         "verification": _verification(inputs),
     }, from_attributes=True).model_dump(mode="json", context=WHOLE)  # fmt: skip

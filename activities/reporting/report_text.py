@@ -13,6 +13,7 @@ from contracts.checking import Correction, CorrectionAction
 from contracts.evidence import CheckMethod, Finding, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.request import EARLIER, Verify
+from contracts.resolved import Estimate, between
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import shorten
@@ -141,7 +142,7 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
 
 
 def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give what is not borne out, what cites nothing, what was corrected, what was not reached, and the review."""
+    """Give what is unsupported, what cites nothing, what was corrected, what was not reached, and the review."""
     claims, checked = inputs.claims, inputs.state.verification
     if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
         by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
@@ -210,7 +211,8 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
         yield _fact(say, "guidance", items)
-    if followed := resolved.follow_up:
+    offered = any(record.provider == EARLIER for record in inputs.state.query_ledger)
+    if offered and (followed := resolved.follow_up):
         again = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
         sources = say.count("source", followed.sources)
         yield _fact(say, "follows", id=followed.research_id, query=followed.query, sources=sources, again=again)
@@ -240,7 +242,7 @@ def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     state, queries = inputs.state, []
-    for query in state.plan.sub_queries:
+    for query in state.searches():
         parts = [say.name("query", query.status) + _because(query.error or query.status_reason, say)]
         parts += [say.count("result", query.result_count)] if query.status is NodeStatus.COMPLETED else []
         parts += [say("for_a_gap")] if query.gap_id else []
@@ -282,7 +284,9 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     if gaps:
         yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(gaps)), open=len(state.unaddressed_gaps()))
     notes = [say.translated(note) for note in state.degraded]
-    if notes := notes + [say("failed_branch", branch=branch) for branch in state.failed_branches]:
+    if notes := notes + [
+        say("failed_branch", branch=branch) for branch in state.failed_branches if branch not in state.degraded
+    ]:
         yield _fact(say, "degraded", notes)
     limitations = [say.translated(line) for line in state.limitations]
     limitations += [say("replaced_list")] * inputs.replaced_list
@@ -307,8 +311,19 @@ def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         ended=say.moment(inputs.ending.ended_at),
     )
     egress = say.translated(resolved.egress).rstrip(".")
-    yield Fact(say("fact_run"), f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)}".strip())
+    words = f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)} {announced(resolved.estimate, say)}"
+    yield Fact(say("fact_run"), words.strip())
     yield Fact(say("fact_check"), say("check_words"), command=f"research audit {resolved.research_id}")
+
+
+def announced(estimate: Estimate | None, say: ReportWords) -> str:
+    """Return what was announced before the run; empty where no paid call was expected."""
+    if estimate is None:
+        return ""
+    amounts = {name: between(getattr(estimate, name)) for name in ("calls", "tokens", "searches")}
+    cost = say("cost_unknown") if estimate.cost_usd is None else f"{between(estimate.cost_usd, '.2f')} USD"
+    cap = "–" if estimate.cap_usd is None else f"{estimate.cap_usd:.2f} USD"
+    return say("expected_words", **amounts, cost=cost, cap=cap)
 
 
 def _usage_words(usage: Usage, say: ReportWords) -> str:

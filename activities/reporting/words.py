@@ -51,7 +51,7 @@ class ReportWords:
         return self(f"{noun}_{'one' if number == 1 else 'many'}", count=number)
 
     def name(self, kind: str, value: str) -> str:
-        """Return what a value (a role, a verdict, a method) is called; an unknown one is its own name."""
+        """Return the name of a value (a role, a verdict, a method); an unknown one is its own name."""
         return self._messages.get(f"{kind}_{value}", value)
 
     def sign(self, verdict: str) -> str:
@@ -59,7 +59,7 @@ class ReportWords:
         return f"{VERDICT_SIGNS[verdict]} {self.name('judged', verdict)}"
 
     def translated(self, text: str) -> str:
-        """Return an English sentence of another part of the product in this language; others as they are."""
+        """Return an English sentence of another part of the product in this language; others unchanged."""
         return translate(text, self.code)
 
     def day(self, timestamp: str | None) -> str:

@@ -10,9 +10,10 @@ from activities.reporting.claims import CitedWords, FoundClaim, claim_id, claim_
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
-from activities.select_evidence import choose_passages
+from activities.roles.grounding import evidence_at
 from contracts import checking
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
+from providers.verification.passage_selection import select_passages
 from providers.verification.quantities import find_quantities
 
 MOST_PASSAGES: Final = 4
@@ -175,17 +176,22 @@ def find_candidates(
 ) -> tuple[list[list[checking.ShownPassage]], list[Evidence]]:
     """For each claim the passages that share most with it and that it does not cite, and the new ones as evidence."""
     sources = [source for source in material.entry.sources if source.text.hash in material.texts]
-    texts = {source.id: material.texts[source.text.hash] for source in sources}
-    words = [each.text for each in claims]
-    chosen = choose_passages(words, texts, material.entry.language, MOST_CANDIDATES + 1, MOST_OF_A_SOURCE)
+    texts = [material.texts[source.text.hash] for source in sources]
+    questions, language = [each.text for each in claims], material.entry.language
+    chosen = select_passages(questions, texts, language, most=MOST_CANDIDATES + 1, most_of_a_text=MOST_OF_A_SOURCE)
     known = material.evidence
     fresh: dict[str, Evidence] = {}
     found: list[list[checking.ShownPassage]] = []
-    for each, passages in zip(claims, chosen, strict=True):
+    for each, spans in zip(claims, chosen, strict=True):
         cited = [known[identity] for identity in each.evidence_ids]
-        fitting = [one for one in passages if not any(_contains(item, one) for item in cited)][:MOST_CANDIDATES]
-        fresh |= {one.id: one for one in fitting if one.id not in known}
-        found.append([show_passage(one, material.sources[one.source_id], texts[one.source_id]) for one in fitting])
+        shown: list[checking.ShownPassage] = []
+        for span in spans:
+            source, text = sources[span.text], texts[span.text]
+            passage = evidence_at(source.id, text, span.start, span.end)
+            if len(shown) < MOST_CANDIDATES and not any(_contains(item, passage) for item in cited):
+                fresh |= {} if passage.id in known else {passage.id: passage}
+                shown.append(show_passage(passage, source, text))
+        found.append(shown)
     return found, list(fresh.values())
 
 

@@ -175,7 +175,7 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> checking.ClaimsEn
 
 # --- work on texts, pure ----------------------------------------------------------------------------------------------
 def to_plain_draft(markdown: str) -> str:
-    """The draft as it is checked: written again from its tree, without lists of sources."""
+    """The draft in the form that is checked: written again from its tree, without lists of sources."""
     return write(without_source_lists(parse_draft(markdown))).text
 
 

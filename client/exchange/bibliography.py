@@ -1,4 +1,4 @@
-"""The cited sources as BibTeX and CSL-JSON. Titles and names are data: nothing in them ends a field."""
+"""The cited sources as BibTeX and CSL-JSON. Titles and names are data: no character of them ends a field."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A report as a Word document or a PDF, both made of the tree of its text: nothing in a text is markup any more."""
+"""A report as a Word document or a PDF, both made of the tree of its text, in which markup is resolved."""
 
 import io
 import json
@@ -26,7 +26,7 @@ from activities.reporting.citations import ReportMarks
 from activities.reporting.tree import Block, Blocks, Run, Sentence, heading, one_line, paragraph, parse, sentences
 from activities.reporting.words import ReportWords
 from contracts.evidence import CheckMethod
-from contracts.report import Report, ReportUnusable
+from contracts.report import Report
 
 PROPERTY_CHARACTERS: Final = 255
 """The longest property of a Word document."""
@@ -118,7 +118,7 @@ def _statements(report: Report, say: ReportWords) -> Iterator[Blocks]:
 
 # --- PDF -------------------------------------------------------------------------------------------------------------
 def to_pdf(report: Report) -> bytes:
-    """Set a report with Typst and the fonts in its wheel: no program, no network, no file. Raises `ReportUnusable`.
+    """Set a report with Typst and the fonts in its wheel: no program, no network, no file. Raises `TypstError`.
 
     The text reaches the template as JSON and is shown as strings. Equal reports give equal bytes.
     """
@@ -130,10 +130,7 @@ def to_pdf(report: Report) -> bytes:
         "blocks": [_block_data(block, shown) for block in shown.blocks],
     }
     template = (resources.files("client.exchange") / "report.typ").read_bytes()
-    try:
-        made = typst.compile(template, format="pdf", sys_inputs={"report": json.dumps(data)})
-    except typst.TypstError as error:
-        raise ReportUnusable(f"the report cannot be set as a PDF: {error}") from None
+    made = typst.compile(template, format="pdf", sys_inputs={"report": json.dumps(data)})
     assert isinstance(made, bytes)
     return made
 

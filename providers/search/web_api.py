@@ -64,7 +64,10 @@ class WebSearch(ABC):
         self.declaration = declaration
         self.values = values
         self.address = (values.get(declaration.address_variable) or declaration.address).rstrip("/")
-        self.instance = " ".join([self.address, *map(values.__getitem__, declaration.other_variables)])
+        scheme, _, rest = self.address.partition("://")
+        place, slash, path = rest.partition("/")
+        without_user = f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
+        self.instance = " ".join([without_user, *map(values.__getitem__, declaration.other_variables)])
         bearer = "Bearer " if declaration.key_header == "authorization" else ""
         key = values.get(declaration.key_variable)
         self.headers = {declaration.key_header: bearer + key} if key else {}

@@ -25,8 +25,8 @@ from tests.fakes.world import World, model_world
 from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
-from workflows.phases.human_gate import WaitHooks
 from workflows.run.checkpoints import resume_state
+from workflows.run.context import Hooks
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
@@ -128,12 +128,12 @@ class WatchedHost(InProcessHost):
 class Trial:
     """One run of a strategy, with what a test needs to disturb it."""
 
-    def __init__(self, world: World, name: str, state: ResearchState, around: WaitHooks | None = None) -> None:
+    def __init__(self, world: World, name: str, state: ResearchState, hooks: Hooks | None = None) -> None:
         self.world, self.name, self.state = world, name, state
         self.inbox = Inbox()
         self.host = WatchedHost(world, state)
-        self.run = ResearchRun(state, self.inbox, self.host)
-        self.driver = Driver(self.run, strategy_of(name), around)
+        self.run = ResearchRun(state, self.inbox, self.host, hooks)
+        self.driver = Driver(self.run, strategy_of(name))
         self.task: asyncio.Task[Any] | None = None
         self.calls_before = 0
         """How many calls had begun when the run was cancelled."""

@@ -10,7 +10,7 @@ from tests.comparable import comparable
 from tests.every_strategy.joined import MODES, NAMES, Trial, begin_trial, undisturbed, world_of
 from workflows.driver import Driver
 from workflows.phases.closing import close
-from workflows.phases.human_gate import WaitHooks
+from workflows.run.context import Hooks
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
@@ -66,7 +66,7 @@ async def test_a_history_may_begin_anew_wherever_the_strategy_allows_it(tmp_path
         trial = await begin_trial(world, name)
         fresh, histories = (await begin_trial(world, name)).state.resolved, 0
         while trial.state.result is None:
-            trial = Trial(world, name, ResearchState.unpack(trial.state.pack()), WaitHooks(boundary))
+            trial = Trial(world, name, ResearchState.unpack(trial.state.pack()), Hooks(continue_as_new=boundary))
             trial.state.resolved = fresh  # as it is prepared for the new history
             histories += 1
             assert histories < 50, "it never ends"

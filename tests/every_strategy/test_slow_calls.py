@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from contracts.request import Mode
 from contracts.vocabulary import EngineKind, Outcome, StopReason
 from tests.every_strategy.joined import MODES, SMALL, world_of
 from tests.fakes.host import TimedHost
@@ -20,10 +21,12 @@ OUTSIDE = 0.5
 """Seconds that a search, a read and everything else takes that asks no model."""
 
 
-async def timed(world: World, name: str, call: float, **fields: Any) -> ResearchRun:
-    """A run to its end, whose model calls take so many seconds."""
+async def timed(world: World, name: str, call: float, search: float = OUTSIDE, **fields: Any) -> ResearchRun:
+    """A run to its end, whose model calls and searches take so many seconds."""
 
     def takes(activity: str, argument: Any) -> float:
+        if activity == "search":
+            return search
         return call if getattr(argument, "engine", None) is EngineKind.MODEL else OUTSIDE
 
     state = await begin(world, strategy=name, **(SMALL | fields))
@@ -46,7 +49,8 @@ async def test_slow_calls_never_pass_the_deadline(tmp_path: Path, name: str, mod
     assert run.clock.elapsed_seconds() <= run.resolved.limits.deadline_seconds
     if result.outcome is not Outcome.COMPLETED:
         assert result.stop_reason is StopReason.BUDGET_TIME
-        assert result.outcome is (Outcome.PARTIAL if run.state.findings else Outcome.TIMED_OUT)
+        answered = run.state.findings or run.resolved.mode is Mode.QUICK
+        assert result.outcome is (Outcome.PARTIAL if answered else Outcome.TIMED_OUT)
         assert bool(run.state.citations) is bool(run.state.findings)
 
 
@@ -61,3 +65,17 @@ async def test_a_quick_run_has_time_for_two_calls_of_five_seconds(tmp_path: Path
     async with world_of(tmp_path / "slow", EngineKind.MODEL.value) as (world, api):
         await timed(world, "reflective", 60.0, mode="quick")
     assert api.counts()["synthesizer"] == 0, "in the seconds that are left no model could write"
+
+
+async def test_a_quick_run_that_finds_nothing_in_time_says_so(tmp_path: Path) -> None:
+    """A person who asked for a quick answer gets a report, also where no search answered in time (S1-066)."""
+    async with world_of(tmp_path, EngineKind.MODEL.value) as (world, _):
+        run = await timed(world, "reflective", 1.0, search=60.0, mode="quick")
+        assert run.state.result is not None
+        assert run.state.result.outcome is Outcome.PARTIAL
+        assert run.state.result.files is not None
+        report = await world.content.get_text(run.state.result.files.markdown)
+    assert "the time limit was reached" in report
+    assert "Nothing was read" in report
+    assert "No passage matches" not in report
+    assert run.clock.elapsed_seconds() <= 15

@@ -16,7 +16,6 @@ from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
-from activities.select_evidence import SelectionActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.activities import ACTIVITIES
 from contracts.messages import ReadRequest
@@ -118,6 +117,7 @@ class World:
         return [
             *roles.register(),
             records.prepare_research,
+            records.preview_research,
             records.prepare_agent,
             records.save_session,
             records.read_document,
@@ -125,7 +125,6 @@ class World:
             searching.check_providers,
             searching.search,
             reading.read_source,
-            SelectionActivities(self.content, self.notebooks).select_evidence,
             reporting.render_report,
             verifying.extract_claims,
             verifying.finalize_verification,

@@ -64,7 +64,7 @@ def pools_of(world: World) -> PoolContents:
         activities={
             "models": [by_name[role.activity] for role in declared_roles()],
             "search": [by_name["check_providers"], by_name["search"]],
-            "reading": [by_name["read_source"], by_name["select_evidence"]],
+            "reading": [by_name["read_source"]],
             "records": [
                 by_name[name]
                 for name in (

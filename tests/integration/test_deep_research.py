@@ -73,17 +73,16 @@ async def test_malformed_input_ends_at_once(client: Client, tmp_path: Path, argu
     assert "secret" not in failed.value.cause.message
 
 
-@pytest.mark.parametrize("arguments", [[], [{"query": "x"}, {"query": "y"}], [b"\x00\xff"]])
-async def test_no_input_two_inputs_and_bytes_end_at_once(
-    client: Client, tmp_path: Path, arguments: list[object]
-) -> None:
+async def test_no_input_two_inputs_and_bytes_end_at_once(client: Client, tmp_path: Path) -> None:
     """Nothing that a client can send leaves a run hanging."""
+    inputs: list[list[object]] = [[], [{"query": "x"}, {"query": "y"}], [b"\x00\xff"]]
     async with running_workers(client, World(tmp_path), ("workflows",)):
-        handle = await client.start_workflow(
-            names.DEEP_RESEARCH, args=arguments, id=f"r-{len(arguments)}-inputs", task_queue=names.WORKFLOWS_QUEUE
-        )
-        with pytest.raises(WorkflowFailureError):
-            await handle.result()
+        for number, arguments in enumerate(inputs):
+            handle = await client.start_workflow(
+                names.DEEP_RESEARCH, args=arguments, id=f"r-inputs-{number}", task_queue=names.WORKFLOWS_QUEUE
+            )
+            with pytest.raises(WorkflowFailureError):
+                await handle.result()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from temporalio.testing import WorkflowEnvironment
 from contracts import names
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, StopReason
-from providers.errors import NotConfigured
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.processes import FAST
 from tests.fakes.world import model_world
@@ -98,24 +97,6 @@ async def test_what_is_asked_while_the_history_starts_anew_is_heard(
         assert result.stop_reason is StopReason.USER_STOPPED
     else:
         assert words[0] in [item["text"] for item in session["guidance"] if item["origin"] == "person"]
-
-
-async def test_a_checkpoint_that_cannot_be_saved_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a save the history goes on as it is: that it should start anew is advice."""
-    async with short_histories() as client, MessagesApi("gaps") as api:
-        world = model_world(tmp_path, api.base_url)
-        save = world.sessions.save
-
-        async def closed_only(research_id: str, state_json: str, *, closed: bool) -> None:
-            if not closed:
-                raise NotConfigured("the folder cannot be written")
-            await save(research_id, state_json, closed=closed)
-
-        monkeypatch.setattr(world.sessions, "save", closed_only)
-        async with running_workers(client, world):
-            result = await (await start(client, REQUEST)).result()
-    assert result.outcome is Outcome.COMPLETED
-    assert any("checkpoint" in note for note in result.degraded)
 
 
 async def test_the_history_of_an_agent_starts_anew_and_its_run_hears_of_it_once(tmp_path: Path) -> None:

@@ -130,5 +130,5 @@ async def test_a_model_whose_work_kills_makes_room_for_the_fallback(
     output = await run.ask(PLANNER, "plan", PlanInput(max_sub_queries=3), EngineKind.MODEL)
     assert output.sub_queries
     assert state.fallbacks == {PLANNER.name: 1}
-    assert any("given up (timeout)" in note for note in state.degraded)
+    assert any("ended the processes that worked on it (timeout)" in note for note in state.degraded)
     await world.close()

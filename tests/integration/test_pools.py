@@ -20,7 +20,6 @@ from client.cli.app import app
 from contracts.names import POOLS
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
-from workers.composition import compose
 from workers.dev_server import detach_server
 from workers.health import serve_health
 from workers.pools import PoolGroup, PoolHealth, UnknownPoolError, build_worker, choose_pools, run_pools
@@ -65,17 +64,6 @@ async def test_draining_lets_a_call_finish(client: Client, calls: Calls) -> None
                 calls.go_on.set()
                 await stopping
             assert await run.result() == "attempt 1"
-
-
-async def test_draining_ends_after_the_grace_time(client: Client, calls: Calls) -> None:
-    """A call that does not end in time is cancelled, and another worker makes it anew."""
-    async with run_pools(client, calls.contents(), ("workflows",)), asyncio.timeout(SOON):
-        async with run_pools(client, calls.contents(), ("models",), grace=timedelta(seconds=0)):
-            run = await client.start_workflow("one-call", "waits", id=identity(), task_queue=POOLS["workflows"])
-            await calls.begun.wait()
-        calls.go_on.set()
-        async with run_pools(client, calls.contents(), ("models",)):
-            assert await run.result() == "attempt 2"
 
 
 async def test_a_call_outlives_any_number_of_stops(client: Client, calls: Calls) -> None:
@@ -151,18 +139,6 @@ async def test_a_namespace_that_is_not_there_is_no_answer(server: Server) -> Non
     elsewhere = await Client.connect(server.address, namespace="not-there")
     with pytest.raises(RPCError):
         await has_search_attributes(elsewhere)
-
-
-async def test_every_pool_of_the_product_starts(client: Client, tmp_path: Path) -> None:
-    """The composition root fills every pool, and all of them poll."""
-    settings = Settings(home=tmp_path, temporal_variables={"TEMPORAL_ADDRESS": "elsewhere:7233"})
-    async with (
-        asyncio.timeout(SOON),
-        compose(settings, client) as contents,
-        run_pools(client, contents, tuple(POOLS)) as group,
-    ):
-        await until_ready(group)
-        assert (await group.health()).keys() == POOLS.keys()
 
 
 async def test_the_embedded_engine_serves_a_client(tmp_path: Path) -> None:

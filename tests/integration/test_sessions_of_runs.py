@@ -8,16 +8,15 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError, CancelledError
 
-from contracts import names
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus, StopReason
 from providers.errors import NotConfigured, StorageFull
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
-from tests.integration.runs import QUESTION, start, until
+from tests.integration.runs import QUESTION, start
 
 pytestmark = pytest.mark.integration
 
@@ -149,14 +148,3 @@ async def test_a_run_that_cannot_begin_ends_at_its_deadline(client: Client, tmp_
         failure = await failure_of(await start(client, REQUEST | {"limits": {"deadline_seconds": 1}}))
     assert "pool records" in failure.message
     assert ResearchResult.model_validate(failure.details[0]).outcome is Outcome.FAILED
-
-
-async def test_a_run_that_cannot_begin_can_be_stopped(client: Client, tmp_path: Path) -> None:
-    """A stop that was acknowledged is one, also while nobody prepares the run."""
-    async with running_workers(client, World(tmp_path), tuple(pool for pool in POOLS if pool != "records")):
-        handle = await start(client, REQUEST)
-        await until(handle, lambda status: status.phase in (None, Phase.PLANNING))
-        await handle.execute_update(names.STOP_AND_REPORT, result_type=str)
-        failure = await failure_of(handle)
-    assert "before the run began" in failure.message
-    assert ResearchResult.model_validate(failure.details[0]).stop_reason is StopReason.USER_STOPPED

@@ -34,8 +34,12 @@ async def session_of(client: Client, research_id: str) -> ResearchState:
 
 
 async def test_a_question_is_answered_from_the_web(client: Client, tmp_path: Path) -> None:
-    """Searched, read through the guard, assessed, cited; where text goes is told (S0-102, X-20)."""
-    async with WebWorld() as world, web_workers(client, tmp_path, world):
+    """Searched, read through the guard, assessed, cited; where text goes is told; a page at two addresses is one source
+    (S0-050, S0-102, X-20).
+    """
+    original, *others = manual_sites()
+    twin = Site(9, "/mirror", original.title, original.body)
+    async with WebWorld([original, twin, *others]) as world, web_workers(client, tmp_path, world):
         handle = await start(client, over_the_web())
         result: ResearchResult = await handle.result()
         status = await handle.query(names.STATUS, result_type=ResearchStatus)
@@ -46,6 +50,10 @@ async def test_a_question_is_answered_from_the_web(client: Client, tmp_path: Pat
     assert all(source.assessment is not None and source.quality_reason for source in sources)
     assert f"searches go to 127.0.0.1:{world.port} (this machine)" in status.egress
     assert [choice.name for choice in status.providers if choice.available] == ["searxng"]
+    texts = [source.text.hash for source in sources if source.text]
+    assert len(texts) == len(set(texts))
+    assert world.url(twin) in next(source for source in sources if source.url == world.url(original)).aliases
+    assert result.counts.duplicates >= 1
     assert world.hosts_asked <= {"127.0.0.1", *(entry.partition(":")[0] for entry in world.allow_hosts)}
 
 
@@ -75,22 +83,6 @@ async def test_the_run_goes_on_with_those_that_can_be_asked(client: Client, tmp_
     assert "not reachable" in reasons["tavily"]
 
 
-async def test_a_second_run_asks_nobody_again(client: Client, tmp_path: Path) -> None:
-    """Searches and pages come from the cache; usage says so, and the report rests on the same sources."""
-    async with WebWorld() as world, web_workers(client, tmp_path, world):
-        first = await start(client, over_the_web())
-        before: ResearchResult = await first.result()
-        asked = len(world.asked)
-        second = await start(client, over_the_web())
-        after: ResearchResult = await second.result()
-        assert len(world.asked) == asked
-        urls = [{source.url for source in await sources_of(client, run.id)} for run in (first, second)]
-    assert urls[0] == urls[1]
-    assert (before.usage.cached_searches, before.usage.cached_reads) == (0, 0)
-    assert after.usage.cached_searches == after.usage.searches > 0
-    assert after.usage.cached_reads == after.usage.reads > 0
-
-
 async def test_faults_of_the_web_lose_no_source_and_repeat_no_answer(client: Client, tmp_path: Path) -> None:
     """With one request in four refused for speed or broken, every source found is read, and nothing twice."""
     sites = [
@@ -107,21 +99,6 @@ async def test_faults_of_the_web_lose_no_source_and_repeat_no_answer(client: Cli
     assert max(world.served.values()) == 1
     assert {source.status for source in sources} == {SourceStatus.FULL}
     assert result.usage.reads == len(sources)
-
-
-async def test_one_page_under_two_addresses_is_one_source(client: Client, tmp_path: Path) -> None:
-    """Tracking parameters are no difference, and equal text is found out after reading (S0-050)."""
-    original, *others = manual_sites()
-    twin = Site(9, "/mirror", original.title, original.body)
-    async with WebWorld([original, twin, *others]) as world, web_workers(client, tmp_path, world):
-        handle = await start(client, over_the_web())
-        result: ResearchResult = await handle.result()
-        sources = await sources_of(client, handle.id)
-    texts = [source.text.hash for source in sources if source.text]
-    assert len(texts) == len(set(texts))
-    merged = next(source for source in sources if source.url == world.url(original))
-    assert world.url(twin) in merged.aliases
-    assert result.counts.duplicates >= 1
 
 
 def _texts(count: int) -> list[str]:

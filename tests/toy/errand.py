@@ -48,7 +48,7 @@ class ErrandStrategy:
         if position_of(run.state).looked:
             return Finished(StopReason.NO_OPEN_GAPS)
         run.state.phase = "looking"
-        await run.watchers.enter_phase(run)
+        run.hooks.enter_phase()
         task = run.state.task
         texts = (task.given.get("ask") if task else None) or [run.resolved.query]
         if not run.state.plan.nodes:

@@ -1,6 +1,8 @@
 """Analysis: one call per sub-query, in parallel, merged in the order of the plan."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from temporalio.exceptions import ActivityError
@@ -8,7 +10,6 @@ from temporalio.exceptions import ActivityError
 from contracts.addresses import gap_id
 from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, Source
 from contracts.notebooks import with_what_follows
-from contracts.outcome import GateIssue
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.roles import ANALYZER, AnalyzerResult, QualityUpdate
 from contracts.state import ResearchState
@@ -17,7 +18,7 @@ from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Qualit
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.sub_queries import queries_to_analyze
-from workflows.run.calls import reason_of
+from workflows.run.calls import explain
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -29,17 +30,18 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     """Analyze the sub-queries that were gathered and not analyzed yet, at most `max_parallel` at a time.
 
     `again` repeats those of this iteration with the issues of the pause; the new results replace the old ones. Finished
-    analyses are merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
+    analyses are merged in any case. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
     """
     state = run.state
     repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
     queries = repeated if again else queries_to_analyze(state)
     issues, turns = run.issues(Phase.ANALYSIS), asyncio.Semaphore(run.resolved.limits.max_parallel)
-    calls = {
-        query.id: asyncio.ensure_future(_analyze_one(run, query, issues, engine, turns))
-        for query in queries
-        if sources_of(run, query)
-    }
+
+    async def analyze_one(query: PlanNode) -> AnalyzerResult:
+        async with turns:
+            return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
+
+    calls = {query.id: asyncio.ensure_future(analyze_one(query)) for query in queries if sources_of(run, query)}
     interruption: BaseException | None = None
     try:
         await run.host.settle(list(calls.values()))
@@ -47,7 +49,9 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
         await abandon(run.host, list(calls.values()))
         interruption = cancelled
     finished = {name: call for name, call in calls.items() if not call.cancelled()}
-    _withdraw_answered(run, [query for query in queries if query.id in finished and not finished[query.id].exception()])
+    with _recorded_gap_changes(run):
+        withdraw(state, [query for query in queries if query.id in finished and not finished[query.id].exception()])
+    redo = [name for name in state.hasty_analyses if name not in finished]
     for query in queries:
         call = finished.get(query.id)
         error = call.exception() if call else None
@@ -55,44 +59,48 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
             interruption = interruption or error
         elif isinstance(error, ActivityError):
             # An analysis that failed for good costs its own branch, not the run.
-            run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {reason_of(error)}")
+            run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {explain(error)}")
             merge(run, query, None)
-        elif call is not None or query.id not in calls:
-            merge(run, query, call.result() if call else None)
+            redo.append(query.id)
+        elif call is None:
+            if query.id not in calls:
+                merge(run, query, None)
+        else:
+            output = call.result()
+            merge(run, query, output)
+            if output.account.engine is not run.resolved.engine:
+                redo.append(query.id)
+    state.hasty_analyses = redo
     if interruption is not None:
         raise interruption
 
 
-async def analyze_without_model(run: ResearchRun) -> None:
-    """Analyze the rest without a model, because the run ends; a resumed run does it again."""
+async def analyze_without_model(run: ResearchRun) -> bool:
+    """Analyze the rest without a model, because the run ends; true if any was left. A resumed run does it again."""
     state = run.state
     waiting = [query.id for query in queries_to_analyze(state)]
     if not waiting:
-        return
+        return False
     try:
         await analyze(run, engine=EngineKind.EXTRACTIVE)
     except Interrupted:
         run.degrade("not everything that was read could be analyzed in time")
-    state.hasty_analyses = waiting
-
-
-async def _analyze_one(
-    run: ResearchRun, query: PlanNode, issues: list[GateIssue], engine: EngineKind | None, turns: asyncio.Semaphore
-) -> AnalyzerResult:
-    async with turns:
-        return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
+    state.hasty_analyses = list(dict.fromkeys([*state.hasty_analyses, *waiting]))
+    return True
 
 
 # --- earlier results -----------------------------------------------------------------------------------------------
-def _withdraw_answered(run: ResearchRun, answered: list[PlanNode]) -> None:
-    """Withdraw the earlier results of sub-queries that have new ones, and record the gaps that this supersedes."""
-    state = run.state
-    before = {gap.id: gap.status for gap in state.gaps}
-    withdraw(state, answered)
-    for gap in state.gaps:
-        if gap.status is GapStatus.SUPERSEDED and before[gap.id] is not gap.status:
-            outputs = {"status": gap.status.value}
-            run.decide(AgentRole.ANALYZER, "gap_superseded", gap.description, {"gap_id": gap.id}, outputs)
+@contextmanager
+def _recorded_gap_changes(run: ResearchRun) -> Iterator[None]:
+    """Record the gaps whose status changes in the block."""
+    before = {gap.id: gap.status for gap in run.state.gaps}
+    yield
+    for gap in run.state.gaps:
+        if before.get(gap.id, gap.status) is not gap.status:
+            outputs = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
+            run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
+            kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
+            run.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
 
 
 def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
@@ -136,7 +144,8 @@ def _merge_findings(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -
         statement = fresh[0].statement[:200]
         run.note("finding.added", text, count=count, sub_query_id=query.id, statement=statement)
     if output.dropped_quotes:
-        run.note("status", f"{output.dropped_quotes} quotes stood in no source and were dropped", level="warning")
+        dropped = plural(output.dropped_quotes, "quote")
+        run.note("status", f"{dropped} left out: in no source word for word", level="info")
     return len(output.findings), fresh
 
 
@@ -153,7 +162,7 @@ def _assess_sources(state: ResearchState, output: AnalyzerResult) -> None:
 def update_quality(source: Source, update: QualityUpdate) -> Source:
     """Return the source with the analyzer's label, at most one step from that of the rules.
 
-    A label of the operator remains, and the opinion `unknown` changes nothing. However often a source is analyzed, the
+    A label of the operator remains, and the opinion `unknown` has no effect. However often a source is analyzed, the
     steps do not add up. A source without a label by rules starts in the middle.
     """
     if update.quality not in QUALITY_STEPS or source.quality_reason.startswith(CHOSEN_BY_OPERATOR):
@@ -169,26 +178,19 @@ def update_quality(source: Source, update: QualityUpdate) -> Source:
 
 
 def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalyzerResult | None) -> list[str]:
-    """Open and close gaps; the ids of all gaps that this sub-query states, whoever opened them."""
+    """Open and close gaps; the ids of all gaps that this sub-query states, of any origin."""
     state = run.state
     drafts = output.gaps if output else []
     if not query.finding_count and not drafts and not query.gap_id and query.facet != OTHER_FORM:
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)
-    before = {gap.id: gap.status for gap in state.gaps}
-    if query.gap_id:
-        state.gaps = gaps.after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
-    # A follow-up without findings does not open the same gap under another name.
-    opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
-    state.gaps = [*state.gaps, *opened]
-    for gap in opened:
-        run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)
-    for gap in state.gaps:
-        if gap.id in before and before[gap.id] is not gap.status:
-            resolved_by = {"resolved_by": gap.resolved_by} if gap.resolved_by else {}
-            outputs = {"status": gap.status.value, **resolved_by}
-            run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
-            kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
-            run.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
+    with _recorded_gap_changes(run):
+        if query.gap_id:
+            state.gaps = gaps.after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
+        # A follow-up without findings does not open the same gap under another name.
+        opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
+        state.gaps = [*state.gaps, *opened]
+        for gap in opened:
+            run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)
     known = {gap.id for gap in state.gaps}
     return [identity for identity in map(gap_id, (draft.description for draft in drafts)) if identity in known]

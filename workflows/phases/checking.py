@@ -1,20 +1,20 @@
 """Checks of a finished draft: its review, and the verification of its claims with corrections.
 
-Both work on the draft of any strategy, also after a forced ending. Whatever ends them (a limit, a person, a fault),
+Both work on the draft of any strategy, also after a forced ending. Whether a limit, a person or a fault ends them,
 the verdicts so far count, and the other claims are unverified.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts import activities
+from contracts import activities, names
 from contracts.call_sizes import CLAIMS_PER_CALL
-from contracts.checking import ReviewSummary, Verification
+from contracts.checking import ReviewSummary, Verification, VerificationSummary
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
-from contracts.evidence import Verdict
+from contracts.evidence import ReportDraft, Verdict
 from contracts.messages import (
     ApplyRequest,
     ExtractClaimsRequest,
@@ -28,16 +28,18 @@ from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
+from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 from workflows.phases.role_inputs import write_input
-from workflows.run.calls import CallOptions, is_cancelled, reason_of, record_options
+from workflows.run.calls import CallOptions, call_options, is_cancelled, reason_of
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
-from workflows.run.research_run import ResearchRun
-from workflows.run.role_calls import Unanswered
+from workflows.run.research_run import ResearchRun, Unanswered
 
 REVIEW_BAR: Final = 6.0
 """Score of 10 below which a draft is revised."""
+SHORTEST_REVIEWED: Final = 60.0
+"""Seconds of a run's deadline from which on its draft is reviewed."""
 VERIFICATION: Final = "verification"
 """Name of the phase."""
 AT_ONCE: Final = 4
@@ -50,18 +52,33 @@ NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "i
 async def review(run: ResearchRun) -> None:
     """Score the draft against question and brief, and have it revised once if it falls short; the better one remains.
 
-    An interruption leaves the draft as it is.
+    An interruption leaves the draft unchanged. A direct answer, which rests on no source, and one that is due within a
+    minute are not reviewed.
     """
     state, mode = run.state, run.resolved.checks.review
-    if mode is Review.OFF or state.draft is None or state.draft.empty:
+    if mode is Review.OFF or state.draft is None or state.draft.empty or state.draft.direct:
+        return
+    if run.resolved.limits.deadline_seconds < SHORTEST_REVIEWED:
         return
     engine = run.resolved.engine if mode is Review.MODEL else EngineKind.EXTRACTIVE
+    draft = state.draft
     try:
-        first = await run.ask(REVIEWER, "review", _review_input(state), engine)
-        state.verification = state.verification.model_copy(update={"review": _summary(first)})
-        run.note("review.finished", f"the draft scores {first.scores.overall:g} of 10", score=first.scores.overall)
-        if first.scores.overall < REVIEW_BAR and writer_engine(state.engine_by_role) is EngineKind.MODEL:
-            await _revise(run, first, engine)
+        first = await run.ask(REVIEWER, "review", _review_input(state, draft), engine)
+        score = first.scores.overall
+        _record_review(run, first)
+        run.note("review.finished", f"the draft scores {score:g} of 10", score=score)
+        if score < REVIEW_BAR and writer_engine(state.engine_by_role) is EngineKind.MODEL:
+            notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
+            revised = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
+            if revised.account.engine is EngineKind.MODEL:
+                second = await run.ask(REVIEWER, "review-revision", _review_input(state, revised.draft), engine)
+                better = second.scores.overall > score
+                state.draft = revised.draft if better else draft
+                _record_review(run, second if better else first, revised=better, before=score)
+                text = f"a revision scores {second.scores.overall:g} and was {'kept' if better else 'dropped'}"
+                run.note("review.finished", text, kept=better)
+            else:
+                state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value
     except Interrupted:
         run.inbox.clear()
         run.degrade("the draft was not reviewed to the end")
@@ -70,52 +87,27 @@ async def review(run: ResearchRun) -> None:
         state.engine_by_role.pop(REVIEWER.name, None)
 
 
-async def _revise(run: ResearchRun, first: ReviewerAnswer, engine: EngineKind) -> None:
-    """Make one revision by the notes of the review; it replaces the draft if it scores higher."""
-    state, draft = run.state, run.state.draft
-    notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
-    output = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
-    if output.account.engine is not EngineKind.MODEL:
-        state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value
-        return
-    try:
-        state.draft = output.draft
-        second = await run.ask(REVIEWER, "review-revision", _review_input(state), engine)
-    except Interrupted:
-        state.draft = draft
-        raise
-    better = second.scores.overall > first.scores.overall
-    if not better:
-        state.draft = draft
-    summary = _summary(second if better else first)
-    summary = summary.model_copy(update={"revised": better, "before": first.scores.overall})
-    state.verification = state.verification.model_copy(update={"review": summary})
-    text = f"a revision scores {second.scores.overall:g} and was {'kept' if better else 'dropped'}"
-    run.note("review.finished", text, kept=better)
-
-
-def _review_input(state: ResearchState) -> ReviewInput:
-    """Return the request to the reviewer. Raises ValueError without a draft."""
-    if state.draft is None:
-        raise ValueError("there is no draft to review")
-    cited = [state.evidence[item] for item in state.draft.evidence_ids if item in state.evidence]
-    return ReviewInput(
-        brief=state.plan.brief,
-        draft=state.draft.document,
-        sub_queries=[query.text for query in state.plan.sub_queries],
-        unanswered=[query.text for query in state.plan.sub_queries if not query.finding_count],
-        sources_cited=len({item.source_id for item in cited}),
-        findings=len(state.findings),
-    )
-
-
-def _summary(output: ReviewerAnswer) -> ReviewSummary:
-    return ReviewSummary(
+def _record_review(run: ResearchRun, output: ReviewerAnswer, **revision: Any) -> None:
+    summary = ReviewSummary(
         method="model" if output.account.engine is EngineKind.MODEL else "rules",
         scores=output.scores,
         overall=output.scores.overall,
         reasons=output.reasons,
         missing=output.missing,
+        **revision,
+    )
+    run.state.verification = run.state.verification.model_copy(update={"review": summary})
+
+
+def _review_input(state: ResearchState, draft: ReportDraft) -> ReviewInput:
+    cited = [state.evidence[item] for item in draft.evidence_ids if item in state.evidence]
+    return ReviewInput(
+        brief=state.plan.brief,
+        draft=draft.document,
+        sub_queries=[query.text for query in state.plan.questions],
+        unanswered=[query.text for query in state.plan.questions if not query.finding_count],
+        sources_cited=len({item.source_id for item in cited}),
+        findings=len(state.findings),
     )
 
 
@@ -127,12 +119,12 @@ def verification_is_due(run: ResearchRun) -> bool:
 
 
 async def verify(run: ResearchRun) -> None:
-    """Check and correct the draft. A fault leaves it as it is, and the report says so."""
+    """Check and correct the draft. A fault leaves it unchanged and is named in the report."""
     if not verification_is_due(run):
         return
     state = run.state
     state.phase = VERIFICATION
-    await run.watchers.enter_phase(run)
+    run.hooks.enter_phase()
     run.note("phase.started", "checking the claims", phase=VERIFICATION, label="verify", iteration=state.iteration)
     before = state.verification
     state.verification = Verification(answers=before.answers, review=before.review)
@@ -144,14 +136,23 @@ async def verify(run: ResearchRun) -> None:
         if is_cancelled(error):
             raise
         run.degrade(f"the claims could not all be checked ({reason_of(error)})")
-    for number, verdict in enumerate(checks.verdicts, 1):
+    text = f"claims checked: {_counts_of(state.verification.summary)}"
+    run.note("phase.finished", text, phase=VERIFICATION, iteration=state.iteration)
+
+
+def note_verdicts(run: ResearchRun, verdicts: Sequence[Verdict], summary: VerificationSummary) -> None:
+    """Give an event for the verdict of each claim in the report, whoever judged it, and one for all of them."""
+    if run.resolved.verify is Verify.OFF:
+        return
+    for number, verdict in enumerate(verdicts, 1):
         run.note("claim.verified", f"claim {number}: {verdict.value}", number=number, verdict=verdict.value)
-    summary = state.verification.summary
-    counts = (
-        ", ".join(f"{count} {verdict}" for verdict, count in summary.verdict_counts.items()) or "no claim was judged"
-    )
-    run.note("verification.summary", f"claims checked: {counts}", **summary.model_dump(mode="json"))
-    run.note("phase.finished", f"claims checked: {counts}", phase=VERIFICATION, iteration=state.iteration)
+    text = f"claims checked: {_counts_of(summary)}"
+    run.note("verification.summary", text, **summary.model_dump(mode="json"))
+
+
+def _counts_of(summary: VerificationSummary) -> str:
+    found = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdict_counts.items())
+    return found or "no claim was judged"
 
 
 def with_verification(progress: Progress, state: ResearchState) -> Progress:
@@ -173,11 +174,9 @@ class _ClaimChecks:
         self._run = run
         self._ids = {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
         self._by_model = run.resolved.engine is EngineKind.MODEL
-        self.verdicts: list[Verdict] = []
-        """Verdict of each claim of the draft, in order."""
 
     async def carry_out(self) -> None:
-        """Weigh the claims, check them, then correct them and check the corrections."""
+        """Find and weigh the claims and have them checked, then correct those that fall short and check again."""
         run, checks = self._run, self._run.resolved.checks
         weighed = await self._weigh()
         unreached = await self._check(weighed, "check")
@@ -198,30 +197,30 @@ class _ClaimChecks:
         weighed = await run.checkpoints.with_newest_state(send)
         run.operation_done("weigh")
         run.state.note_entry(weighed.claims_entry)
-        run.note("status", f"{weighed.claims} claims, {len(weighed.sizes)} of them for the checker", level="info")
+        text = f"{plural(weighed.claims, 'claim')}, {len(weighed.sizes)} of them for the checker"
+        run.note("status", text, level="info")
         return weighed
 
     async def _check(self, weighed: ExtractedClaims, step: str) -> int:
         """Have the claims checked, the most important ones first; the number of claims that were not reached."""
+        run = self._run
 
         async def check(call: int, numbers: list[int], size: int) -> None:
             request = CheckInput(entry=weighed.asked_entry, numbers=numbers, bytes_shown=size)
-            output = await self._run.ask(CHECKER, f"{step}/{call}", request)
+            output = await run.ask(CHECKER, f"{step}/{call}", request)
             if output.entry is not None:
-                verification = self._run.state.verification
-                self._run.state.note_entry(output.entry)
+                known = run.state.verification
+                run.state.note_entry(output.entry)
                 # Sorted, because the order of arrival must not decide.
-                answers = sorted({*verification.answers, output.entry})
-                self._run.state.verification = verification.model_copy(update={"answers": answers})
-            self._run.note("status", f"{len(output.verdicts)} claims checked", level="info")
+                answers = sorted({*known.answers, output.entry})
+                run.state.verification = known.model_copy(update={"answers": answers})
+            run.note("status", f"{plural(len(output.verdicts), 'claim')} checked", level="info")
 
-        batches = list(_batches(weighed.sizes))
-        reached = await self._in_parallel([check(*batch) for batch in batches])
-        return sum(len(numbers) for (_, numbers, _), done in zip(batches, reached, strict=True) if not done)
+        return await self._in_batches(weighed.sizes, check)
 
     async def _conclude(self, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
         """Have the verdicts put together, and take them over with the corrected draft."""
-        run, known = self._run, self._run.state.verification
+        run, state, known = self._run, self._run.state, self._run.state.verification
         request = FinalizeVerificationRequest(
             **self._ids,
             **entries,
@@ -234,50 +233,46 @@ class _ClaimChecks:
         )
         options = self._options("conclude", "put the verdicts together")
         concluded = await run.host.execute(activities.FINALIZE_VERIFICATION, request, options)
-        concluded = concluded.model_copy(update={"claims_entry": concluded.claims_entry or request.claims_entry})
         run.operation_done("conclude")
-        self._take_over(concluded)
-        return concluded
-
-    def _take_over(self, concluded: FinalizedVerification) -> None:
-        run, state = self._run, self._run.state
-        entries = ("claims_entry", "verdicts_entry", "corrections_entry")
-        for entry in (*(getattr(concluded, name) for name in entries), concluded.evidence_entry):
+        update = {
+            "claims_entry": concluded.claims_entry or request.claims_entry,
+            "verdicts_entry": concluded.verdicts_entry,
+            "corrections_entry": concluded.corrections_entry,
+        }
+        for entry in (*update.values(), concluded.evidence_entry):
             state.note_entry(entry)
         if concluded.draft is not None and state.draft is not None:
             # The corrected draft is known by its text alone.
             history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
-            update = history | {"revision": state.draft.revision + 1}
-            state.draft = concluded.draft.model_copy(update=update)
+            state.draft = concluded.draft.model_copy(update=history | {"revision": state.draft.revision + 1})
             for action, count in concluded.summary.correction_counts.items():
-                run.note("citation.corrected", f"{action}: {count} claims", action=action, count=count)
+                run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
         for place in concluded.evidence if concluded.evidence_entry else ():
             passage = place.evidence(concluded.evidence_entry)
             state.evidence.setdefault(passage.id, passage)
         state.verdicts_entry = concluded.verdicts_entry
-        known = {name: getattr(concluded, name) for name in (*entries, "summary")}
-        state.verification = state.verification.model_copy(update=known)
-        self.verdicts = concluded.verdicts
+        state.verification = known.model_copy(update=update | {"summary": concluded.summary})
+        return concluded.model_copy(update=update)
 
     async def _correct(self, concluded: FinalizedVerification) -> ExtractedClaims:
         """Put proposals of the corrector, or of rules, into the draft; the result is still to be checked."""
-        run, proposals = self._run, list[tuple[int, str]]()
-        sizes = concluded.sizes if self._by_model else []
+        run, proposals = self._run, dict[int, str]()
 
         async def correct(call: int, numbers: list[int], size: int) -> None:
             request = CorrectInput(entry=concluded.doubtful_entry, numbers=numbers, bytes_shown=size)
             output = await run.ask(CORRECTOR, f"correct/{call}", request)
             if output.entry:
                 run.state.note_entry(output.entry)
-                proposals.append((call, output.entry))
+                proposals[call] = output.entry
 
-        await self._in_parallel([correct(*batch) for batch in _batches(sizes)])
+        if self._by_model:
+            await self._in_batches(concluded.sizes, correct)
         request = ApplyRequest(
             **self._ids,
             by_model=self._by_model,
             claims_entry=concluded.claims_entry,
             doubtful_entry=concluded.doubtful_entry,
-            proposals=[entry for _, entry in sorted(proposals)],
+            proposals=[entry for _, entry in sorted(proposals.items())],
             answers=run.state.verification.answers,
         )
         options = self._options("apply", "put the corrections into the draft")
@@ -285,37 +280,35 @@ class _ClaimChecks:
         run.operation_done("apply")
         return corrected
 
-    async def _in_parallel(self, calls: Sequence[Coroutine[Any, Any, None]]) -> list[bool]:
-        """Make calls in parallel within bounds, the first ones first; true for each that was made."""
-        turns = asyncio.Semaphore(max(AT_ONCE, self._run.resolved.limits.max_parallel))
+    async def _in_batches(self, sizes: Sequence[int], call: Callable[[int, list[int], int], Awaitable[None]]) -> int:
+        """Divide claims of these sizes evenly over as few calls as possible, and make these in parallel within bounds.
 
-        async def make(call: Coroutine[Any, Any, None]) -> bool:
+        A call gets its number from 1, the numbers of its claims and their size. Returns the number of claims that were
+        not reached because the run is to end.
+        """
+        run = self._run
+        each = -(-len(sizes) // -(-len(sizes) // CLAIMS_PER_CALL)) if sizes else 1
+        turns = asyncio.Semaphore(max(AT_ONCE, run.resolved.limits.max_parallel))
+
+        async def make(number: int, start: int) -> int:
+            numbers = list(range(start, min(start + each, len(sizes))))
             async with turns:
                 try:
-                    await call
+                    await call(number, numbers, sum(sizes[start : start + each]))
                 except Interrupted:
-                    return False
+                    return len(numbers)
                 except Unanswered:
-                    return True
-                return True
+                    return 0
+            return 0
 
-        tasks = [asyncio.ensure_future(make(call)) for call in calls]
+        calls = [asyncio.ensure_future(make(*one)) for one in enumerate(range(0, len(sizes), each), start=1)]
         try:
-            await self._run.host.settle(tasks)
+            await run.host.settle(calls)
         except asyncio.CancelledError:
-            await abandon(self._run.host, tasks)
+            await abandon(run.host, calls)
             raise
-        return [task.result() for task in tasks]
+        return sum(done.result() for done in calls)
 
     def _options(self, step: str, summary: str) -> CallOptions:
         run = self._run
-        return record_options(run.operation(step), summary, run.clock.remaining_work_seconds())
-
-
-def _batches(sizes: Sequence[int]) -> Iterator[tuple[int, list[int], int]]:
-    """Divide claims evenly over as few calls as possible: number of the call from 1, numbers of claims, their size."""
-    calls = max(1, -(-len(sizes) // CLAIMS_PER_CALL))
-    each = -(-len(sizes) // calls) or 1
-    for call, start in enumerate(range(0, len(sizes), each), 1):
-        part = sizes[start : start + each]
-        yield call, list(range(start, start + len(part))), sum(part)
+        return call_options(names.RECORDS_QUEUE, run.operation(step), summary, run.clock.remaining_work_seconds())

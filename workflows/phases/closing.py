@@ -1,15 +1,10 @@
 """Closing a run: write from the results so far, check, render, save."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
-
 from temporalio.exceptions import ActivityError
 
-from contracts import activities
+from contracts import activities, names
 from contracts.messages import RenderedReport, RenderRequest, StateChange
-from contracts.outcome import Ending, ResearchResult
+from contracts.outcome import Ending
 from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
@@ -25,11 +20,11 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.phases.analysis import analyze_without_model
-from workflows.phases.checking import review, verification_is_due, verify
+from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
-from workflows.rules.endings import completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
+from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
-from workflows.run.calls import CLOSING_SECONDS, is_cancelled, is_given_up, reason_of, record_options
+from workflows.run.calls import CLOSING_SECONDS, CallOptions, call_options, is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -50,7 +45,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     state = run.state
     skip_unfinished(state, STOP_REASON_TEXTS[reason])
     if reason not in NATURAL_STOPS:
-        run.note("status", f"ending early: {reason.value}", level="warning")
+        run.note("status", f"ending early: {STOP_REASON_TEXTS[reason]}", level="warning")
         await _write_from_results_so_far(run, reason)
     await _check_draft(run, reason)
     while True:
@@ -68,13 +63,37 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         count, cited = rendered.verification.shortfall
         remedy = "; `--set verify=full` has them corrected" if run.resolved.verify is Verify.LIGHT else ""
         state.limitations.append(f"{count} of {plural(cited, 'statement')} not borne out by the cited sources{remedy}.")
+    note_verdicts(run, rendered.verdicts, rendered.verification)
     state.citations = rendered.citations
-    state.result = _result(state, rendered, ending, resumable=incomplete)
+    state.result = result_of(
+        state,
+        ending.outcome,
+        ending.stop_reason,
+        ending.ended_at,
+        resumable=incomplete,
+        advice=advice_of(state, ending.outcome, ending.stop_reason) if incomplete else "",
+        completeness=ending.completeness,
+        kind=state.draft.kind if state.draft else ReportKind.REPORT,
+        summary=rendered.summary or (state.draft.summary if state.draft else ""),
+        report=rendered.text,
+        report_cut=rendered.cut,
+        report_ref=rendered.files.markdown,
+        files=rendered.files,
+        verification=rendered.verification,
+        review=state.verification.review,
+        limitations=state.limitations,
+    )
     state.status = RunStatus(ending.outcome.value)
     natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
-    why = "see the limitations in the report" if natural else ending.stop_reason.value.replace("_", " ")
+    why = "see the limitations in the report" if natural else ending.stop_reason.text
     run.note("run.finished", f"{ending.outcome.value}: {why}", outcome=ending.outcome.value)
-    await _save_closed(run)
+    try:
+        await run.checkpoints.save(closed=True, options=_closing_options(run, "save", "save the session"))
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        run.degrade("the finished session could not be saved: only the engine's history has this result")
+        state.result = state.result.model_copy(update={"degraded": list(state.degraded)})
     return ending.outcome
 
 
@@ -89,9 +108,9 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason) -> No
     remaining = run.clock.remaining_seconds()
     is_checked = run.resolved.verify is Verify.FULL
     seconds = remaining * WRITING_SHARE if is_checked else remaining - _layout_seconds(remaining)
-    async with _time_limit(run, seconds):
-        await analyze_without_model(run)
-        if state.findings and not _draft_is_current(state):
+    async with run.time_limit(seconds):
+        changed = await analyze_without_model(run)
+        if state.findings and (changed or not _draft_is_current(state)):
             by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < LEAST_WRITING_SECONDS
             await _write(run, reason, EngineKind.EXTRACTIVE if by_rules else None)
         elif not state.findings and state.plan.nodes:
@@ -104,7 +123,7 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     if not is_reviewed and not verification_is_due(run):
         return
     remaining = run.clock.remaining_seconds()
-    async with _time_limit(run, remaining - _layout_seconds(remaining)):
+    async with run.time_limit(remaining - _layout_seconds(remaining)):
         if is_reviewed:
             await review(run)
         await verify(run)
@@ -147,30 +166,12 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
 
 
 def _draft_is_current(state: ResearchState) -> bool:
-    """Return true if the draft was written in this iteration, after the last analysis."""
-    if state.draft is None:
-        return False
-    return not state.hasty_analyses and state.draft.iteration >= max(finding.iteration for finding in state.findings)
+    """Return true if the draft was written in this iteration, after its analysis."""
+    return state.draft is not None and state.draft.iteration >= max(finding.iteration for finding in state.findings)
 
 
 def _layout_seconds(remaining: float) -> float:
     return min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)
-
-
-@asynccontextmanager
-async def _time_limit(run: ResearchRun, seconds: float) -> AsyncIterator[None]:
-    """Interrupt the run after so many seconds, and drop the interruption at the end of the block."""
-
-    async def interrupt() -> None:
-        await run.host.sleep(seconds, "until the report must be there")
-        run.inbox.interrupt(StopReason.BUDGET_TIME)
-
-    alarm = asyncio.ensure_future(interrupt())
-    try:
-        yield
-    finally:
-        alarm.cancel()
-        run.inbox.clear()
 
 
 # --- the end -------------------------------------------------------------------------------------------------------
@@ -180,19 +181,20 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     reason = stop_reason_of(state, reason)
     outcome = outcome_of(run.resolved.query, state, reason)
     state.limitations = limitations_of(run.resolved.query, state, reason)
-    completeness = completeness_of(state, outcome)
+    completeness = completeness_of(run.resolved.query, state, reason)
     state.ending = Ending(outcome=outcome, stop_reason=reason, completeness=completeness, ended_at=run.now_text())
     state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
     return state.ending
 
 
-def _longest(run: ResearchRun) -> float:
-    """Seconds for which the report is rendered and saved: a store may come back after the deadline."""
-    return max(0.0, run.clock.remaining_seconds()) + CLOSING_SECONDS
+def _closing_options(run: ResearchRun, step: str, summary: str) -> CallOptions:
+    """Schedule rendering and saving also for some time after the deadline: a store may come back."""
+    seconds = max(0.0, run.clock.remaining_seconds()) + CLOSING_SECONDS
+    return call_options(names.RECORDS_QUEUE, run.operation(step), summary, seconds, first=True)
 
 
 async def _render(run: ResearchRun) -> RenderedReport:
-    options = replace(record_options(run.operation(RENDER), "render the report", _longest(run)), first=True)
+    options = _closing_options(run, RENDER, "render the report")
 
     async def send(change: StateChange) -> RenderedReport:
         resolved = run.resolved
@@ -200,35 +202,3 @@ async def _render(run: ResearchRun) -> RenderedReport:
         return await run.host.execute(activities.RENDER_REPORT, request, options)
 
     return await run.checkpoints.with_newest_state(send)
-
-
-async def _save_closed(run: ResearchRun) -> None:
-    options = replace(record_options(run.operation("save"), "save the session", _longest(run)), first=True)
-    try:
-        await run.checkpoints.save(closed=True, options=options)
-    except ActivityError as error:
-        if is_cancelled(error):
-            raise
-        run.degrade("the finished session could not be saved: only the engine's history has this result")
-        if run.state.result is not None:
-            run.state.result = run.state.result.model_copy(update={"degraded": list(run.state.degraded)})
-
-
-def _result(state: ResearchState, rendered: RenderedReport, ending: Ending, *, resumable: bool) -> ResearchResult:
-    return result_of(
-        state,
-        ending.outcome,
-        ending.stop_reason,
-        ending.ended_at,
-        resumable=resumable,
-        completeness=ending.completeness,
-        kind=state.draft.kind if state.draft else ReportKind.REPORT,
-        summary=rendered.summary or (state.draft.summary if state.draft else ""),
-        report=rendered.text,
-        report_cut=rendered.cut,
-        report_ref=rendered.files.markdown,
-        files=rendered.files,
-        verification=rendered.verification,
-        review=state.verification.review,
-        limitations=state.limitations,
-    )

@@ -7,6 +7,7 @@ nothing.
 """
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -16,7 +17,7 @@ from contracts import activities, failures
 from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, SearchHit, Source
 from contracts.messages import ReadRecord, ReadRequest, SearchResponse
-from contracts.names import CORPUS_SCHEME
+from contracts.names import CORPUS_SCHEME, READING_QUEUE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.texts import shorten
@@ -27,7 +28,7 @@ from workflows.rules.duplicates import Identities, register_sources
 from workflows.rules.query_matching import record_of
 from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.budget import account
-from workflows.run.calls import is_cancelled, read_options, reason_of
+from workflows.run.calls import call_options, is_cancelled, reason_of
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -78,7 +79,7 @@ class Gathering:
         self._reads: dict[str, Read] = {}
 
     async def carry_out(self) -> None:
-        """Search and read. Finished searches and reads are in the state afterwards, whatever happens.
+        """Search and read. Finished searches and reads are in the state afterwards, in any case.
 
         Raises `Interrupted` or `asyncio.CancelledError`.
         """
@@ -129,7 +130,11 @@ class Gathering:
         failed = [identity for identity, read in self._reads.items() if _is_unavailable(read)]
         if 2 * len(failed) <= len(self._reads):
             return
-        run.note("status", f"{len(failed)} of {len(self._reads)} sources are unavailable: waiting", level="warning")
+        run.note(
+            "status",
+            f"{len(failed)} of {len(self._reads)} sources are away: trying again later",
+            level="warning",
+        )
         for identity in failed:
             hit = self._reads[identity].hit
             self._reads[identity] = Read(hit, asyncio.ensure_future(self._read(identity, hit, OUTAGE_SECONDS)))
@@ -163,7 +168,7 @@ class Gathering:
     async def _read(self, identity: str, hit: SearchHit, patience: float = PATIENCE_SECONDS) -> ReadRecord:
         run = self._run
         if (page := self._ledger.get(identity)) is not None:
-            run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
+            run.note("source.added", f"read before: {page.title}", source_id=page.id, title=page.title)
             return known_record(page)
         request = ReadRequest(
             source_id=identity,
@@ -175,9 +180,8 @@ class Gathering:
             patience_seconds=patience,
         )
         async with self._reads_at_once:
-            options = read_options(
-                f"read/{identity}", f"read: {hit.title or hit.url}", run.clock.remaining_work_seconds()
-            )
+            remaining = run.clock.remaining_work_seconds()
+            options = call_options(READING_QUEUE, f"read/{identity}", f"read: {hit.title or hit.url}", remaining)
             record = await run.host.execute(activities.READ_SOURCE, request, options)
         title = record.title or hit.title
         run.note("source.added", f"read: {title}", source_id=identity, title=title)
@@ -186,46 +190,27 @@ class Gathering:
     # --- results ---------------------------------------------------------------------------------------------------
     def _take_results(self, *, complete: bool) -> None:
         """Take over finished searches and reads, in sub-query and rank order; not `complete` after an interruption."""
+        state, found_by = self._run.state, dict[str, list[str]]()
         for query in self._sub_queries:
             for hit in self._hits(query):
                 self._identities.add(hit)  # those of searches that returned after an unfinished one are new
-        owners = self._owners()
-        counts = self._take_reads(owners)
-        self._extend_known_sources(owners)
-        for query in self._sub_queries:
-            self._take_query(query, *counts[query.id], complete=complete)
-
-    def _owners(self) -> dict[str, list[str]]:
-        """Return every sub-query that found a source, by its id, in order: the first is its owner."""
-        owners: dict[str, list[str]] = {}
-        for query in self._sub_queries:
-            for hit in self._hits(query):
-                found_by = owners.setdefault(self._identities.identity_of(hit), [])
-                if query.id not in found_by:
-                    found_by.append(query.id)
-        return owners
-
-    def _take_reads(self, owners: dict[str, list[str]]) -> dict[str, tuple[int, int]]:
-        """Register the sources that were read; the numbers of new ones and of duplicates by sub-query."""
-        state, places = self._run.state, {query.id: place for place, query in enumerate(self._sub_queries)}
+                found_by.setdefault(self._identities.identity_of(hit), []).append(query.id)
+        places = {query.id: place for place, query in enumerate(self._sub_queries)}
         fresh: list[tuple[SearchHit, Source]] = []
         for identity, read in self._reads.items():
-            source = self._source_of(identity, read, owners[identity])
+            # The first sub-query that found a source owns it.
+            source = self._source_of(identity, read, list(dict.fromkeys(found_by[identity])))
             if source is not None:
                 fresh.append((read.hit, source))
                 cached = source.status is SourceStatus.FULL and read.record.result().cached
                 account(state, AgentRole.GATHERER, Usage(reads=1, cached_reads=int(cached)))
         fresh.sort(key=lambda found: (places[found[1].sub_query_ids[0]], found[0].rank))
         state.sources, state.aliases, dropped = register_sources(state.sources, state.aliases, fresh)
-        counts = {query.id: (0, 0) for query in self._sub_queries}
-        for _, source in fresh:
-            new, duplicates = counts[source.sub_query_ids[0]]
-            if source.id in dropped:
-                duplicates += 1
-            elif source.status is SourceStatus.FULL:
-                new += 1
-            counts[source.sub_query_ids[0]] = new, duplicates
-        return counts
+        self._extend_known_sources(found_by)
+        readable = [source for _, source in fresh if source.status is SourceStatus.FULL]
+        new = Counter(source.sub_query_ids[0] for source in readable if source.id not in dropped)
+        for query in self._sub_queries:
+            self._take_query(query, new[query.id], complete=complete)
 
     def _source_of(self, identity: str, read: Read, found_by: list[str]) -> Source | None:
         """Return the source of a read, readable or failed; None for one that was cut off."""
@@ -268,39 +253,42 @@ class Gathering:
             }
         )
 
-    def _extend_known_sources(self, owners: dict[str, list[str]]) -> None:
+    def _extend_known_sources(self, found_by: dict[str, list[str]]) -> None:
         """Add to sources the sub-queries that found them again, and the sections that a corpus found for these."""
         state = self._run.state
         most = self._run.resolved.limits.max_sources_per_query
         for query in self._sub_queries:
             for hit in self._hits(query)[:most]:
                 source = state.sources.get(self._identities.identity_of(hit))
-                if source is None or source.status is not SourceStatus.FULL:
+                if source is None:
                     continue
-                found_by = [*source.sub_query_ids, *owners[self._identities.identity_of(hit)]]
+                finders = [*source.sub_query_ids, *found_by[self._identities.identity_of(hit)]]
                 sections = hit.entries if source.entry and hit.url.startswith(CORPUS_SCHEME) else []
                 update = {
-                    "sub_query_ids": list(dict.fromkeys(found_by)),
+                    "sub_query_ids": list(dict.fromkeys(finders)),
                     "hit_entries": list(dict.fromkeys([*source.hit_entries, *sections])),
                 }
                 state.sources[source.id] = source.model_copy(update=update)
 
-    def _take_query(self, query: PlanNode, new: int, joined: int, *, complete: bool) -> None:
-        """Update a sub-query by its search and its sources: `new` ones, and those that `joined` a known one."""
+    def _take_query(self, query: PlanNode, new: int, *, complete: bool) -> None:
+        """Update a sub-query by its search and the number of its `new` sources."""
         state, answers, response = self._run.state, self._answers.get(query.id), self._responses.get(query.id)
         error = answers.failed if answers else None
-        if response is not None:
-            self._store_response(query, response)
+        if response is not None and not any(one.sub_query_id == query.id for one in state.candidates):
+            state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
+            state.term_documents.update(response.term_documents)
+            state.spellings.update(response.spellings)
+            if response.documents_searched is not None:
+                state.documents_searched = response.documents_searched
         if answers is not None:
             state.query_ledger += [record_of(query, name, found=n, source_type=kind) for name, kind, n in answers.asked]
-        folded = answers.folded if answers else 0
-        finished = complete or error is not None
-        is_first = query.status is not NodeStatus.COMPLETED
-        duplicates = folded + joined + (self._found_before(query) if complete and is_first else 0)
+        duplicates = answers.folded if answers else 0
+        if complete and query.status is not NodeStatus.COMPLETED and not query.duplicate_count:
+            duplicates += self._repeated_hits(query)
         state.duplicates += duplicates
         if error is not None:
             status = NodeStatus.FAILED
-        elif finished:
+        elif complete:
             status = NodeStatus.COMPLETED
         else:
             status = NodeStatus.EXECUTING if response else NodeStatus.PENDING
@@ -311,48 +299,34 @@ class Gathering:
                 "status_reason": "",
                 "error": error or (unanswered or None if answers else query.error),
                 "provider": response.provider if response else query.provider,
-                "result_count": len(response.hits) if response else 0,
+                "result_count": max(query.result_count, len(response.hits) if response else 0),
                 "new_source_count": query.new_source_count + new,
-                "merged_count": query.merged_count + folded,
                 "duplicate_count": query.duplicate_count + duplicates,
             }
         )
         state.plan = state.plan.with_nodes(query)
-        if finished:
-            self._note_end(query, new)
+        if complete or error is not None:
+            counts = f"{query.result_count} found · {new} read · {query.duplicate_count} duplicates"
+            self._run.note(
+                "task.finished",
+                f"failed: {query.text}: {error}" if error is not None else f"{counts}: {query.text}",
+                sub_query_id=query.id,
+                text=query.text,
+                found=query.result_count,
+                new=new,
+                duplicates=query.duplicate_count,
+                error=error,
+            )
 
-    def _found_before(self, query: PlanNode) -> int:
-        """Return the number of a sub-query's first hits that another one found first, or that it has twice."""
-        sources = self._run.state.sources
-        most = self._run.resolved.limits.max_sources_per_query
-        identities = [self._identities.identity_of(hit) for hit in self._hits(query)[:most]]
+    def _repeated_hits(self, query: PlanNode) -> int:
+        """Return the number of a sub-query's first hits whose source it has already, or another one found first."""
+        state, most = self._run.state, self._run.resolved.limits.max_sources_per_query
+        known = Identities({**self._ledger, **state.sources}, state.aliases)
+        identities = [known.identity_of(hit) for hit in self._hits(query)[:most]]
         return sum(
             identity in identities[:place]
-            or (identity in sources and sources[identity].sub_query_ids[:1] != [query.id])
+            or (identity in state.sources and state.sources[identity].sub_query_ids[:1] != [query.id])
             for place, identity in enumerate(identities)
-        )
-
-    def _store_response(self, query: PlanNode, response: SearchResponse) -> None:
-        state = self._run.state
-        if any(candidate.sub_query_id == query.id for candidate in state.candidates):
-            return
-        state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
-        state.term_documents.update(response.term_documents)
-        if response.documents_searched is not None:
-            state.documents_searched = response.documents_searched
-
-    def _note_end(self, query: PlanNode, new: int) -> None:
-        counts = f"{query.result_count} found · {new} read · {query.duplicate_count} duplicates"
-        failed = query.status is NodeStatus.FAILED
-        self._run.note(
-            "task.finished",
-            f"failed: {query.text}: {query.error}" if failed else f"{counts}: {query.text}",
-            sub_query_id=query.id,
-            text=query.text,
-            found=query.result_count,
-            new=new,
-            duplicates=query.duplicate_count,
-            error=query.error if failed else None,
         )
 
 

@@ -90,11 +90,11 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
         run.degrade(f"hook {hook.name} answered after {phase} with something that is neither text nor null")
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
-    run.take_advice(HOOK, answer or "", phase)
+    run.steer(answer or "", HOOK, phase)
 
 
 def state_for_hook(state: ResearchState) -> dict[str, Any]:
-    """Return the part of a state that a hook gets: at most about 20 kB, whatever the size of the run."""
+    """Return the part of a state that a hook gets: at most about 20 kB, regardless of the size of the run."""
     newest = slice(-MOST_SHOWN, None)
     return {
         "research_id": state.resolution.research_id,

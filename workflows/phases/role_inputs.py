@@ -1,15 +1,12 @@
 """Requests to roles: projections of the state, so that no role gets the whole of it; and passages for writers."""
 
-from contracts import activities
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
-from contracts.evidence import Evidence, Source
-from contracts.messages import SPANS_PER_SOURCE, SelectionRequest
+from contracts.evidence import Source
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
 from contracts.vocabulary import TOP_CONFIDENCE, NodeKind
-from workflows.run.calls import selection_options
 from workflows.run.research_run import ResearchRun
 
 
@@ -64,7 +61,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
         brief=_brief(state),
-        sub_queries=[PlanNode(id=query.id, text=query.text, facet=query.facet) for query in state.plan.sub_queries],
+        sub_queries=[PlanNode(id=query.id, text=query.text, facet=query.facet) for query in state.plan.questions],
         findings=state.findings,
         # A writer needs the places of passages, not their hashes.
         evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],
@@ -77,6 +74,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         corpus=run.resolved.corpus,
         documents_searched=state.documents_searched,
         term_documents=state.term_documents,
+        spellings=state.spellings,
         cut_short=cut_short,
         issues=issues,
     )
@@ -102,26 +100,3 @@ def refine_input(run: ResearchRun) -> RefineInput:
         asked=[query.text for query in state.plan.sub_queries],
         term_documents=state.term_documents,
     )
-
-
-async def select_evidence(run: ResearchRun, step: str, questions: list[str], per_question: int) -> list[list[Evidence]]:
-    """Choose passages of the stored texts for each question, the best first.
-
-    `step` names the operation. Raises `ActivityError` if no worker could do it, `Interrupted`.
-    """
-    sources = run.state.readable_sources()
-    if not questions or not sources:
-        return [[] for _ in questions]
-    request = SelectionRequest(
-        research_id=run.resolved.research_id,
-        tenant=run.resolved.tenant,
-        language=run.resolved.language,
-        questions=questions,
-        sources=[extract_of(source) for source in sources],
-        per_question=per_question,
-        per_source=SPANS_PER_SOURCE,
-    )
-    options = selection_options(run.operation(step), "select passages", run.clock.remaining_work_seconds())
-    chosen = await run.within_limits(run.host.execute(activities.SELECT_EVIDENCE, request.by_reference(), options))
-    run.operation_done(step)
-    return chosen.evidence()

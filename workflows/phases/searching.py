@@ -3,31 +3,32 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import reduce
+from itertools import zip_longest
+from typing import Any, Final
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
-from contracts.addresses import canonical_url, doi_of
 from contracts.canary import STEERED_NOTE
 from contracts.evidence import SearchHit, together
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.names import CORPUS_PROVIDER
+from contracts.names import CORPUS_PROVIDER, SEARCH_QUEUE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.request import EARLIER, SearchPolicy, SourceType, published_between
-from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
+from workflows.rules.duplicates import keys_of
 from workflows.rules.query_matching import asked_before
 from workflows.run.budget import account
 from workflows.run.calls import (
+    call_options,
     describe_failure,
     is_cancelled,
     is_outage,
     last_failure,
     reason_of,
-    search_options,
     spent_by,
 )
 from workflows.run.research_run import ResearchRun
@@ -42,20 +43,9 @@ PERMANENT: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
 """Failures that will not pass: a key that is refused, a folder that is gone."""
 
 
-@dataclass(frozen=True)
-class Service:
-    """One provider for one type of source."""
-
-    choice: ProviderChoice
-    source_type: SourceType
-
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return self.choice.name
-
-
-EARLIER_RUN: Final = Service(ProviderChoice(name=EARLIER, available=True), SourceType.WEB)
+Service = tuple[str, SourceType]
+"""One provider for one type of source."""
+EARLIER_RUN: Final[Service] = (EARLIER, SourceType.WEB)
 """The sources of the run that this one follows: offered before all others."""
 
 
@@ -68,19 +58,19 @@ class Answers:
     """Provider → typed reason."""
     asked: list[tuple[str, str, int | None]] = field(default_factory=list)
     """Provider, type of source and number of hits of each search; None where it failed."""
-    failures: list[tuple[str, str, ActivityError]] = field(default_factory=list)
-    """Operation, provider and error of each search that failed."""
+    failures: list[tuple[str, ActivityError]] = field(default_factory=list)
+    """Provider and error of each search that failed."""
 
     @property
     def is_outage(self) -> bool:
         """No provider answered, and one of them may answer later."""
-        return not self.responses and any(is_outage(error) for _, _, error in self.failures)
+        return not self.responses and any(is_outage(error) for _, error in self.failures)
 
     @property
     def folded(self) -> int:
         """Number of hits that became one with another: more than one provider had them."""
         hits = sum(len(response.hits) for response in self.responses)
-        return hits - len(_distinct_hits(self.responses)) if len(self.responses) > 1 else 0
+        return hits - len(merge_hits(self.responses, hits)) if len(self.responses) > 1 else 0
 
     @property
     def failed(self) -> str | None:
@@ -89,18 +79,7 @@ class Answers:
             return None
         if len(self.errors) == 1:
             return next(iter(self.errors.values()))
-        return "; ".join(f"{name}: {reason}" for name, reason in self.errors.items()) or "nobody could be asked"
-
-
-def services_of(resolved: ResolvedResearch) -> list[Service]:
-    """Return the services of a run in order: each available provider for each requested type that it has."""
-    return [
-        Service(choice, source_type)
-        for choice in resolved.providers
-        if choice.available
-        for source_type in ([SourceType.WEB] if choice.name == CORPUS_PROVIDER else resolved.search.source_types)
-        if choice.name == CORPUS_PROVIDER or source_type in choice.source_types
-    ]
+        return "; ".join(f"{name}: {reason}" for name, reason in self.errors.items()) or "no provider could be asked"
 
 
 class Searching:
@@ -111,11 +90,17 @@ class Searching:
         self._run = run
         self._resolved = resolved = run.resolved
         self._questions = [query.text for query in sub_queries]
-        self._services = services_of(resolved)
-        follows = resolved.follow_up is not None and bool(resolved.follow_up.entry) and run.state.iteration == 1
-        self._earlier = [EARLIER_RUN] if follows else []
-        self._failures: dict[str, set[str]] = {}
-        self._answered: set[str] = set()
+        self._services = [
+            (choice.name, source_type)
+            for choice in resolved.providers
+            if choice.available
+            for source_type in ([SourceType.WEB] if choice.name == CORPUS_PROVIDER else resolved.search.source_types)
+            if choice.name == CORPUS_PROVIDER or source_type in choice.source_types
+        ]
+        """Each available provider for each requested type that it has, in order."""
+        self._follows = resolved.follow_up is not None and bool(resolved.follow_up.entry) and run.state.iteration == 1
+        self._failed: dict[str, set[str]] = {}
+        """Provider → sub-queries for which it failed."""
 
     async def search(self, query: PlanNode) -> Answers:
         """Ask by the run's policy, but never with a query that contains the canary.
@@ -126,7 +111,7 @@ class Searching:
         run = self._run
         if run.contains_canary(query.text):
             run.degrade(STEERED_NOTE)
-            return Answers(errors=dict.fromkeys((service.name for service in self._services), "refused_private"))
+            return Answers(errors=dict.fromkeys((name for name, _ in self._services), "refused_private"))
         remaining = run.clock.remaining_work_seconds()
         patience = None if len(self._services) == 1 else PATIENCE_SECONDS
         answers = await self._search_once(query, patience)
@@ -137,34 +122,32 @@ class Searching:
         return answers
 
     async def _search_once(self, query: PlanNode, patience: float | None) -> Answers:
-        chains = [*([service] for service in self._earlier), *self._chains()]
-        parts = [Answers() for _ in chains]
-        searches = zip(chains, parts, strict=True)
-        await asyncio.gather(*(self._ask_chain(query, chain, part, patience) for chain, part in searches))
+        chains = [*([[EARLIER_RUN]] if self._follows else []), *self._chains()]
+        parts = await asyncio.gather(*(self._ask_chain(query, chain, patience) for chain in chains))
+        if self._follows and not any(response.hits for response in parts[0].responses):
+            parts = parts[1:]  # an earlier run without a fitting source proves nothing about the providers
         answers = Answers()
         for part in parts:
-            if self._earlier and part is parts[0] and not any(response.hits for response in part.responses):
-                continue  # an earlier run without a fitting source proves nothing about the providers
             answers.responses += part.responses
             answers.errors |= part.errors
             answers.asked += part.asked
             answers.failures += part.failures
-        for operation, name, error in answers.failures:
+        for name, error in answers.failures:
             if answers.responses or not is_outage(error):
-                self._count_failure(query, operation, name, error)
+                self._count_failure(query, name, error)
         return answers
 
     def response(self, answers: Answers) -> SearchResponse:
         """Return one response for the sub-query: the hits of all providers by turns, the word counts of a corpus."""
         if len(answers.responses) == 1:
             return answers.responses[0]
-        most = max((self._most_hits(service.name) for service in [*self._services, *self._earlier]), default=0)
-        corpus = next((one for one in answers.responses if one.documents_searched is not None), None)
-        return SearchResponse(
-            provider="+".join(dict.fromkeys(response.provider for response in answers.responses)),
-            hits=merge_hits(answers.responses, most),
-            documents_searched=corpus.documents_searched if corpus else None,
-            term_documents=corpus.term_documents if corpus else {},
+        names = [*(name for name, _ in self._services), *([EARLIER] if self._follows else [])]
+        corpus = next((one for one in answers.responses if one.documents_searched is not None), answers.responses[0])
+        return corpus.model_copy(
+            update={
+                "provider": "+".join(dict.fromkeys(response.provider for response in answers.responses)),
+                "hits": merge_hits(answers.responses, max(map(self._most_hits, names), default=0)),
+            }
         )
 
     # --- the order of the services ---------------------------------------------------------------------------------
@@ -175,79 +158,88 @@ class Searching:
         another. When all providers are lost all are asked once more, so that an outage can end.
         """
         lost = self._run.state.lost_providers
-        usable = [service for service in self._services if service.name not in lost] or self._services
+        usable = [service for service in self._services if service[0] not in lost] or self._services
         if self._resolved.search.policy is SearchPolicy.FAN_OUT:
             return [[service] for service in usable]
-        types = dict.fromkeys(service.source_type for service in usable)
-        return [[service for service in usable if service.source_type is source_type] for source_type in types]
+        types = dict.fromkeys(source_type for _, source_type in usable)
+        return [[service for service in usable if service[1] is source_type] for source_type in types]
 
-    async def _ask_chain(self, query: PlanNode, chain: list[Service], answers: Answers, patience: float | None) -> None:
-        for service in chain:
-            await self._ask(query, service, answers, patience)
+    async def _ask_chain(self, query: PlanNode, chain: list[Service], patience: float | None) -> Answers:
+        answers = Answers()
+        for provider, source_type in chain:
+            await self._ask(query, provider, source_type, answers, patience)
             if answers.responses and answers.responses[-1].hits:
-                return
+                break
+        return answers
 
     # --- one search ------------------------------------------------------------------------------------------------
-    async def _ask(self, query: PlanNode, service: Service, answers: Answers, patience: float | None) -> None:
+    async def _ask(
+        self, query: PlanNode, provider: str, source_type: SourceType, answers: Answers, patience: float | None
+    ) -> None:
         run = self._run
-        request = self._request(query, service).model_copy(update={"patience_seconds": patience})
-        known = asked_before(run.state.ledger.queries, query.text, service.name, service.source_type.value)
+        request = self._request(query, provider, source_type).model_copy(update={"patience_seconds": patience})
+        known = asked_before(run.state.ledger.queries, query.text, provider, source_type.value)
         if known is not None and known.text != query.text:
             # The cache has the answer to the earlier wording.
             request = request.model_copy(update={"text": known.text})
-            run.note("status", f"asked before: “{shorten(known.text, 150)}”", provider=service.name)
-        options = search_options(request.operation, f"search: {query.text}", run.clock.remaining_work_seconds())
+            run.note("status", f"searched before: “{shorten(known.text, 150)}”", provider=provider)
+        remaining = run.clock.remaining_work_seconds()
+        options = call_options(SEARCH_QUEUE, request.operation, f"search: {query.text}", remaining)
         try:
             response = await run.host.execute(activities.SEARCH, request, options)
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            answers.errors[service.name] = reason_of(error)
-            answers.asked.append((service.name, service.source_type.value, None))
+            answers.errors[provider] = reason_of(error)
+            answers.asked.append((provider, source_type.value, None))
+            answers.failures.append((provider, error))
             account(run.state, AgentRole.GATHERER, spent_by(error))
-            answers.failures.append((request.operation, service.name, error))
             return
-        self._answered.add(service.name)
         run.state.note_entry(response.entry)
         usage = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
         account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
-        answers.responses.append(_with_labels(response))
-        answers.asked.append((service.name, service.source_type.value, len(response.hits)))
+        if response.entry is not None:
+            # The activity gives rank, provider and entry once for all hits.
+            each = {"provider": response.provider, "entries": [response.entry]}
+            hits = [hit.model_copy(update={"rank": rank, **each}) for rank, hit in enumerate(response.hits, start=1)]
+            response = response.model_copy(update={"hits": hits})
+        answers.responses.append(response)
+        answers.asked.append((provider, source_type.value, len(response.hits)))
         for warning in response.warnings:
-            run.note("status", f"{service.name}: {warning}", level="info", provider=service.name)
+            run.note("status", f"{provider}: {warning}", level="info", provider=provider)
 
-    def _request(self, query: PlanNode, service: Service) -> SearchRequest:
+    def _request(self, query: PlanNode, provider: str, source_type: SourceType) -> SearchRequest:
         run, resolved, search = self._run, self._resolved, self._resolved.search
-        operation = run.scoped(f"search/{query.id}/{service.name}")
-        if service.source_type is not SourceType.WEB:
-            operation += f"/{service.source_type.value}"
+        operation = run.scoped(f"search/{query.id}/{provider}")
+        if source_type is not SourceType.WEB:
+            operation += f"/{source_type.value}"
         today = run.state.started_at[:10]
-        request = SearchRequest(
-            research_id=resolved.research_id,
-            tenant=resolved.tenant,
-            operation=operation,
-            provider=service.name,
-            text=query.text,
-            max_results=self._most_hits(service.name),
-            source_type=service.source_type,
-            earlier_entry=resolved.follow_up.entry if resolved.follow_up and service.name == EARLIER else "",
-            titled=resolved.limits.max_sources_per_query,
-            questions=self._questions,
-            date=today,
-            resolved_entry=run.state.resolved_entry,
-            permitted=run.is_permitted,
-        )
-        if service.name == CORPUS_PROVIDER and resolved.corpus:
-            return request.model_copy(update={"corpus": resolved.corpus.name})
-        first, last = published_between(resolved.constraints.timeframe, today)
-        return request.model_copy(
-            update={
+        if provider == CORPUS_PROVIDER and resolved.corpus:
+            where: dict[str, Any] = {"corpus": resolved.corpus.name}
+        else:
+            first, last = published_between(resolved.constraints.timeframe, today)
+            where = {
                 "domains_allow": search.domains_allow,
                 "domains_deny": search.domains_deny,
                 "language": resolved.constraints.language,
                 "published_from": first,
                 "published_to": last,
             }
+        return SearchRequest(
+            research_id=resolved.research_id,
+            tenant=resolved.tenant,
+            operation=operation,
+            provider=provider,
+            text=query.text,
+            max_results=self._most_hits(provider),
+            source_type=source_type,
+            earlier_entry=resolved.follow_up.entry if resolved.follow_up and provider == EARLIER else "",
+            titled=resolved.limits.max_sources_per_query,
+            questions=self._questions,
+            date=today,
+            resolved_entry=run.state.resolved_entry,
+            permitted=run.is_permitted,
+            **where,
         )
 
     def _most_hits(self, provider: str) -> int:
@@ -255,71 +247,38 @@ class Searching:
         is_corpus = provider == CORPUS_PROVIDER
         return 2 * limits.max_sources_per_query if is_corpus else self._resolved.search.max_results_per_query
 
-    # --- failures --------------------------------------------------------------------------------------------------
-    def _count_failure(self, query: PlanNode, operation: str, provider: str, error: ActivityError) -> None:
+    def _count_failure(self, query: PlanNode, provider: str, error: ActivityError) -> None:
         """Count a failure, and give up a provider that will not come back, as long as there is another one.
 
-        A query that a provider refuses is one failure for all types of source, and none if it answers others.
+        A query that a provider refuses is no failure of the provider.
         """
         run, cause, reason = self._run, last_failure(error), describe_failure(error)
         kind = cause.type if isinstance(cause, ApplicationError) else reason_of(error)
-        refused = kind == failures.SEARCH_REJECTED
-        if refused:
+        if kind == failures.SEARCH_REJECTED:
             text = f"{provider} did not take “{shorten(query.text, 150)}”: {reason}"
             run.note("status", text, level="warning", provider=provider)
-        if not refused or provider not in self._answered:
-            self._failures.setdefault(provider, set()).add(query.id if refused else operation)
-        if len({service.name for service in self._services}) == 1 or provider in run.state.lost_providers:
             return
-        if kind in PERMANENT or len(self._failures.get(provider, ())) >= MOST_FAILURES:
+        failed = self._failed.setdefault(provider, set())
+        failed.add(query.id)
+        if len({name for name, _ in self._services}) == 1 or provider in run.state.lost_providers:
+            return
+        if kind in PERMANENT or len(failed) >= MOST_FAILURES:
             run.state.lost_providers[provider] = reason
             run.degrade(f"search provider {provider} was lost during the run: {reason}")
 
 
-def _with_labels(response: SearchResponse) -> SearchResponse:
-    """Return the response with rank, provider and entry in each hit, which the activity gives once for all."""
-    if response.entry is None:
-        return response
-    hits = [
-        hit.model_copy(update={"rank": rank, "provider": response.provider, "entries": [response.entry]})
-        for rank, hit in enumerate(response.hits, start=1)
-    ]
-    return response.model_copy(update={"hits": hits})
-
-
-# --- one list of hits ----------------------------------------------------------------------------------------------
 def merge_hits(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:
     """Return at most `limit` hits, ranked from 1: the providers take turns, rank by rank, in the order of `responses`.
 
     Hits of one canonical URL or one DOI become one at the best place, with the richer details of both.
     """
-    distinct = _distinct_hits(responses)
-    return [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(distinct[: max(0, limit)], start=1)]
-
-
-def _distinct_hits(responses: Sequence[SearchResponse]) -> list[SearchHit]:
-    by_rank = [sorted(response.hits, key=lambda hit: hit.rank) for response in responses]
-    hits: dict[int, SearchHit] = {}
-    places: dict[str, int] = {}
-    """URL or DOI → place in `hits`."""
-    for rank in range(max(map(len, by_rank), default=0)):
-        for found in by_rank:
-            if rank < len(found):
-                _add_distinct(found[rank], hits, places)
-    return [hits[place] for place in sorted(hits)]
-
-
-def _add_distinct(hit: SearchHit, hits: dict[int, SearchHit], places: dict[str, int]) -> None:
-    """Add a hit, or merge it with the one or more hits of the same URL or DOI."""
-    same = sorted({places[key] for key in _keys(hit) if key in places})
-    place = same[0] if same else max(hits, default=-1) + 1
-    hits[place] = together(hits[place], hit) if same else hit
-    for other in same[1:]:
-        hits[place] = together(hits[place], hits.pop(other))
-        places.update({key: place for key, known in places.items() if known == other})
-    places.update(dict.fromkeys(_keys(hits[place]) + _keys(hit), place))
-
-
-def _keys(hit: SearchHit) -> list[str]:
-    doi = doi_of(hit.doi) or doi_of(hit.url)
-    return [canonical_url(hit.url), *([f"doi:{doi}"] if doi else [])]
+    by_rank = zip_longest(*(sorted(response.hits, key=lambda hit: hit.rank) for response in responses))
+    distinct: list[tuple[frozenset[str], SearchHit]] = []
+    """URLs and DOI of a source, and its hit."""
+    for hit in (hit for rank in by_rank for hit in rank if hit is not None):
+        keys = frozenset(keys_of(hit))
+        same = [one for one in distinct if one[0] & keys]
+        merged = (keys.union(*(one[0] for one in same)), reduce(together, [*(one[1] for one in same), hit]))
+        place = distinct.index(same[0]) if same else len(distinct)
+        distinct = [*distinct[:place], merged, *(one for one in distinct[place:] if one not in same)]
+    return [hit.model_copy(update={"rank": rank}) for rank, (_, hit) in enumerate(distinct[:limit], start=1)]

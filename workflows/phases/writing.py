@@ -1,36 +1,25 @@
 """Writing the report: in one call or, if it is to be long, section by section with a frame around them."""
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 from temporalio.exceptions import ActivityError
 
-from contracts import activities
-from contracts.addresses import finding_id
+from contracts import activities, names
 from contracts.call_sizes import FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
-from contracts.evidence import Evidence, Finding, ReportDraft
+from contracts.evidence import Finding, ReportDraft
 from contracts.messages import JoinRequest
 from contracts.outcome import GateIssue
-from contracts.plan import PlanNode
 from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult, WriteInput
-from contracts.vocabulary import Confidence, EngineKind
-from workflows.phases.role_inputs import extract_of, select_evidence, write_input
-from workflows.run.calls import is_cancelled, record_options
+from contracts.vocabulary import EngineKind
+from workflows.phases.role_inputs import write_input
+from workflows.run.calls import call_options, is_cancelled
 from workflows.run.host import abandon
 from workflows.run.research_run import ResearchRun
 
 FRAME_WORDS = 500
-PASSAGES_PER_SECTION = 6
 
-
-@dataclass(frozen=True)
-class PlannedSection:
-    """The question that one section answers, and its findings."""
-
-    heading: str
-    question: str
-    findings: list[Finding]
+Section = tuple[str, str, list[Finding]]
+"""Heading, question that the section answers, and its findings."""
 
 
 async def write_report(run: ResearchRun, issues: list[GateIssue]) -> ReportDraft:
@@ -43,43 +32,31 @@ async def write_report(run: ResearchRun, issues: list[GateIssue]) -> ReportDraft
     return (await run.ask(SYNTHESIZER, "write", write_input(run, issues=issues))).draft
 
 
-def _planned_sections(run: ResearchRun) -> list[PlannedSection]:
+def _planned_sections(run: ResearchRun) -> list[Section]:
     """Return one section for each heading of the request, or sub-query with findings; none for a short report."""
     state, resolved = run.state, run.resolved
     if resolved.engine is not EngineKind.MODEL or (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return []
     if headings := resolved.output.sections:
-        planned = [PlannedSection(each, f"{resolved.query} {each}", state.findings) for each in headings]
+        planned = [(each, f"{resolved.query} {each}", state.findings) for each in headings]
     else:
-        planned = [
-            PlannedSection(_heading(query), query.text, findings)
-            for query in state.plan.sub_queries
-            if (findings := [finding for finding in state.findings if finding.sub_query_id == query.id])
-        ]
+        planned = []
+        for query in state.plan.questions:
+            findings = [finding for finding in state.findings if finding.sub_query_id == query.id]
+            heading = query.facet[:1].upper() + query.facet[1:] if query.facet else query.text.rstrip("?")
+            planned += [(heading, query.text, findings)] if findings else []
     return planned[:MOST_REPORT_SECTIONS] if len(planned) >= FEWEST_REPORT_SECTIONS else []
 
 
-def _heading(query: PlanNode) -> str:
-    return query.facet[:1].upper() + query.facet[1:] if query.facet else query.text.rstrip("?")
-
-
-async def _write_by_sections(
-    run: ResearchRun, sections: list[PlannedSection], issues: list[GateIssue]
-) -> ReportDraft | None:
+async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: list[GateIssue]) -> ReportDraft | None:
     """Write the sections in parallel, then the frame around them; None if a model could not write a section."""
-    passages = await _select_passages(run, sections)
-    outline = [section.heading for section in sections]
+    outline = [heading for heading, _, _ in sections]
     words = max(200, ((run.resolved.output.target_words or LONG_REPORT_WORDS) - FRAME_WORDS) // len(sections))
-    parts = [
-        ReportPart(number=number, heading=section.heading, question=section.question, outline=outline)
-        for number, section in enumerate(sections, start=1)
-    ]
-    calls = [
-        asyncio.ensure_future(
-            run.ask(SYNTHESIZER, f"write-section-{part.number}", _section_input(run, part, section, found, words))
-        )
-        for part, section, found in zip(parts, sections, passages, strict=True)
-    ]
+    calls = []
+    for number, (heading, question, findings) in enumerate(sections, start=1):
+        part = ReportPart(number=number, heading=heading, question=question, outline=outline)
+        request = _section_input(run, part, findings, words)
+        calls.append(asyncio.ensure_future(run.ask(SYNTHESIZER, f"write-section-{number}", request)))
     try:
         written = await asyncio.gather(*calls)
     except (asyncio.CancelledError, Exception):
@@ -93,50 +70,19 @@ async def _write_by_sections(
     frame = await run.ask(SYNTHESIZER, "write-frame", request)
     if frame.account.engine is not EngineKind.MODEL:
         return frame.draft
-    draft = await _join(run, frame, written, outline)
-    if draft is not None:
-        _store_cited(run, (item for found in passages for item in found), draft)
-    return draft
+    return await _join(run, frame, written, outline)
 
 
-async def _select_passages(run: ResearchRun, sections: list[PlannedSection]) -> list[list[Evidence]]:
-    """Choose further passages of the whole texts for each section; none if that fails."""
-    try:
-        questions = [section.question for section in sections]
-        return await select_evidence(run, "select-for-sections", questions, PASSAGES_PER_SECTION)
-    except ActivityError as error:
-        if is_cancelled(error):
-            raise
-        run.degrade("sections were written from the findings alone: no further passages could be looked for")
-        return [[] for _ in sections]
-
-
-def _section_input(
-    run: ResearchRun, part: ReportPart, section: PlannedSection, passages: list[Evidence], words: int
-) -> WriteInput:
-    """Return the request for one section, with its findings and the passages that no finding cites."""
-    known = {identity for finding in section.findings for identity in finding.evidence_ids}
-    further = [item for item in passages if item.id not in known]
-    findings = [
-        *section.findings,
-        *(
-            Finding(
-                id=finding_id(section.question, [item.id]),
-                statement=f"A passage on: {section.question}"[:600],
-                confidence=Confidence.LOW,
-                evidence_ids=[item.id],
-                source_ids=[item.source_id],
-            )
-            for item in further
-        ),
-    ]
-    cited = {source_id for finding in findings for source_id in finding.source_ids}
+def _section_input(run: ResearchRun, part: ReportPart, findings: list[Finding], words: int) -> WriteInput:
+    """Return the request for one section, with its findings and their passages."""
     whole = write_input(run, issues=[])
+    cited = {identity for finding in findings for identity in finding.evidence_ids}
+    read = {source_id for finding in findings for source_id in finding.source_ids}
     return whole.model_copy(
         update={
             "findings": findings,
-            "evidence": [*(item for item in whole.evidence if item.id in known), *further],
-            "sources": [extract_of(one, to_search=False) for one in run.state.readable_sources() if one.id in cited],
+            "evidence": [item for item in whole.evidence if item.id in cited],
+            "sources": [source for source in whole.sources if source.id in read],
             "gaps": [],
             "improvements": [],
             "target_words": words,
@@ -156,9 +102,10 @@ async def _join(
         sections=[output.draft.document for output in written],
         headings=outline,
     )
-    options = record_options(run.operation("join"), "join the sections", run.clock.remaining_work_seconds())
+    remaining = run.clock.remaining_work_seconds()
+    options = call_options(names.RECORDS_QUEUE, run.operation("join"), "join the sections", remaining, first=True)
     try:
-        draft = await run.within_limits(run.host.execute(activities.JOIN_REPORT, request, replace(options, first=True)))
+        draft = await run.within_limits(run.host.execute(activities.JOIN_REPORT, request, options))
     except ActivityError as error:
         if is_cancelled(error):
             raise
@@ -172,11 +119,3 @@ async def _join(
             "foreign_urls": list(dict.fromkeys(one for part in drafts for one in part.foreign_urls)),
         }
     )
-
-
-def _store_cited(run: ResearchRun, passages: Iterable[Evidence], draft: ReportDraft) -> None:
-    """Make evidence of the run of those passages that the draft cites."""
-    for item in passages:
-        if item.id in draft.evidence_ids:
-            run.state.evidence.setdefault(item.id, item)
-            run.state.note_entry(item.entry)

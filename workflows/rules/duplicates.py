@@ -39,19 +39,20 @@ class Identities:
         """Add a hit that comes after all earlier ones."""
         identity = self.identity_of(hit)
         self._leaders.setdefault(identity, hit)
-        for key in _keys(hit):
+        for key in keys_of(hit):
             self._ids.setdefault(key, identity)
 
     def identity_of(self, hit: SearchHit) -> str:
         """Return the id of a hit's source: that of a known one, else that of the first hit of the same URL or DOI."""
-        return next((self._ids[key] for key in _keys(hit) if key in self._ids), source_id(hit.url))
+        return next((self._ids[key] for key in keys_of(hit) if key in self._ids), source_id(hit.url))
 
     def leader_of(self, hit: SearchHit) -> SearchHit:
         """Return the first hit of the same source: its address is read, and gives a new source its id."""
         return self._leaders.get(self.identity_of(hit), hit)
 
 
-def _keys(hit: SearchHit) -> list[str]:
+def keys_of(hit: SearchHit) -> list[str]:
+    """Return the values that hits of one source share: the canonical URL, and the DOI if there is one."""
     doi = _doi_key(hit.url, hit.doi)
     return [canonical_url(hit.url), *([doi] if doi else [])]
 

@@ -7,6 +7,7 @@ from contracts import failures
 from contracts.addresses import normalized_text
 from contracts.outcome import GateIssue, ResearchResult
 from contracts.plan import PlanNode
+from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
 from contracts.vocabulary import (
@@ -15,6 +16,7 @@ from contracts.vocabulary import (
     Completeness,
     EngineKind,
     GapStatus,
+    NodeKind,
     NodeStatus,
     Outcome,
     StopReason,
@@ -48,9 +50,21 @@ REJECTED_OUTCOMES: Final = {
 REJECTED_REMEDIES: Final = {
     StopReason.CLARIFICATION_EXPIRED: "nobody answered in time: `research resume {id}` asks again",
     StopReason.APPROVAL_EXPIRED: "nobody approved the plan in time: it is kept, and `research resume {id}` asks again",
-    StopReason.APPROVAL_REJECTED: "the plan was rejected: it is kept, and `research resume {id}` asks for it again",
+    StopReason.APPROVAL_REJECTED: "the plan was rejected; it is kept",
     StopReason.USER_STOPPED: "stopped before any work: what was planned is kept, and `research resume {id}` asks again",
 }
+
+
+REJECTED_ADVICE: Final = (
+    "ask in other words, or change the plan: `research resume {id}` shows it again, then `research plan {id} --edit`"
+)
+LIMIT_OF: Final = {
+    StopReason.BUDGET_TOKENS: "max_tokens",
+    StopReason.BUDGET_CALLS: "max_model_calls",
+    StopReason.BUDGET_COST: "max_cost_usd",
+    StopReason.MAX_ITERATIONS: "max_iterations",
+}
+"""Limits that a resumed run would meet again at once: what was used goes on counting."""
 
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
@@ -64,15 +78,21 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         return _outcome_without_findings(state, reason)
     if state.draft is None:
         return Outcome.FAILED
-    cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
-    missing = state.failed_branches or find_unanswered(question, state) or lost_sources(state)
-    incomplete = cut_short or missing or fallen_back(state) or report_issues(state)
+    incomplete = _is_missing(question, state, reason) or fallen_back(state) or report_issues(state)
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
+
+
+def _is_missing(question: str, state: ResearchState, reason: StopReason) -> bool:
+    """Return true if a part of the work is not done, or a part of the question has no answer."""
+    cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
+    return cut_short or bool(state.failed_branches or find_unanswered(question, state) or lost_sources(state))
 
 
 def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outcome:
     if reason is StopReason.BUDGET_TIME:
-        return Outcome.TIMED_OUT
+        # A quick run is asked for a few seconds: a person gets an answer, also if it is that nothing was found in time.
+        quick = state.resolution.mode is Mode.QUICK and state.draft is not None
+        return Outcome.PARTIAL if quick else Outcome.TIMED_OUT
     searched = any(node.status is NodeStatus.COMPLETED for node in state.plan.sub_queries) or state.readable_sources()
     if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
         # What was read is worth a report, which names what was missing.
@@ -100,6 +120,25 @@ def result_of(
     )
 
 
+def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str:
+    """Return what helps where resuming a run as it is would do nothing; empty where it does, or nothing is left."""
+    if outcome not in (Outcome.PARTIAL, Outcome.EMPTY):
+        return ""
+    ended_by = LIMIT_OF.get(reason)
+    raised = f"raise the limit: `research resume {state.resolution.research_id} --set limits.{ended_by}=N`"
+    if ended_by and reason is not StopReason.MAX_ITERATIONS:
+        return raised
+    skipped = [node for node in state.plan.nodes if node.status is NodeStatus.SKIPPED and node.status_reason != ENOUGH]
+    failed = [node for node in state.plan.nodes if node.status is NodeStatus.FAILED]
+    rewritten = state.findings and report_issues(state)
+    undone = skipped or failed or state.failed_branches or state.hasty_analyses or lost_sources(state) or rewritten
+    if undone or reason not in (*NATURAL_STOPS, StopReason.NO_EVIDENCE):
+        return ""
+    return (
+        raised if ended_by else "ask in other words, or add sources with `--corpus` or `--web`: the same would be found"
+    )
+
+
 def rejected_outcome(state: ResearchState, reason: StopReason) -> Outcome | None:
     """Return the outcome of a run that ends while it waits for a person; None if there is something to report."""
     if state.waiting is None or state.sources:
@@ -115,11 +154,12 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
     return reason
 
 
-def completeness_of(state: ResearchState, outcome: Outcome) -> Completeness:
-    """Return how much of the question is covered, whatever the outcome."""
+def completeness_of(question: str, state: ResearchState, reason: StopReason) -> Completeness:
+    """Return how much of the question is covered, regardless of the quality of the report."""
     if not state.findings and not is_direct(state):
         return Completeness.EMPTY
-    return Completeness.FULL if outcome is Outcome.COMPLETED else Completeness.PARTIAL
+    missing = not is_direct(state) and _is_missing(question, state, reason)
+    return Completeness.PARTIAL if missing else Completeness.FULL
 
 
 def is_direct(state: ResearchState) -> bool:
@@ -166,7 +206,9 @@ def find_unanswered(question: str, state: ResearchState) -> list[str]:
     if state.resolution.engine is EngineKind.EXTRACTIVE:
         return []
     closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
-    return [node.text for node in state.plan.nodes if not _is_settled(node, question, state, closing)]
+    tasks = {node.id for node in state.plan.nodes if node.kind is NodeKind.TASK and node.needs_search}
+    judged = [node for node in state.plan.nodes if node.parent not in tasks]
+    return [node.text for node in judged if not _is_settled(node, question, state, closing)]
 
 
 def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:
@@ -199,7 +241,7 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
         return [GateIssue(code="no_report", message="there is no report")]
     issues = []
     if draft.characters < MIN_REPORT_CHARACTERS:
-        message = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS}"
+        message = f"the report has {draft.characters} characters, where at least {MIN_REPORT_CHARACTERS} are wanted"
         issues.append(GateIssue(code="short_report", message=message))
     if not draft.has_headings:
         issues.append(GateIssue(code="no_sections", message="the report has no section headings"))

@@ -1,19 +1,18 @@
 """The budget: reserved before each model call, settled after it. Pure functions of limits, use and reservations.
 
-A call may start only if its reservation fits beside what was used, what is under way and what is kept for the report.
+A call may start only if its reservation fits in addition to usage, calls under way and the reserve for the report.
 So no limit is exceeded as long as no call needs more than its reservation.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
 from contracts.addresses import short_hash
-from contracts.base import Contract
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
 from contracts.outcome import Usage
 from contracts.resolved import EffectiveLimits, ModelPrice
+from contracts.roles import RoleInput
 from contracts.state import ResearchState
 from contracts.vocabulary import StopReason
 
@@ -28,19 +27,18 @@ TOLERANCE_USD: Final = 1e-9
 """Sums of money are not exact in binary."""
 
 MOST_PAID_FAILURES = 200
-"""Unfinished operations have few answers; a session that is resumed for ever still stays small."""
+"""A session that is resumed for ever stays small."""
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """Most that a call may use; `cost_usd` is 0 where the price is unknown, because nothing can be reserved of it."""
+    """Most that a call may use; `cost_usd` is 0 where the price is unknown, and cannot be reserved."""
 
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
 
-    def plus(self, other: "Reservation") -> "Reservation":
-        """Both together."""
+    def __add__(self, other: "Reservation") -> "Reservation":
         return Reservation(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
 
     def unexplained_by(self, usage: Usage) -> "Reservation":
@@ -58,18 +56,10 @@ def reservation(size: CallSize, price: ModelPrice | None) -> Reservation:
     return Reservation(1, size.tokens, size.most_usd(price) or 0.0)
 
 
-def total(reservations: Iterable[Reservation]) -> Reservation:
-    """All of them together."""
-    together = NOTHING
-    for item in reservations:
-        together = together.plus(item)
-    return together
-
-
 def report_reserve(
     limits: EffectiveLimits, sub_queries: int, price: ModelPrice | None, reasoning_tokens: int | None = None
 ) -> Reservation:
-    """Return what is kept for writing a report on so many sub-queries, one repair included, within each limit."""
+    """Return the reserve for writing a report on so many sub-queries, one repair included, within each limit."""
     size = worst_report(max(1, sub_queries) * FINDINGS_PER_SUB_QUERY, reasoning_tokens)
     calls, tokens = REPORT_CALLS, REPORT_CALLS * size.tokens
     cost = REPORT_CALLS * (size.most_usd(price) or 0.0)
@@ -84,7 +74,7 @@ def report_reserve(
 
 
 def check_reserve(limits: EffectiveLimits) -> Reservation:
-    """Return what is kept for checking the claims of a report, within each limit; nothing of what is not limited."""
+    """Return the reserve for checking the claims of a report, within each limit that is set."""
     calls = CHECKING_CALLS if limits.max_model_calls is None else int(limits.max_model_calls * CHECKING_SHARE)
     return Reservation(
         min(CHECKING_CALLS, calls),
@@ -96,12 +86,12 @@ def check_reserve(limits: EffectiveLimits) -> Reservation:
 def refusal(
     limits: EffectiveLimits, used: Usage, held: Reservation, wanted: Reservation, kept: Reservation = NOTHING
 ) -> StopReason | None:
-    """Return which limit forbids what is wanted, if any.
+    """Return the limit that forbids the request, if any.
 
     `held` is reserved for calls under way, `kept` for the report. Of the cost that was used only the known part counts;
     what searches cost is in it.
     """
-    asked = held.plus(wanted).plus(kept)
+    asked = held + wanted + kept
     if limits.max_model_calls is not None and used.model_calls + asked.calls > limits.max_model_calls:
         return StopReason.BUDGET_CALLS
     if limits.max_tokens is not None and used.tokens + asked.tokens > limits.max_tokens:
@@ -112,7 +102,7 @@ def refusal(
 
 
 class Holdings:
-    """Reservations of one run: of calls under way, and of calls that ended without a word of what they used."""
+    """Reservations of one run: of calls under way, and of calls that ended without a report of their usage."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, Reservation] = {}
@@ -125,7 +115,7 @@ class Holdings:
     @property
     def held(self) -> Reservation:
         """Everything that a further call must leave untouched."""
-        return total(self._under_way.values()).plus(self.unexplained)
+        return sum(self._under_way.values(), self.unexplained)
 
     def open(self, wanted: Reservation) -> int:
         """Reserve; the number is for closing it."""
@@ -134,14 +124,14 @@ class Holdings:
         return number
 
     def close(self, number: int, left: Reservation) -> None:
-        """The call ended: what it used is in the usage now, but for what is `left` because nobody knows."""
+        """The call ended: its usage is counted now, except for `left`, which is unknown."""
         del self._under_way[number]
-        self.unexplained = self.unexplained.plus(left)
+        self.unexplained = self.unexplained + left
         self.changes += 1
 
 
 def account(state: ResearchState, role: str, usage: Usage, phase: str | None = None) -> None:
-    """Add what a role used in a phase (the current one), so that roles and phases each sum up to the total.
+    """Add the usage of a role in a phase (the current one), so that roles and phases each sum up to the total.
 
     Searches and reads are the gatherer's (`AgentRole.GATHERER`).
     """
@@ -151,24 +141,15 @@ def account(state: ResearchState, role: str, usage: Usage, phase: str | None = N
     state.usage_by_phase[phase] = state.usage_by_phase.get(phase, Usage()).plus(usage)
 
 
-def account_failure(state: ResearchState, role: str, answer: str, usage: Usage, phase: str | None = None) -> None:
-    """Add what an unusable answer cost, unless it is told again.
+def account_failure(
+    state: ResearchState, role: str, request: RoleInput, usage: Usage, phase: str | None = None
+) -> None:
+    """Add the cost of an unusable answer, once.
 
-    An operation that was cut off is asked again when the run is resumed, and its stored answer is told once more.
+    An operation that was cut off is repeated when the run is resumed, and the journal gives the same answer again.
     """
-    if answer in state.paid_failures or usage == Usage():
-        return
-    account(state, role, usage, phase)
-    state.paid_failures = [*state.paid_failures, answer][-MOST_PAID_FAILURES:]
-
-
-def answer_key(operation: str, request: Contract) -> str:
-    """Names the answer to this very request of an operation; how long it may take does not decide an answer."""
-    content = request.model_dump_json(exclude={"time_limit_seconds"})
-    return f"{operation}:{short_hash(content)}"
-
-
-def forget_failures(state: ResearchState, operation: str) -> None:
-    """The operation is finished: it is never asked again, so its unusable answers are not told again."""
-    prefixes = (f"{operation}:", f"{operation}/repair:")
-    state.paid_failures = [item for item in state.paid_failures if not item.startswith(prefixes)]
+    # The time that a call may take does not decide its answer.
+    answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude={'time_limit_seconds'}))}"
+    if answer not in state.paid_failures and usage != Usage():
+        account(state, role, usage, phase)
+        state.paid_failures = [*state.paid_failures, answer][-MOST_PAID_FAILURES:]

@@ -1,5 +1,6 @@
 """Calls of a run: their queues and time limits, and the meaning of a failed one."""
 
+import math
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 from contracts import activities, failures, names
 from contracts.outcome import Usage
 from contracts.texts import as_markdown
-from contracts.vocabulary import EngineKind
 
 HEARTBEAT = timedelta(seconds=15)
 """A killed worker's call is made again 15 s after its last beat. Workers send one a second: one that stands still for
@@ -23,15 +23,21 @@ RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=time
 MARGIN_SECONDS = 2.0
 """A call ends this long before the time for work does, so that the run learns what it was waiting for."""
 
-MODEL_CALL_SECONDS = 600.0
-"""Longest single model call (synthesis in the design of supervisor and specialists: 600 s)."""
+ATTEMPT_SECONDS = {
+    names.MODELS_QUEUE: 600.0,  # synthesis in the design of supervisor and specialists: 600 s
+    names.SEARCH_QUEUE: 65.0,  # a model's own web search takes up to a minute; other providers are given up after 10 s
+    names.READING_QUEUE: 65.0,
+    names.RECORDS_QUEUE: 60.0,
+}
+"""Longest single attempt of a call."""
+LEAST_SECONDS = {
+    names.MODELS_QUEUE: 10.0,
+    names.SEARCH_QUEUE: 5.0,
+    names.READING_QUEUE: 5.0,
+    names.RECORDS_QUEUE: 60.0,
+}
+"""Time that a call has even where hardly any is left; records get one whole attempt."""
 EXTRACTIVE_CALL_SECONDS = 120.0
-SEARCH_SECONDS = 65.0
-"""A model's own web search takes up to a minute; other providers are given up after 10 s."""
-READ_SECONDS = 65.0
-RECORD_SECONDS = 60.0
-SELECTION_SECONDS = 120.0
-"""A report can do without further passages: the search for them is not retried for longer."""
 CLOSING_SECONDS = 300.0
 """Time for which the report is rendered and saved after the deadline while a store is away or full."""
 CANCEL_SAVE_SECONDS = 5.0
@@ -55,49 +61,25 @@ class CallOptions:
     """The call goes before those of other runs: it ends its run."""
 
 
-def role_options(activity_id: str, summary: str, engine: EngineKind, remaining_seconds: float) -> CallOptions:
-    """Schedule a role within the time for work."""
-    longest = MODEL_CALL_SECONDS if engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
-    return _options(names.MODELS_QUEUE, activity_id, summary, longest, max(10.0, remaining_seconds - MARGIN_SECONDS))
+def call_options(
+    queue: str,
+    activity_id: str,
+    summary: str,
+    remaining_seconds: float | None = None,
+    *,
+    attempt_seconds: float = math.inf,
+    first: bool = False,
+) -> CallOptions:
+    """Schedule a call within the remaining time for it, all attempts with their pauses; None sets no end.
 
-
-def search_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
-    """Schedule a search within the time for work."""
-    whole = max(5.0, remaining_seconds - MARGIN_SECONDS)
-    return _options(names.SEARCH_QUEUE, activity_id, summary, SEARCH_SECONDS, whole)
-
-
-def read_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
-    """Schedule fetch and extraction of a document within the time for work."""
-    whole = max(5.0, remaining_seconds - MARGIN_SECONDS)
-    return _options(names.READING_QUEUE, activity_id, summary, READ_SECONDS, whole)
-
-
-def selection_options(activity_id: str, summary: str, remaining_seconds: float) -> CallOptions:
-    """Schedule a search for passages in stored texts."""
-    whole = max(5.0, min(SELECTION_SECONDS, remaining_seconds))
-    return _options(names.READING_QUEUE, activity_id, summary, READ_SECONDS, whole)
-
-
-def prepare_options(deadline_seconds: float) -> CallOptions:
-    """Schedule the first call of a run, which waits for a worker as long as the run may last."""
-    return _options(names.RECORDS_QUEUE, "prepare", "prepare the run", RECORD_SECONDS, deadline_seconds)
-
-
-def check_options(activity_id: str, remaining_seconds: float) -> CallOptions:
-    """Schedule a look at the search providers."""
-    return _options(names.SEARCH_QUEUE, activity_id, "check the search providers", SEARCH_SECONDS, remaining_seconds)
-
-
-def turn_options() -> CallOptions:
-    """Schedule the wait for a turn, which has no limit."""
-    return _options(names.RECORDS_QUEUE, "turn", "wait for a turn", RECORD_SECONDS, None)
-
-
-def record_options(activity_id: str, summary: str, remaining_seconds: float | None = None) -> CallOptions:
-    """Schedule book-keeping: for as long as it takes, or at least one whole attempt within the remaining time."""
-    whole = None if remaining_seconds is None else max(RECORD_SECONDS, remaining_seconds - MARGIN_SECONDS)
-    return _options(names.RECORDS_QUEUE, activity_id, summary, RECORD_SECONDS, whole)
+    One attempt takes at most `attempt_seconds`, or the limit of its queue if that is less.
+    """
+    longest, whole = min(attempt_seconds, ATTEMPT_SECONDS[queue]), None
+    if remaining_seconds is not None:
+        seconds = max(LEAST_SECONDS[queue], remaining_seconds - MARGIN_SECONDS)
+        longest, whole = min(longest, seconds), timedelta(seconds=seconds)
+    summary = show_summary(summary)
+    return CallOptions(queue, activity_id, timedelta(seconds=longest), whole, RETRY, summary, first=first)
 
 
 def cancel_save_options(activity_id: str) -> CallOptions:
@@ -112,15 +94,6 @@ def hook_options(activity_id: str, task_queue: str, remaining_seconds: float) ->
     limit = timedelta(seconds=min(60.0, max(10.0, remaining_seconds)))
     retry = RetryPolicy(maximum_attempts=2)
     return CallOptions(task_queue, activity_id, limit, limit, retry, "think-pause hook", heartbeat=limit)
-
-
-def _options(
-    queue: str, activity_id: str, summary: str, longest_seconds: float, whole_seconds: float | None
-) -> CallOptions:
-    """`longest_seconds` bounds one attempt, `whole_seconds` all of them with their pauses."""
-    longest = longest_seconds if whole_seconds is None else min(longest_seconds, whole_seconds)
-    whole = None if whole_seconds is None else timedelta(seconds=whole_seconds)
-    return CallOptions(queue, activity_id, timedelta(seconds=longest), whole, RETRY, show_summary(summary))
 
 
 def show_summary(text: str) -> str:
@@ -154,6 +127,12 @@ def reason_of(error: ActivityError) -> str:
     return type(cause).__name__ if cause else "failed"
 
 
+def explain(error: ActivityError) -> str:
+    """Explain a failed call to a person, in a clause."""
+    reason = reason_of(error)
+    return failures.WORDS.get(reason, reason)
+
+
 def describe_failure(error: ActivityError) -> str:
     """Describe a failed call in the words of its last failure, at most 200 characters."""
     cause = last_failure(error)
@@ -181,7 +160,7 @@ def spent_by(error: ActivityError) -> Usage:
 
 
 def describe_unstarted(error: ActivityError) -> str:
-    """Describe the failure of a call that a run cannot begin without."""
+    """Describe the failure of a call that a run cannot start without."""
     cause = last_failure(error)
     if isinstance(cause, ActivityTimeout) and cause.type in (
         TimeoutType.SCHEDULE_TO_START,

@@ -3,18 +3,25 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
+from contracts.agents import AgentRecord
+from contracts.evidence import Candidate, SearchHit
+from contracts.failures import PASSING
 from contracts.messages import SaveRequest, StateChange
+from contracts.names import RECORDS_QUEUE
 from contracts.notebooks import without_entry_texts
 from contracts.resolved import ResolvedResearch
+from contracts.roles import ANALYZER
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
-from contracts.vocabulary import AWAITING, AgentStatus, NodeStatus, RunStatus
-from workflows.run.calls import CallOptions, is_cancelled, record_options
+from contracts.strategies import CLOSING_ROLES, writers
+from contracts.vocabulary import AWAITING, AgentStatus, NodeKind, NodeStatus, RunStatus, SourceStatus
+from workflows.rules.endings import OUR_FAULTS
+from workflows.run.calls import CallOptions, call_options, is_cancelled
 from workflows.run.context import RunContext
 
 T = TypeVar("T")
@@ -36,7 +43,7 @@ class _Snapshot:
 
 
 class Checkpoints:
-    """Saves the session of a run; knows what the session store holds."""
+    """Saves the session of a run; knows the content of the session store."""
 
     def __init__(self, run: RunContext, stored: dict[str, Any] | None = None) -> None:
         """`stored` is the snapshot of the state that the session store has already."""
@@ -61,7 +68,7 @@ class Checkpoints:
         self._take_note_of_failure()
 
     def abandon(self) -> None:
-        """Cancel what is under way; what the store holds then is unknown."""
+        """Cancel the save under way; the content of the store is unknown afterwards."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             self._stored = None
@@ -71,7 +78,7 @@ class Checkpoints:
         resolved = self._run.resolved
         # A later checkpoint makes up for this one; the last one is waited for.
         patience = None if closed else self._run.clock.remaining_work_seconds()
-        how = options or record_options(self._run.operation("save"), "save the session", patience)
+        how = options or call_options(RECORDS_QUEUE, self._run.operation("save"), "save the session", patience)
         snapshot = _Snapshot.of(self._run.state.snapshot(events))
 
         async def send(change: StateChange) -> None:
@@ -122,7 +129,7 @@ class Checkpoints:
             self._run.degrade(UNSAVED)
 
     async def save_with_events(self) -> bool:
-        """Have the newest state saved before the history starts anew; whether it is."""
+        """Have the newest state saved before a new history starts; true if it is saved."""
         await self.settle()
         try:
             await self.save(events=PACKED_EVENTS)
@@ -142,50 +149,87 @@ def _change(stored: _Snapshot | None, snapshot: _Snapshot) -> StateChange:
     )
 
 
-class Reposition(Protocol):
-    """`Strategy.resume`."""
-
-    def __call__(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Move the position of the state to what is to be done again."""
-        ...
-
-
 def resume_state(
-    state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Reposition
+    state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Callable[..., None]
 ) -> ResearchState:
-    """The state to go on with: completed work is kept, marks of the earlier end are taken off.
+    """Return the state to continue with: completed work is kept, marks of the earlier end are removed.
 
-    Usage goes on counting; the deadline is fresh. What was analyzed in haste at an earlier end is analyzed properly.
+    Usage continues counting; the deadline is fresh. What got no answer is done again: searches, pages, tasks, and
+    analyses that failed or were done without their model. `reposition` is `Strategy.resume`.
     """
-    hasty = set(state.hasty_analyses)
-    # What was concluded from a search that failed does not hold once the search is made again.
+    hasty, unread = set(state.hasty_analyses), _find_again_lost_pages(state)
     failed = {node.id for node in state.plan.nodes if node.status is NodeStatus.FAILED}
-    state.gaps = [gap for gap in state.gaps if gap.origin.removeprefix("sub_query:") not in failed]
+    redone = hasty | unread | failed
     # A run that was killed goes on as if nothing had been: what it has noted still holds.
     interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
-    repeated = any(query.status is NodeStatus.FAILED for query in state.plan.sub_queries)
+    # What was concluded from work that failed does not hold once the work is done again.
+    origins = {f"sub_query:{name}" for name in redone}
+    state.gaps = [gap for gap in state.gaps if gap.origin not in origins]
+    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in redone]
     state.active_seconds_before = state.usage.active_seconds
     state.resolved = resolved
     state.status = RunStatus.RUNNING
     state.started_at = state.started_at or started_at
-    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in hasty | failed]
     state.degraded = state.degraded if interrupted else []
-    state.failed_branches = state.failed_branches if interrupted and not repeated else []
+    state.failed_branches = state.failed_branches if interrupted and not failed else []
+    if not interrupted:
+        # The others are not asked again: what they did without the model remains.
+        asked_again = {ANALYZER.name, *writers(), *(role.name for role in CLOSING_ROLES)}
+        state.fallbacks = {role: count for role, count in state.fallbacks.items() if role not in asked_again}
     # Who was waited for is asked again, and given as much time as at first.
     state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
     state.limitations, state.last_failure, state.result = [], "", None
-    state.hasty_analyses, state.fallbacks, state.lost_providers = [], {}, {}
-    # A task that failed is given again where the strategy still wants it.
-    state.agents = [
-        record.model_copy(update={"status": AgentStatus.CUT_OFF}) if record.status is AgentStatus.FAILED else record
-        for record in state.agents
-    ]
+    state.hasty_analyses, state.lost_providers = [], {}
+    state.agents = [_resumed_agent(record, unread) for record in state.agents]
     again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
-    undone = (NodeStatus.FAILED, NodeStatus.SKIPPED)
+    ended = (NodeStatus.FAILED, NodeStatus.SKIPPED)
     state.plan = state.plan.with_nodes(
-        *(node.model_copy(update=again) for node in state.plan.nodes if node.status in undone)
+        *(node.model_copy(update=again) for node in state.plan.nodes if node.status in ended or node.id in unread)
     )
     # Whether the run was concluded before decides what is left to do.
     reposition(state, redo_analysis=bool(hasty))
     state.ending = None
     return state
+
+
+def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:
+    """Return the record of an agent for a resumed run: the strategy decides whether its task is given again.
+
+    One that failed is not over. One whose pages gave no answer is, but did not do all of its work.
+    """
+    if record.status is AgentStatus.FAILED:
+        return record.model_copy(update={"status": AgentStatus.CUT_OFF})
+    if record.result is not None and record.task.id in unread:
+        problem = record.result.problem or "pages that it found gave no answer"
+        return record.model_copy(update={"result": record.result.model_copy(update={"problem": problem})})
+    return record
+
+
+def _find_again_lost_pages(state: ResearchState) -> set[str]:
+    """Make hits again of pages that gave no answer, and return the sub-queries and tasks that found them.
+
+    A page that an agent found remains known as lost until another agent reads it.
+    """
+    known, finders = {candidate.sub_query_id for candidate in state.candidates}, set[str]()
+    for source in list(state.sources.values()):
+        if source.status is not SourceStatus.FAILED or source.status_reason not in PASSING | OUR_FAULTS.keys():
+            continue
+        found_by = [query for query in state.plan.questions if query.id in source.sub_query_ids]
+        finders |= {query.id for query in found_by}
+        if any(query.kind is NodeKind.QUERY for query in found_by):
+            del state.sources[source.id]
+        hit = SearchHit(
+            url=source.url,
+            title=source.title,
+            rank=source.rank,
+            provider=source.provider,
+            doi=source.doi,
+            entries=source.hit_entries,
+        )
+        state.candidates += [
+            Candidate(sub_query_id=query.id, hit=hit)
+            for query in found_by
+            if query.kind is NodeKind.QUERY and query.id not in known
+        ]
+    state.aliases = {url: name for url, name in state.aliases.items() if name in state.sources}
+    return finders

@@ -1,8 +1,9 @@
 """The common parts of a run: its state, inbox, host, clock and records."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from contracts.canary import contains_canary, exposes_private_text
@@ -10,14 +11,15 @@ from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
-from contracts.request import Approve, Depth
-from contracts.resolved import EffectiveLimits, ResolvedResearch
+from contracts.presets import with_choice
+from contracts.request import Approve
+from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
 from workflows.rules.gaps import open_gaps
-from workflows.run.host import Host, abandon
+from workflows.run.host import Host, abandon, afterwards
 from workflows.run.inbox import Inbox, Interrupted
 
 T = TypeVar("T")
@@ -33,14 +35,14 @@ EVENT_CHARACTERS: Final = 300
 
 
 class RunContext:
-    """State, inbox, host and resolved request of one run, and what is recorded of it."""
+    """State, inbox, host and resolved request of one run, and its records."""
 
-    def __init__(self, state: ResearchState, inbox: Inbox, host: Host, watchers: "Watchers | None" = None) -> None:
+    def __init__(self, state: ResearchState, inbox: Inbox, host: Host, hooks: "Hooks | None" = None) -> None:
         self.state = state
         self.inbox = inbox
         self.host = host
         self.clock = Clock(state, inbox, host)
-        self.watchers = watchers or Watchers()
+        self.hooks = hooks or Hooks()
 
     @property
     def resolved(self) -> ResolvedResearch:
@@ -58,22 +60,23 @@ class RunContext:
         return self.host.now().isoformat(timespec="milliseconds")
 
     def choose_limits(self, choice: str) -> None:
-        """Go on under the limits of a choice that the request left open; the deadline counts from the start.
+        """Continue under the limits of a choice that the request left open; the time used stays used.
 
-        Nothing happens for a choice that the request does not leave open, or once one was made.
+        No effect for a choice that the request does not leave open, or after one was made.
         """
-        chosen = self.resolved.choices.get(choice)
+        state, resolved, chosen = self.state, self.resolved, self.resolved.choices.get(choice)
         if chosen is None:
             return
-        depth = Depth(choice) if choice in set(Depth) else self.resolved.depth
-        if not self.state.limits_fixed:
-            self.clock.fix_limits(chosen)
+        if not state.limits_fixed:
+            state.limits_fixed = True
+            state.deadline_at += chosen.deadline_seconds - resolved.limits.deadline_seconds
         # A history that started anew was given the request's own limits again, and keeps its deadline.
-        self.state.resolved = self.resolved.model_copy(update={"limits": chosen, "depth": depth, "choices": {}})
+        state.resolved = with_choice(resolved, choice)
+        self.clock.set_alarm()
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def moment(self) -> Moment:
-        """Return where the run stands now, with what a role that is asked now would hear."""
+        """Return the present moment of the run, with the guidance that a role gets now."""
         state = self.state
         return Moment(phase=state.phase, iteration=state.iteration, guidance=newest(state.guidance, GUIDANCE_OF_CALL))
 
@@ -84,7 +87,7 @@ class RunContext:
         return self.scoped(base if count == 0 else f"{base}/again-{count + 1}")
 
     def scoped(self, name: str) -> str:
-        """The name of a call: an agent's begins with the agent's own, so that no two agents have one operation."""
+        """The name of a call: an agent's starts with the agent's own, so that no two agents have one operation."""
         return f"{self.state.scope}/{name}" if self.state.scope else name
 
     def operation_done(self, step: str, iteration: int | None = None) -> None:
@@ -111,6 +114,21 @@ class RunContext:
         await abandon(self.host, [task])
         raise Interrupted(self.inbox.interruption or StopReason.INTERNAL_ERROR)
 
+    @asynccontextmanager
+    async def time_limit(self, seconds: float) -> AsyncIterator[None]:
+        """Interrupt the run after so many seconds, and drop the interruption at the end of the block."""
+
+        async def interrupt() -> None:
+            await self.host.sleep(max(0.0, seconds), "until the report must be there")
+            self.inbox.interrupt(StopReason.BUDGET_TIME)
+
+        alarm = asyncio.ensure_future(interrupt())
+        try:
+            yield
+        finally:
+            alarm.cancel()
+            self.inbox.clear()
+
     # --- guidance --------------------------------------------------------------------------------------------------
     def guide(self, origin: str, text: str, phase: str | None) -> None:
         """Give the next phase something to go by."""
@@ -119,27 +137,21 @@ class RunContext:
             self.state.guidance = with_guidance(self.state.guidance, given)
             self.note("guidance.given", f"{origin}: {given.text}", origin=origin)
 
-    def steer(self, text: str) -> None:
-        """Pass a person's message on to the roles; once there is a plan it is searched for as well."""
-        self.guide(PERSON, text, self.state.phase)
-        self._open_request(text)
+    def steer(self, text: str, origin: str = PERSON, phase: str | None = None) -> None:
+        """Pass words of a person or an operator's hook on to the roles; once there is a plan, search for them as well.
 
-    def take_advice(self, origin: str, text: str, phase: str) -> None:
-        """Pass the operator's advice on to the roles; without a model, which could weigh it, it is searched for."""
-        self.guide(origin, text, phase)
-        if self.resolved.engine is EngineKind.EXTRACTIVE:
-            self._open_request(text)
-
-    def _open_request(self, text: str) -> None:
+        The words of a hook are searched for only without a model, which could weigh them.
+        """
         state = self.state
-        if not state.plan.nodes or not text.strip():
+        self.guide(origin, text, phase or state.phase)
+        weighed = origin != PERSON and self.resolved.engine is EngineKind.MODEL
+        if weighed or not state.plan.nodes or not text.strip():
             return  # the planner reads the guidance
         draft = ProposedGap(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
         for gap in open_gaps(state, [draft], ASKED_BY_PERSON):
             state.gaps = [*state.gaps, gap]
-            self.decide(
-                AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, {"status": gap.status.value}
-            )
+            outputs = {"status": gap.status.value}
+            self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, outputs)
 
     def is_excluded(self, found: Source | SearchHit) -> bool:
         """Return true for a source that the request excludes."""
@@ -153,7 +165,7 @@ class RunContext:
         self.note("plan.drafted", plural(count, part), count=count, version=self.state.plan.version)
 
     def retries(self, phase: str) -> bool:
-        """Return whether the last pause wants a phase done again."""
+        """Return whether the last pause demands a phase again."""
         pause = self.state.pause
         return pause is not None and pause.phase == phase and pause.action is Action.RETRY
 
@@ -167,11 +179,11 @@ class RunContext:
 
     # --- records ---------------------------------------------------------------------------------------------------
     def note(self, kind: str, text: str, /, **data: Any) -> None:
-        """Tell those who watch. What an agent does has the agent's place in its run."""
+        """Inform the watchers. Events of an agent have the agent's place in its run."""
         if self.state.task is not None:
             data = {"scope": self.state.scope, **self.state.task.placement, **data}
         add_event(self.state, kind, self.now_text(), text, data)
-        self.watchers.changed(self)
+        self.hooks.changed()
 
     def decide(
         self,
@@ -182,9 +194,9 @@ class RunContext:
         outputs: dict[str, Any] | None = None,
         at: Moment | None = None,
     ) -> int:
-        """Append to the decision log; `at` is where the run stood when what is decided upon was found out.
+        """Append to the decision log; `at` is the moment of the run that the decision is about.
 
-        The number of the entry. A full log counts what it does not take.
+        The number of the entry. A full log counts further entries.
         """
         number = len(self.state.decisions) + self.state.decisions_dropped + 1
         decision = AgentDecision(
@@ -202,14 +214,16 @@ class RunContext:
             self.state.decisions.append(decision)
         else:
             self.state.decisions_dropped += 1
-        text = ": ".join(part for part in (agent, action.replace("_", " "), rationale) if part)
+        # The reason of a decision on another iteration is a whole sentence.
+        name = "" if rationale and action == "decide_iteration" else action.replace("_", " ")
+        text = ": ".join(part for part in (agent, name, rationale) if part)
         self.note("decision.recorded", text, agent=agent, action=action)
         return number
 
     def decided(self, number: int, outputs: dict[str, Any]) -> None:
         """Add to a decision what came of it."""
         log = self.state.decisions
-        if number <= len(log):
+        if 0 < number <= len(log):
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
     def exposes_private_text(self, url: str) -> bool:
@@ -224,10 +238,10 @@ class RunContext:
         return contains_canary(query, self.resolved.canary)
 
     def degrade(self, note: str) -> None:
-        """Record that something is less good than asked for; the report says so."""
+        """Record that something falls short of the request; the report names it."""
         if note not in self.state.degraded:
             self.state.degraded.append(note[:300])
-            self.note("status", f"degraded: {note}", level="warning")
+            self.note("status", note, level="warning")
 
     def branch_failed(self, note: str) -> None:
         """Record that a part of the work failed: the outcome cannot be `completed` any more."""
@@ -236,14 +250,24 @@ class RunContext:
         self.state.last_failure = note[:300]
 
 
-class Watchers:
-    """Told after every event; the workflow shows details and search attributes, tests need nothing."""
+async def _do_nothing() -> None:
+    """Stand in for a hook that a host without workflows does not need."""
 
-    def changed(self, run: "RunContext") -> None:
-        """Something happened."""
 
-    async def enter_phase(self, run: "RunContext") -> None:
-        """A new phase began."""
+@dataclass(frozen=True)
+class Hooks:
+    """The steps that only the workflow around a run can do."""
+
+    changed: Callable[[], None] = lambda: None
+    """Called after every event."""
+    enter_phase: Callable[[], None] = lambda: None
+    """Called when a phase begins, and at the end."""
+    continue_as_new: Callable[[], Awaitable[None]] = _do_nothing
+    """Called at boundaries and before each wait: may end this execution and start another one."""
+    wait_for_turn: Callable[[], Awaitable[None]] = _do_nothing
+    """Called after a wait for a person: another run may have taken the place of this one."""
+    check_providers: Callable[[], Awaitable[None]] = _do_nothing
+    """Called once, before the first search is possible. Raises `Interrupted`, or a failure if none can be reached."""
 
 
 def elapsed_seconds(state: ResearchState, now: float) -> float:
@@ -269,8 +293,9 @@ class Clock:
         return self._state.deadline_at - (self._state.clock_stopped_at or self._host.now().timestamp())
 
     def remaining_work_seconds(self) -> float:
-        """Seconds until the work must give way to writing: the reserve is kept for the report."""
-        reserve = 0.0 if self._inbox.closing or self._state.resolved is None else self._limits.reserve_seconds
+        """Seconds until the work must give way to writing: the reserve is reserved for the report."""
+        resolved = self._state.resolved
+        reserve = resolved.limits.reserve_seconds if resolved and not self._inbox.closing else 0.0
         return self.remaining_seconds() - reserve
 
     def set_alarm(self) -> None:
@@ -280,27 +305,19 @@ class Clock:
             self._alarm = asyncio.ensure_future(self._ring())
 
     def cancel_alarm(self) -> None:
-        """Let the work go on as long as it likes."""
+        """Let the work continue as long as it likes."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stand still for the block; then the deadline is as far away as before, and the alarm is set again."""
+        """Stop the clock for the block; afterwards the deadline is as far away as before, with a new alarm."""
         state = self._state
         self.cancel_alarm()
         state.clock_stopped_at = state.clock_stopped_at or self._host.now().timestamp()
-        left = False
-        try:
+        with afterwards(self._go_on):
             yield
-        except GeneratorExit:
-            # The workflow leaves this worker's memory: nothing of it may ask the engine any more.
-            left = True
-            raise
-        finally:
-            if not left:
-                self._go_on()
 
     def _go_on(self) -> None:
         state = self._state
@@ -309,23 +326,6 @@ class Clock:
         state.clock_started_at += waited
         state.deadline_at += waited
         self.set_alarm()
-
-    def fix_limits(self, limits: EffectiveLimits) -> None:
-        """Change the limits once after the start, when it is known what the run is to be; the time used stays used.
-
-        Raises ValueError the second time.
-        """
-        state = self._state
-        if state.limits_fixed or state.resolved is None:
-            raise ValueError("the limits of a run are fixed once")
-        state.limits_fixed = True
-        state.deadline_at += limits.deadline_seconds - self._limits.deadline_seconds
-        state.resolved = state.resolved.model_copy(update={"limits": limits})
-        self.set_alarm()
-
-    @property
-    def _limits(self) -> EffectiveLimits:
-        return self._state.resolution.limits
 
     async def _ring(self) -> None:
         await self._host.sleep(max(0.0, self.remaining_work_seconds()), "until the report must be written")
@@ -348,7 +348,7 @@ def newest(known: Sequence[Guidance], most: int) -> list[Guidance]:
 
 
 def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[str, Any]) -> None:
-    """Append an event to the ring in the state; it costs nothing in the history."""
+    """Append an event to the ring in the state; it costs no history."""
     state.event_count += 1
     state.events.append(Event(seq=state.event_count, type=kind, time=time, text=text[:EVENT_CHARACTERS], data=data))
     del state.events[:-MAX_EVENTS]

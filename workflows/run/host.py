@@ -55,21 +55,21 @@ class Host(Protocol):
         ...
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
-        """Run an operator's think-pause hook with several arguments; whatever it answers.
+        """Run an operator's think-pause hook with several arguments, and return its answer.
 
         Raises `temporalio.exceptions.ActivityError`, ValueError for an answer that cannot be read.
         """
         ...
 
     async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
-        """Have an agent do its task. Cancelled, it still returns what the agent has, as soon as that is told.
+        """Have an agent do its task. Cancelled, it still returns the agent's partial result.
 
-        Raises `temporalio.exceptions.ChildWorkflowError` where nothing comes from it.
+        Raises `temporalio.exceptions.ChildWorkflowError` for an agent without a result.
         """
         ...
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
-        """Return as soon as the predicate holds."""
+        """Return as soon as the predicate is true."""
         ...
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
@@ -77,18 +77,31 @@ class Host(Protocol):
         ...
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
-        """Wait until all tasks are done, whatever they end with."""
+        """Wait until all tasks are done, with a result or an error."""
         ...
 
 
 async def abandon(host: Host, tasks: list["asyncio.Task[Any]"]) -> None:
-    """Cancel tasks and wait until they are gone; what they raise is of no interest any more."""
+    """Cancel tasks and wait for their end; their errors are dropped."""
     for task in tasks:
         task.cancel()
     await host.settle(tasks)
     for task in tasks:
         if not task.cancelled():
             task.exception()
+
+
+@contextmanager
+def afterwards(step: Callable[[], None]) -> Iterator[None]:
+    """Do a step after the block, however that ends, unless the workflow leaves this worker's memory."""
+    try:
+        yield
+    except GeneratorExit:
+        raise  # nothing of the workflow may ask the engine any more
+    except BaseException:
+        step()
+        raise
+    step()
 
 
 class TemporalHost:
@@ -99,7 +112,7 @@ class TemporalHost:
     ) -> None:
         """The run gives its calls the fairness key of its tenant itself: not every client that starts runs does.
 
-        `changed` is called when a call begins and when it ends.
+        `changed` is called when a call starts and when it ends.
         """
         fairness = tenant[:FAIRNESS_KEY_CHARACTERS]
         self._priority = Priority(priority_key=priority, fairness_key=fairness)
@@ -131,7 +144,7 @@ class TemporalHost:
         return plain(await self._start(activity, arguments, RawValue, options))
 
     async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
-        """Start a child workflow and wait for it; a cancellation is passed on, and what it answers is waited for."""
+        """Start a child workflow and wait for it; a cancellation is passed on, and its result awaited."""
         with self._awaited(workflow_id, f"{request.task.id}: {request.task.text}"):
             result: TaskResult = await workflow.execute_child_workflow(
                 names.RESEARCH_AGENT,
@@ -163,14 +176,10 @@ class TemporalHost:
         if tasks:
             await workflow.wait(tasks)
 
-    def _unused_id(self, operation: str) -> str:
-        """The operation as an activity id. A cancelled activity may still hold it, so a later one gets a number."""
-        count = self._used.get(operation, 0) + 1
-        self._used[operation] = count
-        return operation if count == 1 else f"{operation}#{count}"
-
     async def _start(self, activity: str, arguments: list[Any], result_type: type, options: CallOptions) -> Any:
-        name = self._unused_id(options.activity_id)
+        # A cancelled activity may still hold the id of its operation, so a later one gets a number.
+        count = self._used[options.activity_id] = self._used.get(options.activity_id, 0) + 1
+        name = options.activity_id if count == 1 else f"{options.activity_id}#{count}"
         with self._awaited(name, options.summary):
             return await workflow.execute_activity(
                 activity,
@@ -191,21 +200,15 @@ class TemporalHost:
         """Show a call as under way for the block."""
         self._awaiting[name] = Awaited(id=name, what=what, since=self.now().isoformat(timespec="milliseconds"))
         self._changed()
-        left = False
         try:
-            yield
-        except GeneratorExit:
-            # The workflow leaves this worker's memory: nothing of it may ask the engine any more.
-            left = True
-            raise
+            with afterwards(self._changed):
+                yield
         finally:
             del self._awaiting[name]
-            if not left:
-                self._changed()
 
 
 def _attributes(request: AgentRequest) -> TypedSearchAttributes | None:
-    """Return what the server knows an agent by, where the namespace knows the attributes: never a user's text."""
+    """Return the search attributes of an agent, where the namespace knows them: never a user's text."""
     if not request.resolved.search_attributes:
         return None
     known = {names.STRATEGY_ATTRIBUTE: request.task.strategy, names.TENANT_ATTRIBUTE: request.resolved.tenant}

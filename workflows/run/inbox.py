@@ -10,7 +10,6 @@ from contracts.addresses import normalized_text, short_hash, sub_query_id
 from contracts.parse_request import error_lines
 from contracts.plan import (
     ANSWER_CHARACTERS,
-    APPROVAL_PHRASE,
     Plan,
     PlannedQuery,
     PlanNode,
@@ -18,7 +17,6 @@ from contracts.plan import (
     Waiting,
     WaitKind,
 )
-from contracts.request import Approve
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, StopReason
@@ -35,35 +33,19 @@ class Interrupted(Exception):
 
 
 @dataclass(frozen=True)
-class Answered:
-    """Answers to the questions of a round, in their order; empty texts for unanswered ones."""
+class Reply:
+    """A person's reply to a wait; one of the fields is given."""
 
-    answers: list[str]
-
-
-@dataclass(frozen=True)
-class Approved:
-    """Approval of a version of the plan."""
-
-    version: int
-
-
-@dataclass(frozen=True)
-class RejectedPlan:
-    """Rejection of the plan: the run ends."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class Revised:
-    """Demand for another plan: by guidance for the planner, or a plan as the person edited it."""
-
+    answers: list[str] | None = None
+    """To the questions of a round, in their order; empty texts for unanswered ones."""
+    approved: int | None = None
+    """The version of the plan."""
+    rejected: str | None = None
+    """The reason; the run ends."""
     guidance: str = ""
+    """For another plan by the planner."""
     plan: Plan | None = None
-
-
-Reply = Answered | Approved | RejectedPlan | Revised
+    """The plan as the person edited it."""
 
 
 @dataclass
@@ -97,7 +79,7 @@ class Unacceptable(ValueError):
 
 
 # --- one function for each message; `pending` are replies that the run has yet to take up; each raises Unacceptable ---
-def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, round_: Any = None) -> Answered:
+def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, round_: Any = None) -> Reply:
     """Return answers to the questions of this round, in their order; none at all lets the run decide."""
     waiting = _current_wait(state, pending, WaitKind.CLARIFICATION)
     if round_ is not None and round_ != waiting.round:
@@ -111,10 +93,10 @@ def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, r
     for place, each in enumerate(given):
         if len(each) > ANSWER_CHARACTERS:
             raise Unacceptable(f"answers.{place}: longer than {ANSWER_CHARACTERS} characters")
-    return Answered([" ".join(each.split()) for each in given])
+    return Reply(answers=[" ".join(each.split()) for each in given])
 
 
-def read_approval(state: ResearchState, pending: Sequence[Reply], version: Any, phrase: Any = None) -> Approved:
+def read_approval(state: ResearchState, pending: Sequence[Reply], version: Any, phrase: Any = None) -> Reply:
     """Return the approval of the newest plan."""
     waiting = _current_wait(state, pending, WaitKind.APPROVAL)
     newest = waiting.plan_version
@@ -125,18 +107,18 @@ def read_approval(state: ResearchState, pending: Sequence[Reply], version: Any, 
         raise Unacceptable(f"version: {version} {known}; look at version {newest} with `research plan`, and approve it")
     if waiting.phrase is not None and not _is_phrase(phrase, waiting.phrase):
         raise Unacceptable(f"phrase: this run wants exactly these words: {waiting.phrase}")
-    return Approved(version)
+    return Reply(approved=version)
 
 
-def read_rejection(state: ResearchState, pending: Sequence[Reply], reason: Any = "") -> RejectedPlan:
+def read_rejection(state: ResearchState, pending: Sequence[Reply], reason: Any = "") -> Reply:
     """Return the rejection of the plan."""
     _current_wait(state, pending, WaitKind.APPROVAL)
     if not isinstance(reason, str) or len(reason) > ANSWER_CHARACTERS:
         raise Unacceptable(f"reason: expected a text of at most {ANSWER_CHARACTERS} characters")
-    return RejectedPlan(" ".join(reason.split()))
+    return Reply(rejected=" ".join(reason.split()))
 
 
-def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any, version: Any = None) -> Revised:
+def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any, version: Any = None) -> Reply:
     """Return guidance for the planner, or the plan as a person edited it."""
     waiting = _current_wait(state, pending, WaitKind.APPROVAL)
     if version is not None and version != waiting.plan_version:
@@ -152,12 +134,12 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
     if parsed.guidance is not None:
         if not parsed.guidance.strip():
             raise Unacceptable("revision.guidance: the text is empty; say what to look into, or leave out")
-        return Revised(guidance=parsed.guidance.strip())
+        return Reply(guidance=parsed.guidance.strip())
     limits = state.resolved.limits if state.resolved else None
-    return Revised(plan=_edited(_newest_plan(state, pending), parsed, limits))
+    return Reply(plan=_edited(_newest_plan(state, pending), parsed, limits))
 
 
-def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Answered | Revised:
+def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Reply:
     """Return the meaning of a text for the present wait: an answer to the questions, or guidance for the planner."""
     if not isinstance(text, str) or not text.strip():
         raise Unacceptable(f"text: expected 1 to {ANSWER_CHARACTERS} characters")
@@ -175,22 +157,17 @@ def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind
         # Also the case for a moment after a continue-as-new of a waiting run.
         raise Unacceptable("the run is getting ready: send this again in a moment")
     if waiting is None:
-        raise Unacceptable(f"nothing is waited for now: the run is {state.status.value}; see `research status`")
+        raise Unacceptable(f"the run asks nothing now, it is {state.status.value}: see `research status`")
     if waiting.kind is not kind:
         raise Unacceptable(f"the run waits for {waiting.describe()}: see `research status`")
-    if any(not isinstance(reply, Revised) or reply.plan is None for reply in pending):
+    if any(reply.plan is None for reply in pending):
         raise Unacceptable("an earlier message is being taken up: look at the run, and send this again")
     return waiting.model_copy(update={"plan_version": _newest_plan(state, pending).version}) if pending else waiting
 
 
 def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
-    edited = [reply.plan for reply in pending if isinstance(reply, Revised) and reply.plan is not None]
+    edited = [reply.plan for reply in pending if reply.plan is not None]
     return edited[-1] if edited else state.plan
-
-
-def phrase_for(approve: Approve) -> str | None:
-    """Return the phrase that approves a plan; None if none is needed."""
-    return APPROVAL_PHRASE if approve is Approve.PHRASE else None
 
 
 def _is_phrase(given: Any, phrase: str) -> bool:
@@ -224,17 +201,14 @@ def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLi
             raise Unacceptable(f"revision.sub_queries.{place}.query: there are no words in it")
         if key in found:
             raise Unacceptable(f"revision.sub_queries.{place}.query: it repeats an earlier one; leave it out")
-        node = known.get(key) or _like(first, text, query.rationale)
-        found[key] = node.model_copy(update={"priority": place + 1})
+        step_id = f"{first.kind.value}-{short_hash(first.iteration, text)}"
+        # A new part has the kind and the place of the others.
+        new = {
+            "id": sub_query_id(text) if first.needs_search else step_id,
+            "text": text,
+            "rationale": query.rationale,
+            "expected_contribution": "" if first.needs_search else text,
+        }
+        kept = first.model_dump(include={"parent", "depth", "kind", "iteration", "needs_search"})
+        found[key] = (known.get(key) or PlanNode(**kept | new)).model_copy(update={"priority": place + 1})
     return [*(node for node in plan.nodes if node not in parts), *found.values()]
-
-
-def _like(first: PlanNode, text: str, rationale: str) -> PlanNode:
-    """Return a part that a person wrote, with the kind and place of another one."""
-    place = {"parent": first.parent, "depth": first.depth, "kind": first.kind, "iteration": first.iteration}
-    if first.needs_search:
-        return PlanNode(id=sub_query_id(text), text=text, rationale=rationale, **place)
-    identity = f"{first.kind.value}-{short_hash(first.iteration, text)}"
-    return PlanNode(
-        id=identity, text=text, rationale=rationale, needs_search=False, expected_contribution=text, **place
-    )

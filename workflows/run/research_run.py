@@ -1,26 +1,91 @@
-"""The facade that strategies program against: ask a role, gather, pause, note. It composes small parts."""
+"""A run as strategies program against it: ask a role, take a turn, have agents work. Each model call has its budget.
 
+A role call reserves, calls and settles; an answer of no use is repaired once, then the deterministic fallback works.
+"""
+
+import math
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from contracts import failures, names
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
-from contracts.canary import STEERED_NOTE
+from contracts.call_sizes import worst_call
+from contracts.canary import STEERED, STEERED_NOTE
+from contracts.notebooks import by_reference
 from contracts.outcome import Moment
-from contracts.roles import RoleAnswer, RoleInput, RoleSpec
+from contracts.request import Verify
+from contracts.resolved import ModelPrice
+from contracts.roles import (
+    ANALYZER,
+    SUPERVISOR,
+    SYNTHESIZER,
+    RoleAnswer,
+    RoleInput,
+    RoleSpec,
+    language_of_call,
+    prompt_preferences,
+)
 from contracts.state import ResearchState
+from contracts.strategies import CLOSING_ROLES, writers
 from contracts.tool_turns import ToolTurnInput, TurnResult
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
+from workflows.run.budget import (
+    NOTHING,
+    Holdings,
+    Reservation,
+    account,
+    account_failure,
+    check_reserve,
+    refusal,
+    report_reserve,
+    reservation,
+)
+from workflows.run.calls import (
+    EXTRACTIVE_CALL_SECONDS,
+    call_options,
+    describe_failure,
+    details_of,
+    explain,
+    is_given_up,
+    is_outage,
+    last_failure,
+    reason_of,
+    spent_by,
+)
 from workflows.run.checkpoints import Checkpoints
-from workflows.run.context import RunContext, Watchers
+from workflows.run.context import Hooks, RunContext
 from workflows.run.host import Host
-from workflows.run.inbox import Inbox
-from workflows.run.role_calls import RoleCaller
+from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.spawning import Agents
 
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleAnswer)
 T = TypeVar("T", bound=ToolTurnInput)
 U = TypeVar("U", bound=TurnResult)
+
+GIVEN_UP_AFTER = 2
+"""A model that so often gave a role nothing useful is not paid for it once more."""
+REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
+DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be used"
+UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
+
+
+class CallRefused(Interrupted):
+    """A limit forbids the call, and no call under way can give back enough for it."""
+
+
+class Unanswered(Exception):
+    """A role without a fallback gave no usable answer."""
+
+
+class _Unusable(Exception):
+    """A paid call gave no usable answer; `problem` is for the repair, None if a repair cannot help."""
+
+    def __init__(self, problem: str | None) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
 class ResearchRun(RunContext):
@@ -31,25 +96,46 @@ class ResearchRun(RunContext):
         state: ResearchState,
         inbox: Inbox,
         host: Host,
-        watchers: Watchers | None = None,
+        hooks: Hooks | None = None,
         stored: dict[str, Any] | None = None,
     ) -> None:
         """`stored` is the snapshot of the state that the session store has already."""
-        super().__init__(state, inbox, host, watchers)
+        super().__init__(state, inbox, host, hooks)
         self.checkpoints = Checkpoints(self, stored)
-        self._caller = RoleCaller(self)
-        self.agents = Agents(self, self._caller, self.checkpoints)
+        self.holdings = Holdings()
+        self.agents = Agents(self)
 
     async def ask(
-        self, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None, at: Moment | None = None
+        self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None, at: Moment | None = None
     ) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
 
-        `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `request` holds what this role
+        `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `fields` holds what this role
         needs; ids, engine, model, date, language, guidance and canary are added here. `at` is the moment that the
         call belongs to, if not this one. Raises `Interrupted`, and `Unanswered` for a role without a fallback.
         """
-        return await self._caller.ask(role, step, request, engine, at or self.moment())
+        at = at or self.moment()
+        # A model that often gave a role nothing useful is not paid for it again.
+        given_up = self.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
+        kind = engine or (EngineKind.EXTRACTIVE if given_up else self.resolved.engine)
+        if kind is EngineKind.EXTRACTIVE and not role.has_fallback:
+            raise Unanswered(role.name)
+        operation = self.operation(step, at.iteration)
+        number = 0
+        if role.name != AgentRole.SUPERVISOR:
+            number = self.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation}, at=at)
+        try:
+            output = await self._answer(role, operation, fields, kind, at)
+        except ActivityError as error:
+            if not is_outage(error) and (role.name == ANALYZER.name or not is_given_up(error)):
+                raise  # a failed analysis costs its own branch
+            self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
+            reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
+            raise Interrupted(reason) from None
+        self.operation_done(step, at.iteration)
+        outputs = {"engine": output.account.engine.value, "model": output.account.model}
+        self.decided(number, {name: value for name, value in outputs.items() if value})
+        return output
 
     async def turn(
         self, role: RoleSpec[T, U], step: str, request: T, engine: EngineKind | None = None, at: Moment | None = None
@@ -59,7 +145,7 @@ class ResearchRun(RunContext):
         The first turn has no transcript and the fields that the role's prompt opens with; each later one has the
         transcript of the turn before and an answer to each of its calls. Raises as `ask` does.
         """
-        output = await self._caller.ask(role, step, request, engine, at or self.moment())
+        output = await self.ask(role, step, request, engine, at)
         self.state.note_entry(output.transcript.hash)
         if output.steered:
             self.degrade(STEERED_NOTE)
@@ -68,8 +154,185 @@ class ResearchRun(RunContext):
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE) -> list[TaskResult]:
         """Have agents work on tasks, so many side by side as `at_once`; what each brought back, in task order.
 
-        What they found is in the state then. A task whose agent is over is not given again. An agent never raises: one
-        that failed, was cut off or was not waited for has a result that says so. Raises `Interrupted` once the run is
-        to end, and `asyncio.CancelledError` where it is cancelled, after what the agents had was taken over.
+        Their findings are in the state afterwards. A task is given once. An agent never raises: one
+        that failed, was cut off or is late has a result that reports it. Raises `Interrupted` once the run is
+        to end, and `asyncio.CancelledError` where it is cancelled, after the agents' findings were taken over.
         """
         return await self.agents.spawn(tasks, at_once)
+
+    # --- one answer --------------------------------------------------------------------------------------------------
+    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, at: Moment) -> O:
+        """Return the output by the model, repaired once, or by the fallback."""
+        state, problem = self.state, None
+        for repair in ("", "/repair") if kind is EngineKind.MODEL else ():
+            try:
+                output = await self._paid_call(role, f"{operation}{repair}", fields, problem, at)
+            except CallRefused as refused:
+                if state.sources or role.writes_report or not role.has_fallback:
+                    raise
+                # Nothing was read yet, so there is nothing to report from: research goes on without paying for this.
+                self.degrade(f"{role.name}: done without the model ({refused.reason.value})")
+                state.fallbacks.setdefault(role.name, 0)
+                break
+            except _Unusable as unusable:
+                problem = unusable.problem
+                if problem is None or repair:
+                    state.fallbacks[role.name] = state.fallbacks.get(role.name, 0) + 1
+                    if not role.has_fallback:
+                        raise Unanswered(role.name) from None
+                    self.degrade(f"{role.name}: {DONE_WITHOUT_MODEL}")
+                    break
+            else:
+                if repair:
+                    self.note("status", f"{role.name}: an unusable answer was repaired", level="info", role=role.name)
+                return output
+        operation = f"{operation}/fallback" if kind is EngineKind.MODEL else operation
+        output = await self._execute(role, self._request(role, operation, fields, EngineKind.EXTRACTIVE, None, at))
+        self._settle(role, output, at)
+        return output
+
+    async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None, at: Moment) -> O:
+        """Reserve, call and settle. Raises `_Unusable`, `CallRefused`, `Interrupted`, `ActivityError` for an outage."""
+        request = self._request(role, operation, fields, EngineKind.MODEL, repair, at)
+        number, left = await self._reserve(role, request, at)
+        try:
+            output = await self._execute(role, request)
+            left = left.unexplained_by(output.account.usage)
+        except ActivityError as error:
+            if isinstance(error.cause, ApplicationError):
+                left = left.unexplained_by(spent_by(error))
+            raise _Unusable(self._problem(role, error, request, at)) from error
+        else:
+            self._settle(role, output, at)
+            return output
+        finally:
+            self.holdings.close(number, left)
+
+    def _request(
+        self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None, at: Moment
+    ) -> I:
+        """Return the role's own fields with the envelope of every call."""
+        resolved = self.resolved
+        return fields.model_copy(
+            update={
+                "research_id": resolved.research_id,
+                "tenant": resolved.tenant,
+                "operation": operation,
+                "engine": kind,
+                "model": resolved.models.get(role.tier.value) if kind is EngineKind.MODEL else None,
+                "date": self.state.started_at[:10],
+                "query": resolved.query,
+                "language": language_of_call(role, resolved, kind),
+                "preferences": prompt_preferences(role, resolved),
+                "iteration": at.iteration,
+                "max_iterations": resolved.limits.max_iterations,
+                "guidance": at.guidance,
+                "exclude": resolved.exclude,
+                "canary": resolved.canary,
+                "repair": repair,
+            }
+        )
+
+    async def _execute(self, role: RoleSpec[I, O], request: I) -> O:
+        """Schedule the activity with the time that is left now: a call may have waited for its room."""
+        summary, remaining = summary_of(role, request), self.clock.remaining_work_seconds()
+        attempt = math.inf if request.engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
+        options = call_options(
+            names.MODELS_QUEUE,
+            request.operation,
+            summary,
+            remaining,
+            attempt_seconds=attempt,
+            first=self.inbox.closing,
+        )
+        timed = by_reference(request, self.state.resolved_entry).model_copy(
+            update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
+        )
+        return await self.within_limits(self.host.execute_role(role, timed, options))
+
+    def _settle(self, role: RoleSpec[I, O], output: O, at: Moment) -> None:
+        """Account for an answer."""
+        answer, state = output.account, self.state
+        account(state, role.name, answer.usage, at.phase)
+        if role.writes_report:
+            # Of several that may have written, the last one wrote the report that there is.
+            others = writers() - {role.name}
+            state.engine_by_role = {name: kind for name, kind in state.engine_by_role.items() if name not in others}
+        state.engine_by_role[role.name] = answer.engine.value
+        if answer.model and answer.model not in state.models_used:
+            state.models_used.append(answer.model)
+        if answer.prompt_version:
+            state.prompt_versions[role.name] = answer.prompt_version
+        for warning in answer.warnings[:5]:
+            self.note("status", f"{role.name}: {warning}", level="info")
+
+    def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I, at: Moment) -> str | None:
+        """Account for a failed call, and return the problem for a repair; None if only the fallback can help.
+
+        Raises an outage again, and `Interrupted` if the run cannot continue.
+        """
+        account_failure(self.state, role.name, request, spent_by(error), at.phase)
+        if is_outage(error):
+            raise error
+        cause = last_failure(error)
+        kind = (cause.type if isinstance(cause, ApplicationError) else type(cause).__name__) or "failed"
+        problem = details_of(cause).get("problem")
+        why = describe_failure(error).removeprefix("$: ")
+        if kind in UNUSABLE:
+            why = DONE_WITHOUT_MODEL if role.has_fallback else failures.WORDS[kind]
+        note = f"{role.name}: {why}"
+        if kind not in REPAIRABLE or request.repair is not None:
+            # A role that only looks at the report takes nothing away from it by failing.
+            (self.branch_failed if role.has_fallback else self.degrade)(note)
+        told = describe_failure(error).removeprefix("$: ")
+        self.note("task.failed", f"{role.name}: {told}", role=role.name, error=kind)
+        if problem == STEERED:
+            self.degrade(STEERED_NOTE)
+        if kind in REPAIRABLE:
+            return str(problem or "the answer was cut at the output limit: answer more briefly")[:600]
+        if is_given_up(error):
+            self.degrade(f"{role.name}: a text ended the processes that worked on it ({reason_of(error)})")
+        elif kind not in UNUSABLE and not role.writes_report and not self.state.plan.nodes:
+            self.branch_failed(note)
+            raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
+        return None
+
+    # --- the budget --------------------------------------------------------------------------------------------------
+    async def _reserve(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:
+        """Return the reservation of a call, under its number. Waits while calls under way may give back enough.
+
+        Raises `CallRefused`, or `Interrupted` if the run is to end.
+        """
+        resolved, holdings = self.resolved, self.holdings
+        wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
+        reflects_on_report = role.name == SUPERVISOR.name and at.phase == Phase.SYNTHESIS
+        closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
+        kept = NOTHING if closes else self.reserved_for_report()
+        while refusal(resolved.limits, self.state.usage, holdings.held, wanted, kept):
+            reason = refusal(resolved.limits, self.state.usage, holdings.unexplained, wanted, kept)
+            if reason is not None:
+                self.note("budget.exhausted", f"no further model call: {reason.text}", reason=reason.value)
+                raise CallRefused(reason)
+            before = holdings.changes
+            await self.host.wait_until(
+                lambda: holdings.changes != before or self.inbox.interruption is not None  # noqa: B023
+            )
+            if self.inbox.interruption is not None:
+                raise Interrupted(self.inbox.interruption)
+        return holdings.open(wanted), wanted
+
+    def reserved_for_report(self) -> Reservation:
+        """Return the reservation that only the report and its checks may use."""
+        resolved = self.resolved
+        sub_queries = len(self.state.plan.sub_queries) or resolved.limits.max_sub_queries
+        kept = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
+        return kept + check_reserve(resolved.limits) if resolved.verify is Verify.FULL else kept
+
+    def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
+        return self.resolved.model_prices.get(role.tier.value)
+
+
+def summary_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:
+    """Return the text beside the activity's name in the web UI."""
+    subject = request.subject()
+    return f"{role.activity.split('_', maxsplit=1)[0]}: {subject}" if subject else role.activity.replace("_", " ")

@@ -41,7 +41,8 @@ def test_what_a_process_creates_is_private(tmp_path: Path, person: None) -> None
 
 def test_reports_have_the_rights_that_the_person_wants(tmp_path: Path, person: None) -> None:
     """What `--out` names is written as the person's other programs would, and what is ours is not."""
-    write_atomically(tmp_path / "out" / "report.md", b"text", umask=umask_of_person())
+    with files_of_person():
+        write_atomically(tmp_path / "out" / "report.md", b"text")
     write_atomically(tmp_path / "ours" / "note", b"text")
     assert (mode(tmp_path / "out"), mode(tmp_path / "out" / "report.md")) == (0o755, 0o644)
     assert (mode(tmp_path / "ours"), mode(tmp_path / "ours" / "note")) == (0o700, 0o600)

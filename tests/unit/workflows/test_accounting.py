@@ -8,7 +8,7 @@ from contracts.roles import PlanInput
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, Phase
 from tests.fakes import states
-from workflows.run.budget import account, account_failure, answer_key
+from workflows.run.budget import account, account_failure
 
 PAID = Usage(model_calls=1, input_tokens=300, output_tokens=40, cost_usd=0.0003)
 USES = st.lists(
@@ -53,9 +53,8 @@ def request(**changes: object) -> PlanInput:
 def test_an_unusable_answer_that_is_told_again_is_paid_once() -> None:
     """After cancel and resume the call store tells it again; also when the session was stored in between (S0-131)."""
     state = states.state(phase=Phase.PLANNING)
-    key = answer_key("plan/1", request())
-    account_failure(state, "planner", key, PAID)
+    account_failure(state, "planner", request(), PAID, None)
     again = ResearchState.unpack(state.pack())
-    account_failure(again, "planner", answer_key("plan/1", request(time_limit_seconds=7.0)), PAID)
+    account_failure(again, "planner", request(time_limit_seconds=7.0), PAID, None)
     assert again.usage == PAID
     assert again.usage_by_phase == {"planning": PAID}

@@ -19,7 +19,14 @@ from contracts.vocabulary import (
 )
 from tests.fakes import states
 from workflows.rules import gaps
-from workflows.rules.endings import completeness_of, find_unanswered, limitations_of, outcome_of, stop_reason_of
+from workflows.rules.endings import (
+    advice_of,
+    completeness_of,
+    find_unanswered,
+    limitations_of,
+    outcome_of,
+    stop_reason_of,
+)
 
 
 def test_a_gap_is_not_opened_twice() -> None:
@@ -184,16 +191,15 @@ CUT_SHORT = [StopReason.BUDGET_TIME, StopReason.BUDGET_CALLS, StopReason.BUDGET_
 def test_the_outcome_follows_from_what_is_missing(
     changes: dict[str, Any], reason: StopReason, outcome: Outcome
 ) -> None:
-    """Quality gates do not decide it; a faulty report, failed work, a fallback, a limit and a stop do (C0-24, X-4,
-    S0-032).
-    """
+    """Faulty reports, failed work, fallbacks, limits and stops decide it; quality gates do not (S0-032, C0-24, X-4)."""
     made = answered_state(**changes)
     assert outcome_of(QUESTION, made, reason) is outcome
     lines = limitations_of(QUESTION, made, reason)
     assert any("from what was there" in line for line in lines) is (reason in CUT_SHORT)
     assert any(line.startswith("The report did not pass its check: ") for line in lines) is ("draft" in changes)
-    complete = {Outcome.COMPLETED: Completeness.FULL, Outcome.PARTIAL: Completeness.PARTIAL}
-    assert completeness_of(made, outcome) is complete.get(outcome, Completeness.EMPTY)
+    # A faulty report leaves no part of the plan without an answer.
+    whole = Completeness.PARTIAL if reason in CUT_SHORT or made.failed_branches else Completeness.FULL
+    assert completeness_of(QUESTION, made, reason) is (whole if made.findings else Completeness.EMPTY)
 
 
 def test_an_outage_is_not_an_empty_answer() -> None:
@@ -213,3 +219,26 @@ def test_passages_are_completed_whatever_is_not_answered() -> None:
     made.plan = states.plan(*made.plan.nodes, silent)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
     assert not limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "reason", "advice"),
+    [
+        ({}, Outcome.COMPLETED, StopReason.NO_OPEN_GAPS, ""),
+        ({"findings": []}, Outcome.EMPTY, StopReason.NO_EVIDENCE, "ask in other words"),
+        ({}, Outcome.PARTIAL, StopReason.NO_ACTIONABLE_GAPS, "ask in other words"),
+        ({}, Outcome.PARTIAL, StopReason.MAX_ITERATIONS, "limits.max_iterations=N"),
+        ({}, Outcome.PARTIAL, StopReason.BUDGET_CALLS, "limits.max_model_calls=N"),
+        ({}, Outcome.PARTIAL, StopReason.BUDGET_TIME, ""),
+        ({"failed_branches": ["search for “x”"]}, Outcome.PARTIAL, StopReason.NO_ACTIONABLE_GAPS, ""),
+        ({"hasty_analyses": ["sq-1"]}, Outcome.PARTIAL, StopReason.MAX_ITERATIONS, ""),
+        ({"draft": states.draft(50)}, Outcome.PARTIAL, StopReason.NO_OPEN_GAPS, ""),
+    ],
+)
+def test_resuming_is_advised_where_it_would_do_something(
+    changes: dict[str, Any], outcome: Outcome, reason: StopReason, advice: str
+) -> None:
+    """Elsewhere the run names what helps instead."""
+    found = advice_of(answered_state(**changes), outcome, reason)
+    assert advice in found
+    assert bool(found) is bool(advice)

@@ -11,7 +11,7 @@ from contracts.plan import Waiting, WaitKind
 from contracts.request import Approve
 from tests.unit.workflows.test_waiting_for_a_person import waits
 from workflows.messages import PersonMessages
-from workflows.run.inbox import Answered, Approved, RejectedPlan, Revised
+from workflows.run.inbox import Reply
 
 
 def messages(approve: Approve = Approve.PLAN) -> PersonMessages:
@@ -33,18 +33,18 @@ async def test_what_is_right_is_put_down_and_answered() -> None:
     run = messages()
     run._check_revision({"brief": "new"}, 2)
     assert "version 3 now" in await run.revise_plan({"brief": "new"}, 2)
-    assert isinstance(run._inbox.replies[0], Revised)
+    assert run._inbox.replies[0].plan is not None
     run._check_approval(3)
     assert await run.approve_plan(3) == "approved: the research goes by plan version 3"
-    assert run._inbox.replies[1] == Approved(3)
+    assert run._inbox.replies[1] == Reply(approved=3)
     other = messages()
     other._check_rejection("no")
     assert "its plan is kept" in await other.reject_plan("no")
-    assert other._inbox.replies == [RejectedPlan("no")]
+    assert other._inbox.replies == [Reply(rejected="no")]
     asked = clarifying()
     asked._check_answers(["the second"], 1)
     assert await asked.answer_clarification(["the second"], 1) == "taken: the run goes on with your answers"
-    assert asked._inbox.replies == [Answered(["the second"])]
+    assert asked._inbox.replies == [Reply(answers=["the second"])]
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ async def test_a_word_while_a_plan_waits_makes_another_plan() -> None:
     for send in (PersonMessages.steer, PersonMessages.reply):
         run = messages()
         assert "the planner makes version 3" in await send(run, "look at locks")
-        assert run._inbox.replies == [Revised(guidance="look at locks")]
+        assert run._inbox.replies == [Reply(guidance="look at locks")]
         assert run._inbox.steering == []
     asked = clarifying()
     await asked.reply("the second")
-    assert asked._inbox.replies == [Answered(["the second"])]
+    assert asked._inbox.replies == [Reply(answers=["the second"])]
     await asked.steer("look at locks")
     assert asked._inbox.steering == ["look at locks"]
 

@@ -26,7 +26,7 @@ from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run import inbox
-from workflows.run.inbox import Answered, Approved, Inbox, Reply
+from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
 
@@ -83,7 +83,9 @@ async def conducted(folder: Path, strategy: str = "supervisor", **fields: Any) -
 def waits(approve: Approve = Approve.PLAN, version: int = 2) -> ResearchState:
     resolved = resolved_request().model_copy(update={"gates": Gates(approve=approve)})
     nodes = [PlanNode(id=f"sq-{number}", text=f"What about part {number}?") for number in range(2)]
-    waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=version, phrase=inbox.phrase_for(approve))
+    waiting = Waiting(
+        kind=WaitKind.APPROVAL, plan_version=version, phrase=APPROVAL_PHRASE if approve is Approve.PHRASE else None
+    )
     return ResearchState(resolved=resolved, plan=Plan(version=version, nodes=nodes), waiting=waiting)
 
 
@@ -108,7 +110,7 @@ def test_a_wrong_approval_is_told_so(version: object, phrase: object, problem: s
 
 def test_the_phrase_counts_whatever_its_letters_and_the_marks_around_it() -> None:
     """What a person types is compared as a person would."""
-    assert inbox.read_approval(waits(Approve.PHRASE), [], 2, " “authorized to  execute”. ") == Approved(2)
+    assert inbox.read_approval(waits(Approve.PHRASE), [], 2, " “authorized to  execute”. ") == Reply(approved=2)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +144,9 @@ def test_who_is_not_waited_for_is_told_so() -> None:
     with pytest.raises(inbox.Unacceptable, match="the run waits for the approval of plan version 2"):
         inbox.read_answers(state, [], ["x"])
     with pytest.raises(inbox.Unacceptable, match="an earlier message is being taken up"):
-        inbox.read_approval(state, [Approved(2)], 2)
+        inbox.read_approval(state, [Reply(approved=2)], 2)
     edit = inbox.read_revision(state, [], {"brief": "x"})
-    assert inbox.read_approval(state, [edit], 3) == Approved(3)
+    assert inbox.read_approval(state, [edit], 3) == Reply(approved=3)
     assert inbox.read_revision(state, [edit], {"brief": "y"}, 3).plan == edit.plan.model_copy(  # type: ignore[union-attr]
         update={"version": 4, "brief": "y"}
     )
@@ -155,7 +157,7 @@ def test_who_is_not_waited_for_is_told_so() -> None:
     state.waiting, state.approved_version = None, 2
     with pytest.raises(inbox.Unacceptable, match="version 2 is approved already"):
         inbox.read_approval(state, [], 2)
-    with pytest.raises(inbox.Unacceptable, match="nothing is waited for now: the run is created"):
+    with pytest.raises(inbox.Unacceptable, match="the run asks nothing now, it is created"):
         inbox.read_answers(state, [], ["x"])
 
 
@@ -193,14 +195,15 @@ async def test_the_clock_stops_nests_and_takes_new_limits_once() -> None:
     with run.clock.stopped():
         await host.advance(10 * work)
         assert run.clock.remaining_work_seconds() == work
-    run.clock.fix_limits(limits.model_copy(update={"deadline_seconds": limits.deadline_seconds + 100}))
+    longer = limits.model_copy(update={"deadline_seconds": limits.deadline_seconds + 100})
+    state.resolved = run.resolved.model_copy(update={"choices": {"extended": longer}})
+    run.choose_limits("extended")
+    run.choose_limits("extended")
     assert run.clock.remaining_work_seconds() == work + 100
     await host.advance(work)
     assert inbox.interruption is None
     await host.advance(100)
     assert inbox.interruption is StopReason.BUDGET_TIME
-    with pytest.raises(ValueError, match="fixed once"):
-        run.clock.fix_limits(limits)
     run.clock.cancel_alarm()
 
 
@@ -213,7 +216,7 @@ async def test_a_model_asks_once_and_plans_by_the_answer(tmp_path: Path) -> None
         waiting = await made.asked()
         assert waiting.questions[0].startswith("Which part of")
         assert api.counts()["planner"] == 0
-        await made.answered(Answered(["the zebra setting"]))
+        await made.answered(Reply(answers=["the zebra setting"]))
         assert await made.task is Outcome.COMPLETED, state.failed_branches
         await world.close()
     assert api.counts()["clarifier"] == 2

@@ -16,8 +16,8 @@ from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrate
 LIMITS = {"max_iterations": 1, "max_sub_queries": 3}
 
 
-async def written(folder: Path, **output: object) -> tuple[World, ResearchState, list[str], list[str]]:
-    """A finished run with a model, the operations of its writing, and the prompts that its writer was sent."""
+async def written(folder: Path, **output: object) -> tuple[World, ResearchState, list[str]]:
+    """A finished run with a model, and the operations of its writing."""
     async with MessagesApi() as api:
         world = model_world(folder, api.base_url)
         state = await begin(world, output=output, limits=LIMITS)
@@ -25,33 +25,27 @@ async def written(folder: Path, **output: object) -> tuple[World, ResearchState,
         outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
         assert outcome is Outcome.COMPLETED, (state.degraded, state.failed_branches, state.limitations)
         calls = [operation for activity, operation in host.calls if activity in ("write_report", "join_report")]
-        prompts = [request.prompt for request in api.requests if request.role == "synthesizer"]
-        return world, state, calls, prompts
+        return world, state, calls
 
 
 async def test_long_report_is_written_section_by_section(tmp_path: Path) -> None:
-    """Each section from its own evidence and from passages of the whole texts; the frame goes around them."""
-    world, state, calls, prompts = await written(tmp_path, target_words=6_000)
+    """Each section from its own evidence; the frame goes around them."""
+    world, state, calls = await written(tmp_path, target_words=6_000)
     assert sorted(calls) == ["join/1", "write-frame/1", "write-section-1/1", "write-section-2/1"]
     assert state.draft is not None
     text = await world.content.get_text(state.draft.document)
     assert state.draft.sections == ["Summary", "Part 1", "Part 2", "Gaps and limitations", "Conclusion"]
     assert [text.count(heading) for heading in ("\n## Part 1\n", "\n## Part 2\n")] == [1, 1]
-    assert any("A passage on:" in prompt for prompt in prompts)
     assert set(state.draft.evidence_ids) <= state.evidence.keys()
-    selected = {key for key, item in state.evidence.items() if item.entry not in {f.entry for f in state.findings}}
-    assert selected, "no passage was cited that no finding tells of"
     stored = json.loads(await world.content.get_text(state.result.files.json_document))
     assert {claim["section"] for claim in stored["claims"]} >= {"Part 1", "Part 2"}
     assert all(stored["report"]["markdown"][one["start"] : one["end"]] == one["text"] for one in stored["claims"])
-    again = ResearchState.model_validate_json(await world.sessions.load("r-unit") or "")
-    assert selected <= again.evidence.keys()
     await world.close()
 
 
 async def test_short_report_is_written_in_one_call(tmp_path: Path) -> None:
     """Whole-report writing is the simple case: citations look as the request wants."""
-    world, state, calls, _ = await written(tmp_path, target_words=700, citation_style="link")
+    world, state, calls = await written(tmp_path, target_words=700, citation_style="link")
     report = json.loads(await world.content.get_text(state.result.files.json_document))
     labels = [citation["label"] for citation in report["citations"]]
     assert labels

@@ -13,7 +13,7 @@ from contracts.plan import Plan, PlanNode
 from contracts.reflective_roles import ReflectionDecision, Route, StepKind, StepSummary
 from contracts.state import ResearchState
 from contracts.texts import plural
-from contracts.vocabulary import NodeStatus
+from contracts.vocabulary import Confidence, NodeStatus
 from workflows.strategies.units import UnitPosition, step_node, unit_progress
 
 STEP_MARKS: Final = {
@@ -125,10 +125,10 @@ def progress_of(state: ResearchState) -> Progress:
 def summary_of_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
     """Return the results of a unit in a few words."""
     position = ReflectivePosition.read(state)
-    words = plural(state.draft.word_count if state.draft else 0, "word")
+    words, is_deep = plural(state.draft.word_count if state.draft else 0, "word"), position.route is Route.DEEP
     step = named_step(state, name) if kind is UnitKind.STEP else None
     return {
-        UnitKind.COORDINATION: ", ".join(dict.fromkeys(filter(None, (position.route.value, position.choice)))),
+        UnitKind.COORDINATION: position.route.value + (f", {state.resolution.depth.value}" if is_deep else ""),
         UnitKind.BACKGROUND: plural(len(position.background), "title"),
         UnitKind.PLANNING: plural(len(state.plan.steps), "step"),
         UnitKind.STEP: _step_detail(state, step) if step else "",
@@ -169,7 +169,7 @@ def pending_steps(plan: Plan) -> list[PlanNode]:
 
 
 def replaceable_steps(plan: Plan) -> list[PlanNode]:
-    """Return the steps that another plan may replace: not begun, and not requested by a person during the run."""
+    """Return the steps that another plan may replace: not started, and not requested by a person during the run."""
     return [step for step in with_status(plan, NodeStatus.PENDING) if step.gap_id is None]
 
 
@@ -241,8 +241,13 @@ def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummar
         StepSummary(
             title=step.text,
             status=step.status,
-            observations=[finding.statement for finding in findings_of(state, step)[:SHOWN_OBSERVATIONS]],
+            observations=[finding.statement for finding in _best(findings_of(state, step))[:SHOWN_OBSERVATIONS]],
             finding_count=step.finding_count,
         )
         for step in (with_status(state.plan, *statuses) if statuses else state.plan.steps)
     ]
+
+
+def _best(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the best-supported findings first, otherwise in their order."""
+    return sorted(findings, key=lambda finding: list(Confidence).index(finding.confidence))

@@ -6,7 +6,7 @@ from typing import Final
 from contracts.addresses import canonical_url, sub_query_id
 from contracts.call_sizes import MOST_SOURCES
 from contracts.evidence import SearchHit
-from contracts.plan import PlanNode
+from contracts.plan import WITHOUT_SEARCH, PlanNode
 from contracts.reflective_roles import INVESTIGATOR, RESEARCHER, InvestigateInput, ResearchStepInput, Route
 from contracts.request import Depth
 from contracts.state import ResearchState
@@ -112,7 +112,8 @@ def _assign_all_sources(state: ResearchState, step: PlanNode) -> None:
     node = query_nodes(step, [step.expected_contribution or step.text], state.iteration)[0]
     if any(known.id == node.id for known in state.plan.nodes):
         return
-    state.plan = state.plan.with_nodes(node.model_copy(update={"status": NodeStatus.COMPLETED}))
+    update = {"status": NodeStatus.COMPLETED, "origin": WITHOUT_SEARCH}
+    state.plan = state.plan.with_nodes(node.model_copy(update=update))
     for source in state.readable_sources()[:MOST_SOURCES]:
         owners = [*source.sub_query_ids, node.id]
         state.sources[source.id] = source.model_copy(update={"sub_query_ids": owners})

@@ -36,7 +36,9 @@ async def audited(
     store: MemoryStore, report: dict[str, Any], markdown: str | None = None, html: bytes | None = None
 ) -> AuditResult:
     """The audit of a report against a store."""
-    return await audit(report, store.text_by_hash, store.by_hash, HereCalls(), markdown=markdown, html=html)
+    return await audit(
+        json.dumps(report).encode(), store.text_by_hash, store.by_hash, HereCalls(), markdown=markdown, html=html
+    )
 
 
 async def test_untouched_report_passes_and_everything_is_counted(store: MemoryStore) -> None:
@@ -70,7 +72,7 @@ async def test_a_process_that_can_be_killed_finds_the_same(store: MemoryStore) -
     changed = copy.deepcopy(REPORT)
     changed["evidence"][0]["quote"] += " indeed"
     async with SubprocessPool(1) as pool:
-        there = await audit(changed, store.text_by_hash, store.by_hash, KillableCalls(pool))
+        there = await audit(json.dumps(changed).encode(), store.text_by_hash, store.by_hash, KillableCalls(pool))
     assert not there.passed
     assert there == await audited(store, changed)
 
@@ -97,7 +99,7 @@ async def test_altered_file_is_found_behind_a_store_that_does_not_check(store: M
     async def get_bytes(identity: str) -> bytes:
         return b"else"
 
-    result = await audit(REPORT, get_text, get_bytes, HereCalls())
+    result = await audit(json.dumps(REPORT).encode(), get_text, get_bytes, HereCalls())
     kinds = [problem.kind for problem in result.problems]
     assert (kinds.count("text_differs"), kinds.count("original_differs")) == (3, 3)
 

@@ -171,6 +171,15 @@ async def test_state_without_a_draft_is_rendered() -> None:
     assert (rendered.summary, rendered.citations) == ("", [])
 
 
+def test_the_title_keeps_the_whole_question() -> None:
+    """However long it is, in every form."""
+    question = f"How does {'a very long name ' * 20}prevent wraparound?"
+    draft = SAMPLE.draft.replace(SAMPLE.draft.splitlines()[0], f"# {question}", 1)
+    rendered = render(SAMPLE.state(), draft, SAMPLE.texts, SKIPPED, "0.1.0")
+    assert rendered.markdown.startswith(f"# {question}\n")
+    assert f"<title>{question}</title>" in rendered.html
+
+
 async def test_long_report_is_cut_inline_and_stored_whole() -> None:
     """Inline text ends at 128,000 characters with a flag; the stored document is whole."""
     draft = f"# T\n\nTold [{SAMPLE.rule.id}].\n\n" + "word " * 30_000

@@ -15,7 +15,7 @@ from activities.reporting.render import render
 from activities.reporting.tree import one_line
 from activities.reporting.words import VERDICT_SIGNS, ReportWords
 from client.exchange.documents import to_docx, to_pdf
-from contracts.report import Report, ReportUnusable, read_report
+from contracts.report import Report, read_report
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 from tests.unit.client.exchange.hostile_report import TITLES, report_of
 
@@ -24,7 +24,9 @@ SAMPLE = Sample()
 
 def sample_report() -> Report:
     """The report of the sample run."""
-    return read_report(json.loads(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document))
+    report = read_report(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document.encode())
+    assert isinstance(report, Report)
+    return report
 
 
 def words_of_pdf(data: bytes) -> str:
@@ -81,6 +83,7 @@ def test_pdf_has_text_quotes_tables_sources_and_verdicts() -> None:
     for part in (SAMPLE.quote(SAMPLE.rule), "200 million transactions", "Method and limits", "[1] 25.1. Routine Vacuuming",
                  "Statements and their check"):  # fmt: skip
         assert squeezed(part) in words
+    assert words.count(squeezed(SAMPLE.quote(SAMPLE.rule))) == 1
     assert made == to_pdf(sample_report())
 
 
@@ -120,10 +123,22 @@ def test_any_text_gives_documents(markdown: str) -> None:
     assert to_docx(report).startswith(b"PK")
 
 
+def test_quotations_within_quotations_have_no_signs() -> None:
+    """Neither in the text nor in the list of statements is a `>` left of the Markdown."""
+    claim = {"id": "c", "text": "> > Inner. [1]", "start": 0, "end": 5, "verdict": "unsupported", "method": "rules"}
+    report = report_of(report={"markdown": "# T\n\n> > Inner. [1]\n>\n> Outer. [1]\n"}, claims=[claim])
+    assert "Inner." in " ".join(words_of_docx(to_docx(report)))
+    assert ">" not in " ".join(words_of_docx(to_docx(report))) + words_of_pdf(to_pdf(report))
+
+
 def test_a_report_of_another_form_is_refused() -> None:
-    """The message says where."""
-    with pytest.raises(ReportUnusable, match=r"sources\.0\.id"):
-        read_report({"research_id": "r", "report": {"markdown": ""}, "sources": [{"url": "x"}]})
+    """Each problem comes with its place, which is empty for what is no report at all."""
+    document = {"research_id": "r", "report": {"markdown": ""}, "sources": [{"url": "x"}]}
+    assert read_report(json.dumps(document).encode()) == [("sources.0.id", "Field required")]
+    for data in (b"[1", b"[]", b"[" * 100_000, b"\xff"):
+        problems = read_report(data)
+        assert isinstance(problems, list)
+        assert [place for place, _ in problems] == [""]
 
 
 def test_a_text_of_combining_characters_gives_documents() -> None:
