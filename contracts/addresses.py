@@ -11,7 +11,6 @@ from urllib.parse import quote, unquote
 MOST_MARKS: Final = 30
 """On one letter (Unicode's stream-safe format); a longer run is put in order in time that grows with its square."""
 PERHAPS_MARKS: Final = re.compile(f"[^\x00-\u02ff]{{{MOST_MARKS + 1}}}")
-LONG_RUN: Final = re.compile(b"\x01{%d,}+" % (MOST_MARKS + 1))
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
@@ -23,12 +22,12 @@ def with_few_marks(text: str) -> str:
     """The text with runs of combining marks cut."""
     if not PERHAPS_MARKS.search(text):
         return text
-    is_mark = bytes(map(bool, map(unicodedata.combining, text)))
-    kept, start = [], 0
-    for run in LONG_RUN.finditer(is_mark):
-        kept.append(text[start : run.start() + MOST_MARKS])
-        start = run.end()
-    return "".join(kept) + text[start:]
+    kept, marks = [], 0
+    for sign in text:
+        marks = marks + 1 if unicodedata.combining(sign) else 0
+        if marks <= MOST_MARKS:
+            kept.append(sign)
+    return "".join(kept)
 
 
 TRACKING_NAMES: Final = frozenset(

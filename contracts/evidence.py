@@ -188,8 +188,6 @@ class ClaimVerdict(CompactModel):
     method: CheckMethod
     reason: str = ""
     """In words for a reader."""
-    evidence_ids: list[str] = []
-    """The passages that the verdict rests on."""
 
 
 class VerdictsEntry(CompactModel):

@@ -217,6 +217,8 @@ class RenderedReport(CompactModel):
     citations: list[Citation] = []
     verification: VerificationSummary = VerificationSummary()
     """Check of the claims in the report."""
+    verdicts: list[Verdict] = []
+    """Verdict of each claim in the report, in order."""
 
     @property
     def text(self) -> str:

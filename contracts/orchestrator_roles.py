@@ -10,7 +10,7 @@ from pydantic import Field
 
 from contracts.base import Contract
 from contracts.lenient import UnfitAnswer, distinct, first, one_line
-from contracts.plan import QuestionRound
+from contracts.plan import MOST_QUESTIONS, QuestionRound
 from contracts.request import Turn
 from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
@@ -21,6 +21,7 @@ AGENT_TOOL: Final = "research_agent"
 REPORT_TOOL: Final = "generate_report"
 THINK_TOOL: Final = "think_tool"
 PLAN_TOOL: Final = "generate_plan"
+ASK_TOOL: Final = "ask_person"
 SEARCH_TOOL: Final = "search"
 OPEN_TOOL: Final = "open_page"
 
@@ -44,6 +45,14 @@ class ThinkArguments(Contract):
     reasoning: str = Field(description="what is known, what is missing, what comes next", min_length=1)
 
 
+class AskArguments(Contract):
+    """Questions to the person."""
+
+    questions: list[Annotated[str, one_line(300)]] = Field(
+        description="one to three short questions, each about one thing", min_length=1
+    )
+
+
 class SearchArguments(Contract):
     """A search."""
 
@@ -64,6 +73,14 @@ class AgentReportArguments(Contract):
     open_questions: list[str] = Field(default=[], description="what of the task the pages do not answer")
 
 
+class QuestionArguments(Contract):
+    """Questions to the person."""
+
+    questions: list[Annotated[str, one_line(300)]] = Field(
+        description="short questions, each about one thing", min_length=1, max_length=MOST_QUESTIONS
+    )
+
+
 RESEARCH_AGENT: Final = ToolSpec(
     AGENT_TOOL,
     "Have one agent research one task. It knows nothing but the task. Several calls in one turn work side by side.",
@@ -77,6 +94,9 @@ THINK: Final = ToolSpec(
 )
 GENERATE_PLAN: Final = ToolSpec(
     PLAN_TOOL, "The question can be researched as it stands: go on to the plan.", NoArguments
+)
+ASK_PERSON: Final = ToolSpec(
+    ASK_TOOL, "Ask the person first: two readers would look for different things.", AskArguments
 )
 SEARCH: Final = ToolSpec(SEARCH_TOOL, "Search. Gives numbered titles, never texts.", SearchArguments)
 OPEN_PAGE: Final = ToolSpec(
@@ -170,9 +190,9 @@ class WorkInput(ToolTurnInput):
 
 INTAKE: Final = RoleSpec(
     "intake", "take_in_question", Tier.SIMPLE, IntakeInput, TurnAnswer, TurnResult,
-    output_tokens=800, expected_output_tokens=200, work="clarification", tools=(GENERATE_PLAN,), must_call=False,
+    output_tokens=800, expected_output_tokens=200, work="clarification", tools=(GENERATE_PLAN, ASK_PERSON),
 )  # fmt: skip
-"""Text is a question to the person; a call of its one tool means that there is none."""
+"""Calls one of its tools; text instead is one question to the person."""
 OUTLINER: Final = RoleSpec(
     "outliner", "outline_research", Tier.ANALYTICAL, OutlineInput, OutlinerAnswer, OutlinerAnswer,
     output_tokens=2_000, expected_output_tokens=500, work="planning",

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
-
-from pydantic import BaseModel
+from typing import Any, Final, Protocol
 
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
@@ -15,9 +13,6 @@ from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.reading.canonical_text import DocumentFacts
-
-E = TypeVar("E", bound=BaseModel)
-I = TypeVar("I", bound=RoleInput)
 
 
 @dataclass(frozen=True)
@@ -184,8 +179,7 @@ class SourceReader(Protocol):
     """A reader of all sources."""
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; no page is given that was reached outside the domains.
-
+        """Fetch and extract; no host outside the domains is asked.
 
         Tenants share no pages. Raises `SourceUnreadable`, `Retryable`.
         """

@@ -81,7 +81,7 @@ async def compose(
                 await refresh_corpora(stores.library)
             by_pool = {"models": _models, "search": _search, "reading": _reading, "records": _records}
             activities = {pool: await build(stores) for pool, build in by_pool.items() if pool in pools}
-        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings))
+        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings), mark=settings.mark())
 
 
 def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
@@ -197,6 +197,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     verifying = VerifyingActivities(content, sessions, notebooks)
     return [
         records.prepare_research,
+        records.preview_research,
         records.prepare_agent,
         records.save_session,
         records.read_document,

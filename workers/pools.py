@@ -61,6 +61,8 @@ class PoolContents:
     """By pool name."""
     slots: Mapping[str, int] = field(default_factory=dict)
     """Overrides of `DEFAULT_SLOTS` by pool name."""
+    mark: str = ""
+    """The end of the identity of its workers: what they would resolve alike (`Settings.mark`), and for whom."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         raise UnknownPoolError(f"no pool is called {pool}")
     common: dict[str, Any] = {
         "task_queue": POOLS[pool],
-        "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}",
+        "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",
         "graceful_shutdown_timeout": DRAIN[pool] if grace is None else grace,
     }
     if pool == WORKFLOWS:

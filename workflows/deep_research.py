@@ -348,7 +348,8 @@ def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> Research
     if outcome in ENDS_AS_FAILURE:
         kind = result.stop_reason.value if outcome is Outcome.REFUSED else ENDS_AS_FAILURE[outcome]
         why = f" ({failure})" if failure else ""
-        message = f"{outcome.value}: {result.stop_reason.value}{why}; `research resume {result.research_id}` goes on"
+        remedy = result.advice or f"`research resume {result.research_id}` goes on"
+        message = f"{outcome.value}: {result.stop_reason.value}{why}; {remedy}"
         raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
     return result
 

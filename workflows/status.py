@@ -53,6 +53,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         engine=resolved.engine.value if resolved else "",
         corpus=resolved.corpus.name if resolved and resolved.corpus else None,
         egress=resolved.egress if resolved else "",
+        estimate=resolved.estimate.words() if resolved and resolved.estimate else "",
         web=resolved.web if resolved else False,
         providers=resolved.providers if resolved else [],
         advice=resolved.advice if resolved else [],

@@ -23,7 +23,7 @@ from activities.roles.grounding import load_texts
 from contracts.addresses import digest
 from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
-from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, VerdictsEntry
+from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
@@ -51,6 +51,8 @@ class RenderedForms:
     summary: str
     citations: list[Citation]
     verification: VerificationSummary
+    verdicts: list[Verdict]
+    """Of each claim in order."""
 
 
 def render(
@@ -71,7 +73,10 @@ def render(
     html = compose_html(inputs, report)
     summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
     document = compose_document(inputs, report, html)
-    return RenderedForms(report.written.text, html, document, summary, inputs.citations, inputs.checked)
+    verdicts_of_claims = [claim.judged.verdict for claim in inputs.claims]
+    return RenderedForms(
+        report.written.text, html, document, summary, inputs.citations, inputs.checked, verdicts_of_claims
+    )
 
 
 RENDER: Final = f"{__name__}:render_packed"
@@ -79,8 +84,7 @@ RENDER: Final = f"{__name__}:render_packed"
 
 def render_packed(packed_state: str, *arguments: Any) -> tuple[Any, ...]:
     """Render from a packed state in a child process: the fields of `RenderedForms`. Raises as `render` does."""
-    forms = render(ResearchState.unpack(packed_state), *arguments)
-    return forms.markdown, forms.html, forms.document, forms.summary, forms.citations, forms.verification
+    return tuple(vars(render(ResearchState.unpack(packed_state), *arguments)).values())
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
@@ -126,6 +130,7 @@ class ReportingActivities:
                 summary=forms.summary,
                 citations=forms.citations,
                 verification=forms.verification,
+                verdicts=forms.verdicts,
             )
 
     async def _store(self, forms: RenderedForms) -> ReportFiles:
@@ -202,6 +207,7 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
     shown: dict[str, Any] = _without_addresses(_plain(source), inputs.registry)
     return shown | {
         "url": source.url,
+        "aliases": source.aliases,
         "content_hash": source.raw.hash if source.raw else source.content_hash,
         "text_hash": source.text.hash if source.text else None,
         "cited": any(item.source.id == source.id for item in inputs.cited),
@@ -229,7 +235,6 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
         "end": end,
         "citation_numbers": claim.numbers,
         **_taken(claim, "section", "evidence_ids"),
-        "rests_on": item.judged.evidence_ids,
         **_taken(item.judged, "verdict", "method", "reason"),
     }
 

@@ -23,7 +23,7 @@ from contracts.vocabulary import Outcome, SourceStatus
 from workers.private_files import files_of_person
 from workers.settings.loading import Flags
 
-SHOWN_FIGURES: Final = ("score", "sub_queries", "source_count", "finding_count", "gap_count")
+SHOWN_FIGURES: Final = ("turn", "coerced_from", "score", "sub_queries", "source_count", "finding_count", "gap_count")
 
 commands = Commands()
 

@@ -108,7 +108,9 @@ def _print_summary(
         print_result(f"  {main}" + (f"   ({others} beside it)" if others else ""))
     if documents:
         print_result(pasteable(f"  next: research open {result.research_id} · research audit {result.research_id}"))
-    if resume:
+    if result.advice:
+        print_result(pasteable(f"  what helps: {result.advice}"))
+    elif resume:
         now = "" if documents else f" · report from what is there: {resume} --now"
         print_result(pasteable(f"  continue: {resume}{now}"))
 

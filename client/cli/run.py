@@ -3,7 +3,7 @@
 import logging
 import shlex
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated, Any, Final
@@ -16,7 +16,7 @@ from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
 from client.cli.errors import CommandError, ExitCode, exit_code
 from client.cli.options import RunOptions
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
-from client.cli.preflight import preflight
+from client.cli.preflight import OF_RUN, preflight
 from client.cli.reports import default_folder, deliver_report
 from client.cli.request import RequestedRun, build_request, merge, parse_assignments, read_request
 from client.cli.talk import asker
@@ -76,24 +76,28 @@ async def ask(
 ) -> int:
     """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
 
-    The corpus is that of the earlier run unless another is named.
+    Strategy and corpus are those of the earlier run unless others are named.
 
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
     """
     async with open_context(options.flags()) as context:
         before = await context.find(earlier)
-    if before.resolved is None:
+    return await _run(follow_up_options(options, question, before))
+
+
+def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> RunOptions:
+    """Give the options of a question that follows an earlier run. Raises `CommandError` if nothing is stored of it."""
+    resolved = before.resolved
+    if resolved is None:
         raise CommandError(f"nothing is stored of the run {before.research_id}: choose another one of `research list`")
-    known = before.resolved.corpus.name if before.resolved.corpus is not None else None
-    return await _run(
-        replace(
-            options,
-            question=question,
-            corpus=options.corpus or known,
-            web=options.web or before.resolved.web,
-            assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
-        )
+    return replace(
+        options,
+        question=question,
+        strategy=options.strategy or resolved.strategy,
+        corpus=options.corpus or (resolved.corpus.name if resolved.corpus is not None else None),
+        web=options.web or resolved.web,
+        assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
     )
 
 
@@ -104,8 +108,8 @@ async def start(options: RunOptions) -> int:
     research start "How does vacuum work?" --corpus manual
     research watch last --out ./result
 
-    The workers decide where text goes: see `research status`. With --id: a running one is joined, an unfinished one is
-    resumed, of a completed one the stored report is printed.
+    The workers are asked first where text goes and what the run may cost. With --id: a running one is joined, an
+    unfinished one is resumed, of a completed one the stored report is printed.
     """
     return await _run(options, follow=False)
 
@@ -137,9 +141,9 @@ async def resume(
             require_resumable(known, await known.result(), changed=changed)
         again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, options)
         request = build_request(merge(again, parse_assignments(options.assignments)))
-        if known.resolved is not None:
-            await preflight(context, RequestedRun(request), options, known.resolved, probes=not known.running)
-        return await RunCommand(context, RequestedRun(request), known.research_id, options, report_now=now).execute()
+        others = await preflight(context, RequestedRun(request), options, known)
+        command = RunCommand(context, RequestedRun(request), known.research_id, options, others=others, report_now=now)
+        return await command.execute()
 
 
 async def _run(options: RunOptions, *, follow: bool = True) -> int:
@@ -150,11 +154,11 @@ async def _run(options: RunOptions, *, follow: bool = True) -> int:
         if options.research_id is not None:
             known = await context.load_run(check_id(options.research_id))
         await check_request(known, wanted.request)
-        command = RunCommand(context, wanted, known.research_id, options)
         done = None if known.state is None else known.state.result
         if done is not None and done.outcome is Outcome.COMPLETED and not options.dry_run:
-            return await command.print_stored(done)
-        await preflight(context, wanted, options, known.resolved, probes=not known.running, resolves=follow)
+            return await RunCommand(context, wanted, known.research_id, options).print_stored(done)
+        others = await preflight(context, wanted, options, known, works=follow)
+        command = RunCommand(context, wanted, known.research_id, options, others=others)
         if options.dry_run:
             return ExitCode.COMPLETED
         return await (command.execute() if follow else command.start())
@@ -205,6 +209,8 @@ class RunCommand:
     wanted: RequestedRun
     research_id: str
     options: RunOptions
+    others: bool = False
+    """Whether workers of other commands do the work."""
     report_now: bool = False
 
     async def execute(self) -> int:
@@ -262,7 +268,8 @@ class RunCommand:
     async def _follow(self, client: ResearchClient) -> ResearchResult | None:
         """Work for the run and show it until it is over; None after Ctrl-C."""
         context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
-        async with _local_workers(context, client), first_interrupt() as interrupt:
+        workers = nullcontext() if self.others else _local_workers(context, client)
+        async with workers, first_interrupt() as interrupt:
             handle, how = await start_run(context, client, self.wanted.request, self.research_id)
             if not options.quiet:
                 print_progress(f"{self.research_id} {how}")
@@ -327,6 +334,6 @@ async def _local_workers(context: CommandContext, client: ResearchClient) -> Asy
         async with (
             end_if_stalled(log),
             compose(settings, client.temporal, pools) as contents,
-            run_pools(client.temporal, contents, pools, grace=GRACE),
+            run_pools(client.temporal, replace(contents, mark=contents.mark + OF_RUN), pools, grace=GRACE),
         ):
             yield

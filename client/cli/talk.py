@@ -125,7 +125,9 @@ async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
     """
     async with _open_run(given, config) as handle:
         print_result(await handle.reject_plan())
-        print_hint(f"the plan is stored: research resume {handle.research_id} asks for approval again")
+        print_hint(
+            f"to change the plan: research resume {handle.research_id} · research plan {handle.research_id} --edit"
+        )
     return ExitCode.COMPLETED
 
 
@@ -233,6 +235,8 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
         print_result(printable(known.brief))
     for place, query in enumerate(known.sub_queries, start=1):
         print_result(f"  {place}. {printable(query.text)}")
+        if query.expected_contribution not in ("", query.text):
+            print_result(f"     {printable(query.expected_contribution)}")
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
         print_waiting(known.waiting, research_id)
 

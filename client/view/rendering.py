@@ -96,6 +96,7 @@ def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
         Row("question", status.query, "bold"),
         Row("with", " · ".join(filter(None, (status.strategy, status.engine, corpus))) if begun else ""),
         Row("text", status.egress),
+        Row("expected", status.estimate),
         Row("searching", providers_words(status.providers) if status.web else ""),
         Row("started", local_time(status.started_at)),
         Row("time", duration(elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),

@@ -149,7 +149,11 @@ def ending_words(result: ResearchResult) -> str:
 
 # --- events --------------------------------------------------------------------------------------------------------
 
-COURSE_CHANGES: Final = ("retry", "iterate", "complete", "decide_iteration", "gap_opened", "gap_pursued")
+AGENT_EVENTS: Final = ("agent.turn", "agent.thought")
+"""Types of events of agents that are shown beside those of their run."""
+COURSE_CHANGES: Final = (
+    *("retry", "iterate", "complete", "continue", "adjust", "decide_iteration", "gap_opened", "gap_pursued", "think"),
+)
 """Actions of decisions that change the course of a run; phases and gates report the others."""
 REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "report.updated")
 """Types of events whose content comes with another one."""
@@ -177,4 +181,7 @@ def event_words(event: Event) -> str:
         "task.finished": not data.get("error"),
         "status": "found" in data,  # the reads of a search report its hits
     }
-    return "" if event.type in REPEATED or repeats.get(event.type, False) else event.text or event.type
+    if event.type in REPEATED or repeats.get(event.type, False):
+        return ""
+    sender = f"{data.get('scope')}: " if event.type in AGENT_EVENTS else ""
+    return sender + (event.text or event.type)

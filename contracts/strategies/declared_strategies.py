@@ -13,7 +13,7 @@ from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import CLARIFIER, SYNTHESIZER, RoleSpec
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 PLANNED: Final = ("living", "recursive")
@@ -39,9 +39,9 @@ class StrategyDeclaration:
     decides: bool = False
     """True if a run decides for itself where mode or depth are `auto`."""
     clarifier: RoleSpec[Any, Any] = CLARIFIER
-    """Role that clarifies the question where the request wants it; one with tools asks in words."""
-    reasoning_limits: Mapping[str, int] = field(default_factory=dict)
-    """Limits that differ where the models of its roles with tools reason by themselves."""
+    """Role that clarifies the question where the request wants it; one with tools calls one to ask."""
+    reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
+    """Limits that differ where the model of a tier reasons by itself, by tier."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)

@@ -168,8 +168,12 @@ def classify(task: reflective.ClassifyInput) -> reflective.CoordinatorAnswer:
         if few
         else reflective.Complexity.MODERATE
     )
+    asked = roles.ClarifyInput(query=task.query, language=task.language, rounds=task.rounds, required=task.required)
+    questions = clarify(asked).questions if task.required else []
     return reflective.CoordinatorAnswer(
         complexity=complexity,
+        is_ambiguous=bool(questions),
+        clarifying_questions=questions,
         reasoning=f"The question has {plural(count, 'word')} of meaning.",
     )
 
@@ -221,7 +225,7 @@ def take_in(task: orchestrator.IntakeInput, _: Transcript) -> TurnAnswer:
     fields = task.model_dump(include=set(roles.ClarifyInput.model_fields), exclude_unset=True)
     questions = clarify(roles.ClarifyInput.model_validate(fields)).questions
     return (
-        scripted_turn(text="\n".join(questions))
+        scripted_turn((orchestrator.ASK_TOOL, orchestrator.AskArguments(questions=questions)))
         if questions
         else scripted_turn((orchestrator.PLAN_TOOL, NoArguments()))
     )

@@ -6,7 +6,6 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -43,18 +42,10 @@ class LanguageModelEngine:
     kind = EngineKind.MODEL
     paid = True
 
-    def __init__(
-        self,
-        directory: ModelDirectory,
-        prices: PriceTable,
-        limiter: Limiter,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, directory: ModelDirectory, prices: PriceTable, limiter: Limiter) -> None:
         self._directory = directory
         self._prices = prices
         self._limiter = limiter
-        self._clock = clock
         self._weakened: dict[str, EndpointCapabilities] = {}
         """Capabilities by model after refusals of a parameter."""
 
@@ -64,11 +55,11 @@ class LanguageModelEngine:
         Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with the cost of the answer.
         """
         waiting = self._candidates(task)
-        deadline = self._clock() + time_for_call(task.input.time_limit_seconds)
+        deadline = time.monotonic() + time_for_call(task.input.time_limit_seconds)
         failures: Failures = []
         while waiting:
             candidate, *waiting = waiting
-            left = deadline - self._clock()
+            left = deadline - time.monotonic()
             if failures and left < SHORTEST_SECONDS:
                 break
             until = deadline - (left * (1 - SHARE_OF_ONE) if waiting else 0)
@@ -114,7 +105,7 @@ class LanguageModelEngine:
             expected = fitted.estimate + fitted.request.max_tokens // 4  # few answers come near their cap
             try:
                 async with self._limiter.permit(candidate.endpoint.service, expected):
-                    left = max(SHORTEST_SECONDS, until - self._clock())
+                    left = max(SHORTEST_SECONDS, until - time.monotonic())
                     reply = await chat.complete(replace(fitted.request, timeout_seconds=left))
             except InvalidCall as error:
                 weaker = weakened(candidate.capabilities, fitted.request, error.kind)

@@ -173,7 +173,9 @@ class _Writer:
         start, characters, titles = len(self._parts), self._characters, self._titles
         self._titles += tag == "h1"
         words, linked = self._element(element, depth, names)
-        is_navigation = linked >= max(1, MOSTLY_LINKS * words) and _may_be_navigation(names)
+        is_navigation = linked >= max(1, MOSTLY_LINKS * words) and any(
+            part in PERHAPS_NAVIGATION for name in names for part in name.replace("_", "-").split("-")
+        )
         if (may_be_dropped and is_navigation) or (tag == "header" and titles == self._titles):
             del self._parts[start:]
             self._mains = [main for main in self._mains if main[0] < start]
@@ -280,10 +282,6 @@ def _hides(declaration: str) -> bool:
         number = value.rstrip("%abcdefghijklmnopqrstuvwxyz ")
         return number != "" and not number.strip("0.")
     return (name, value) in {("display", "none"), ("visibility", "hidden")}
-
-
-def _may_be_navigation(names: list[str]) -> bool:
-    return any(part in PERHAPS_NAVIGATION for name in names for part in name.replace("_", "-").split("-"))
 
 
 def _is_button_of_heading(element: Element) -> bool:

@@ -44,6 +44,8 @@ def read_regular_file(path: Path, root: Path | None = None) -> bytes:
 
 def check_state(state: os.stat_result) -> None:
     """Refuse a file that is no document by its kind or its size alone. Raises `SourceUnreadable`."""
+    if stat.S_ISLNK(state.st_mode):
+        raise SourceUnreadable("not_a_file", "a link: links are not followed")
     if not stat.S_ISREG(state.st_mode):
         raise SourceUnreadable("not_a_file", "not a regular file")
     if state.st_size == 0:

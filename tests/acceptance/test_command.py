@@ -70,22 +70,14 @@ def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(
 
     bench.stop_server()
     assert "first" in {row["research_id"] for row in only_document(bench.run("list", "--json").stdout)}
-    assert only_document(bench.run("status", "first", "--json").stdout)["outcome"] == "completed"
     assert bench.run("report", "first").stdout.startswith("# ")
-    sources = only_document(bench.run("sources", "first", "--json").stdout)
-    assert 1 in [source["citation"] for source in sources]
-    assert "frozen" in bench.run("sources", "first", "1").stdout
-    assert only_document(bench.run("decisions", "first", "--json").stdout)
     bundle = bench.run("export", "first", "--bundle", "--out", "first.zip")
     assert (bundle.returncode, bench.run("audit", "first.zip").returncode) == (0, 0), bundle.stderr
     assert describe_server(bench.home) is None
 
-    empty = bench.run("run", "Who won the chess tournament in Zanzibar?", "--corpus", "manual", "--json", "--id", "no")
-    assert (empty.returncode, only_document(empty.stdout)["outcome"]) == (8, "empty")
-    assert bench.run("delete", "no").returncode == 2
-    assert bench.run("delete", "no", "--yes").returncode == 0
-    assert bench.run("status", "no").returncode == 2
-    assert bench.run("audit", "first").returncode == 0
+    assert bench.run("delete", "first", "--yes").returncode == 0
+    assert bench.run("status", "first").returncode == 2
+    assert (bench.work / "manual" / "vacuum.md").is_file()
 
     asyncio.run(ensure_server(bench.home))
     begun = bench.run("start", QUESTION, "--corpus", "manual", "--id", "lone")

@@ -36,7 +36,7 @@ def engine_over(
     models: Sequence[str] = (),
     own: Mapping[str, EndpointCapabilities] | None = None,
     prices: PriceTable | None = None,
-    **options: Any,
+    limiter: Any = None,
 ) -> LanguageModelEngine:
     """An engine over endpoints by name; `models` are those of every tier, `own` what endpoints can do."""
     endpoints = {
@@ -49,8 +49,7 @@ def engine_over(
         for name, url in addresses.items()
     }
     directory = ModelDirectory(endpoints, {tier: list(models) for tier in Tier})
-    limiter = options.pop("limiter", None) or OpenLimiter()
-    return LanguageModelEngine(directory, prices or PriceTable(), limiter, **options)
+    return LanguageModelEngine(directory, prices or PriceTable(), limiter or OpenLimiter())
 
 
 @asynccontextmanager

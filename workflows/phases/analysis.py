@@ -18,7 +18,7 @@ from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Qualit
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.sub_queries import queries_to_analyze
-from workflows.run.calls import reason_of
+from workflows.run.calls import explain
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -59,7 +59,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
             interruption = interruption or error
         elif isinstance(error, ActivityError):
             # An analysis that failed for good costs its own branch, not the run.
-            run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {reason_of(error)}")
+            run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {explain(error)}")
             merge(run, query, None)
             redo.append(query.id)
         elif call is None:

@@ -6,14 +6,13 @@ the verdicts so far count, and the other claims are unverified.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import accumulate
 from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
 from contracts import activities, names
-from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
-from contracts.checking import ReviewSummary, Verification
+from contracts.call_sizes import CLAIMS_PER_CALL
+from contracts.checking import ReviewSummary, Verification, VerificationSummary
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
 from contracts.evidence import ReportDraft, Verdict
 from contracts.messages import (
@@ -39,17 +38,12 @@ from workflows.run.research_run import ResearchRun, Unanswered
 
 REVIEW_BAR: Final = 6.0
 """Score of 10 below which a draft is revised."""
+SHORTEST_REVIEWED: Final = 60.0
+"""Seconds of a run's deadline from which on its draft is reviewed."""
 VERIFICATION: Final = "verification"
 """Name of the phase."""
 AT_ONCE: Final = 4
 """Calls in parallel, at least."""
-TOKEN_SHARE: Final = 0.25
-"""Share of the run's earlier tokens that checking and correcting may add."""
-CALL_TOKENS: Final = 1_100
-"""Tokens of a call besides its claims."""
-CORRECTION_TOKENS: Final = 350
-"""Tokens of a proposal and of checking it again."""
-FEWEST_CORRECTIONS: Final = 5
 NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "iteration", "kind", "direct", "empty")
 """Fields of a draft that do not follow from its text."""
 
@@ -58,10 +52,13 @@ NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "i
 async def review(run: ResearchRun) -> None:
     """Score the draft against question and brief, and have it revised once if it falls short; the better one remains.
 
-    An interruption leaves the draft unchanged.
+    An interruption leaves the draft unchanged. A direct answer, which rests on no source, and one that is due within a
+    minute are not reviewed.
     """
     state, mode = run.state, run.resolved.checks.review
-    if mode is Review.OFF or state.draft is None or state.draft.empty:
+    if mode is Review.OFF or state.draft is None or state.draft.empty or state.draft.direct:
+        return
+    if run.resolved.limits.deadline_seconds < SHORTEST_REVIEWED:
         return
     engine = run.resolved.engine if mode is Review.MODEL else EngineKind.EXTRACTIVE
     draft = state.draft
@@ -107,8 +104,8 @@ def _review_input(state: ResearchState, draft: ReportDraft) -> ReviewInput:
     return ReviewInput(
         brief=state.plan.brief,
         draft=draft.document,
-        sub_queries=[query.text for query in state.plan.sub_queries],
-        unanswered=[query.text for query in state.plan.sub_queries if not query.finding_count],
+        sub_queries=[query.text for query in state.plan.questions],
+        unanswered=[query.text for query in state.plan.questions if not query.finding_count],
         sources_cited=len({item.source_id for item in cited}),
         findings=len(state.findings),
     )
@@ -139,13 +136,23 @@ async def verify(run: ResearchRun) -> None:
         if is_cancelled(error):
             raise
         run.degrade(f"the claims could not all be checked ({reason_of(error)})")
-    for number, verdict in enumerate(checks.verdicts, 1):
+    text = f"claims checked: {_counts_of(state.verification.summary)}"
+    run.note("phase.finished", text, phase=VERIFICATION, iteration=state.iteration)
+
+
+def note_verdicts(run: ResearchRun, verdicts: Sequence[Verdict], summary: VerificationSummary) -> None:
+    """Give an event for the verdict of each claim in the report, whoever judged it, and one for all of them."""
+    if run.resolved.verify is Verify.OFF:
+        return
+    for number, verdict in enumerate(verdicts, 1):
         run.note("claim.verified", f"claim {number}: {verdict.value}", number=number, verdict=verdict.value)
-    summary = state.verification.summary
+    text = f"claims checked: {_counts_of(summary)}"
+    run.note("verification.summary", text, **summary.model_dump(mode="json"))
+
+
+def _counts_of(summary: VerificationSummary) -> str:
     found = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdict_counts.items())
-    counts = found or "no claim was judged"
-    run.note("verification.summary", f"claims checked: {counts}", **summary.model_dump(mode="json"))
-    run.note("phase.finished", f"claims checked: {counts}", phase=VERIFICATION, iteration=state.iteration)
+    return found or "no claim was judged"
 
 
 def with_verification(progress: Progress, state: ResearchState) -> Progress:
@@ -167,9 +174,6 @@ class _ClaimChecks:
         self._run = run
         self._ids = {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
         self._by_model = run.resolved.engine is EngineKind.MODEL
-        self._tokens_before = run.state.usage.tokens
-        self.verdicts: list[Verdict] = []
-        """Verdict of each claim of the draft, in order."""
 
     async def carry_out(self) -> None:
         """Find and weigh the claims and have them checked, then correct those that fall short and check again."""
@@ -248,7 +252,6 @@ class _ClaimChecks:
             state.evidence.setdefault(passage.id, passage)
         state.verdicts_entry = concluded.verdicts_entry
         state.verification = known.model_copy(update=update | {"summary": concluded.summary})
-        self.verdicts = concluded.verdicts
         return concluded.model_copy(update=update)
 
     async def _correct(self, concluded: FinalizedVerification) -> ExtractedClaims:
@@ -263,7 +266,7 @@ class _ClaimChecks:
                 proposals[call] = output.entry
 
         if self._by_model:
-            await self._in_batches(concluded.sizes[: self._affordable(concluded.sizes)], correct)
+            await self._in_batches(concluded.sizes, correct)
         request = ApplyRequest(
             **self._ids,
             by_model=self._by_model,
@@ -276,13 +279,6 @@ class _ClaimChecks:
         corrected = await run.host.execute(activities.APPLY_CORRECTIONS, request, options)
         run.operation_done("apply")
         return corrected
-
-    def _affordable(self, sizes: Sequence[int]) -> int:
-        """Return the number of corrections, the most important first, that the share of tokens allows."""
-        spent = self._run.state.usage.tokens - self._tokens_before
-        left = TOKEN_SHARE * self._tokens_before - spent - 2 * CALL_TOKENS
-        needed = accumulate(size / BYTES_PER_TOKEN + CORRECTION_TOKENS for size in sizes)
-        return max(FEWEST_CORRECTIONS, sum(tokens <= left for tokens in needed))
 
     async def _in_batches(self, sizes: Sequence[int], call: Callable[[int, list[int], int], Awaitable[None]]) -> int:
         """Divide claims of these sizes evenly over as few calls as possible, and make these in parallel within bounds.

@@ -20,9 +20,9 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.phases.analysis import analyze_without_model
-from workflows.phases.checking import review, verification_is_due, verify
+from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
-from workflows.rules.endings import completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
+from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import CLOSING_SECONDS, CallOptions, call_options, is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
@@ -63,6 +63,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         count, cited = rendered.verification.shortfall
         remedy = "; `--set verify=full` has them corrected" if run.resolved.verify is Verify.LIGHT else ""
         state.limitations.append(f"{count} of {plural(cited, 'statement')} not borne out by the cited sources{remedy}.")
+    note_verdicts(run, rendered.verdicts, rendered.verification)
     state.citations = rendered.citations
     state.result = result_of(
         state,
@@ -70,6 +71,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         ending.stop_reason,
         ending.ended_at,
         resumable=incomplete,
+        advice=advice_of(state, ending.outcome, ending.stop_reason) if incomplete else "",
         completeness=ending.completeness,
         kind=state.draft.kind if state.draft else ReportKind.REPORT,
         summary=rendered.summary or (state.draft.summary if state.draft else ""),

@@ -4,6 +4,8 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from contracts.lenient import distinct, line_of
+from contracts.orchestrator_roles import ASK_PERSON, ASK_TOOL
 from contracts.outcome import PERSON
 from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
@@ -16,7 +18,7 @@ from workflows.run.research_run import ResearchRun
 
 CLARIFICATION: Final = "clarification"
 """Name of the phase."""
-QUESTION_CHARACTERS: Final = 300
+QUESTION_CHARACTERS: Final = 1_000
 STATUS_OF: Final = {
     WaitKind.CLARIFICATION: RunStatus.AWAITING_CLARIFICATION,
     WaitKind.APPROVAL: RunStatus.AWAITING_APPROVAL,
@@ -114,12 +116,13 @@ class HumanGate:
         return self._waiting(WaitKind.CLARIFICATION, questions=questions, round=len(known.rounds) + 1)
 
     async def _ask_role_with_tools(self, role: RoleSpec[Any, Any], request: Any) -> tuple[list[str], str]:
-        """Return the questions of a role that calls its tool if the question is clear; any text is a question."""
+        """Return the questions of a role that calls a tool to ask, or another tool; text is one question."""
         output = await self._run.turn(role, "clarify", request)
-        if any(not call.problem for call in output.calls):
+        calls = [call for call in output.calls if not call.problem]
+        asked = [text for call in calls if call.name == ASK_TOOL for text in ASK_PERSON.read(call).questions]
+        if calls and not asked:
             return [], "it was handed over"
-        lines = [" ".join(line.lstrip("-*•0123456789.) ").split()) for line in output.text.splitlines()]
-        return [line[:QUESTION_CHARACTERS] for line in lines if line][:MOST_QUESTIONS], ""
+        return distinct(asked or [line_of(output.text, QUESTION_CHARACTERS)], str)[:MOST_QUESTIONS], ""
 
     # --- waiting ---------------------------------------------------------------------------------------------------
     def _waiting(self, kind: WaitKind, **fields: object) -> Waiting:

@@ -127,6 +127,12 @@ def reason_of(error: ActivityError) -> str:
     return type(cause).__name__ if cause else "failed"
 
 
+def explain(error: ActivityError) -> str:
+    """Explain a failed call to a person, in a clause."""
+    reason = reason_of(error)
+    return failures.WORDS.get(reason, reason)
+
+
 def describe_failure(error: ActivityError) -> str:
     """Describe a failed call in the words of its last failure, at most 200 characters."""
     cause = last_failure(error)

@@ -11,7 +11,8 @@ from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
-from contracts.request import Approve, Depth, Mode
+from contracts.presets import with_choice
+from contracts.request import Approve
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
@@ -66,13 +67,11 @@ class RunContext:
         state, resolved, chosen = self.state, self.resolved, self.resolved.choices.get(choice)
         if chosen is None:
             return
-        depth = Depth(choice) if choice in set(Depth) else resolved.depth
-        mode = Mode(choice) if choice in set(Mode) - {Mode.AUTO} else resolved.mode
         if not state.limits_fixed:
             state.limits_fixed = True
             state.deadline_at += chosen.deadline_seconds - resolved.limits.deadline_seconds
         # A history that started anew was given the request's own limits again, and keeps its deadline.
-        state.resolved = resolved.model_copy(update={"limits": chosen, "depth": depth, "mode": mode, "choices": {}})
+        state.resolved = with_choice(resolved, choice)
         self.clock.set_alarm()
 
     # --- calls -----------------------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ from workflows.run.calls import (
     call_options,
     describe_failure,
     details_of,
+    explain,
     is_given_up,
     is_outage,
     last_failure,
@@ -128,7 +129,7 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if not is_outage(error) and (role.name == ANALYZER.name or not is_given_up(error)):
                 raise  # a failed analysis costs its own branch
-            self.branch_failed(f"{role.name}: {reason_of(error)}: {describe_failure(error)}")
+            self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
             raise Interrupted(reason) from None
         self.operation_done(step, at.iteration)
@@ -274,11 +275,11 @@ class ResearchRun(RunContext):
         if is_outage(error):
             raise error
         cause = last_failure(error)
-        kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
+        kind = (cause.type if isinstance(cause, ApplicationError) else type(cause).__name__) or "failed"
         problem = details_of(cause).get("problem")
         why = describe_failure(error).removeprefix("$: ")
         if kind in UNUSABLE:
-            why = DONE_WITHOUT_MODEL if role.has_fallback else "the model's answer was unusable"
+            why = DONE_WITHOUT_MODEL if role.has_fallback else failures.WORDS[kind]
         note = f"{role.name}: {why}"
         if kind not in REPAIRABLE or request.repair is not None:
             # A role that only looks at the report takes nothing away from it by failing.

@@ -175,7 +175,8 @@ class Agents:
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put the findings of an agent into the state of the run."""
         run = self._run
-        merge_agent(run.state, self._of(agent).task, result)
+        for decision in merge_agent(run.state, self._of(agent).task, result):
+            run.decide(agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         self._change(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
         if result.is_stub:

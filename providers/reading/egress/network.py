@@ -106,8 +106,12 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
                 stream = await self._inner.connect_tcp(str(address), port, share, local_address, socket_options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
-            else:
-                return await _verify(stream, address, port)
+                continue
+            peer = stream.get_extra_info("server_addr")
+            if peer is not None and ipaddress.ip_address(peer[0]) == address and peer[1] == port:
+                return stream
+            await stream.aclose()
+            raise refused("address", "the connection ended somewhere else")
         raise failure
 
     async def _checked_addresses(self, host: str, port: int) -> list[IpAddress]:
@@ -121,12 +125,3 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         if (canonical_host(host), port) not in self._allow_hosts and not all(map(is_public, addresses)):
             raise refused("address", "the host has an address that is not on the public internet")
         return list(addresses)[:MOST_ADDRESSES]
-
-
-async def _verify(stream: httpcore2.AsyncNetworkStream, address: IpAddress, port: int) -> httpcore2.AsyncNetworkStream:
-    """Return the stream if its other end is the checked address; else close it."""
-    peer = stream.get_extra_info("server_addr")
-    if peer is not None and ipaddress.ip_address(peer[0]) == address and peer[1] == port:
-        return stream
-    await stream.aclose()
-    raise refused("address", "the connection ended somewhere else")

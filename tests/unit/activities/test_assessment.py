@@ -10,8 +10,6 @@ from activities.assessment.source_assessment import (
     HIGH_AUTHORITY,
     OUTSIDE,
     UNKNOWN,
-    WEIGHTS,
-    AuthorityTier,
     age_of,
     assess,
     content_quality,
@@ -97,14 +95,6 @@ def test_where_anybody_can_write_nothing_is_high() -> None:
     assert max(worth for tier in tiers for worth in (tier.web, tier.academic, tier.news)) < HIGH_AUTHORITY
 
 
-def test_the_operators_word_decides() -> None:
-    """A declared domain has the declared label, and its reason says whose word it is."""
-    found = judged("https://docs.example.org/x", declared={"example.org": Quality.HIGH})
-    assert found.label is Quality.HIGH
-    assert found.reason.startswith("your setting for this site")
-    assert judged("https://www.nature.com/x", declared={"nature.com": Quality.LOW}).label is Quality.LOW
-
-
 def test_a_date_before_the_time_asked_for_is_never_high() -> None:
     """Outside the timeframe even an authoritative page is at most medium (X-20)."""
     old = judged("https://www.postgresql.org/docs/x", published_from="2026-01-01")
@@ -140,12 +130,6 @@ def test_anything_can_be_judged(text: str, query: str, url: str, mode: SourceTyp
     assert found.label in {Quality.HIGH, Quality.MEDIUM, Quality.LOW}
     assert "\n" not in found.reason
     assert len(found.reason) < 150
-
-
-def test_weights_add_up() -> None:
-    """Each kind of search shares out one whole, like the shares of a priority (S0-160)."""
-    for weights in WEIGHTS.values():
-        assert sum(weights) == pytest.approx(1)
 
 
 def test_content_is_length_and_prose() -> None:
@@ -263,6 +247,8 @@ def test_the_operator_has_the_last_word() -> None:
     assert declared_quality("https://x.old.example.org/a", declared) is Quality.LOW
     assert declared_quality("https://notexample.org/a", declared) is None
     assert declared_quality("https://a.org", declared) is None
+    found = judged("https://docs.example.org/x", declared={"example.org": Quality.HIGH})
+    assert (found.label, found.reason.partition(";")[0]) == (Quality.HIGH, "your setting for this site")
 
 
 def test_no_domain_is_in_two_tiers() -> None:
@@ -270,14 +256,3 @@ def test_no_domain_is_in_two_tiers() -> None:
     domains = [domain for tier in TABLE.tiers.values() for domain in tier.domains.split()]
     assert len(set(domains)) == len(domains)
     assert all(domain == domain.lower().strip("./") and "/" not in domain for domain in domains)
-
-
-@pytest.mark.parametrize("field", ["web", "academic", "news"])
-def test_nothing_is_worth_more_than_everything(field: str) -> None:
-    """A table with a number below 0 or above 1 is refused."""
-    given = {"phrase": "a site", "web": 0.5, "academic": 0.5, "news": 0.5}
-    for worth in (0, 1):
-        assert getattr(AuthorityTier.model_validate({**given, field: worth}), field) == worth
-    for worth in (-0.01, 1.01):
-        with pytest.raises(ValueError, match=field):
-            AuthorityTier.model_validate({**given, field: worth})

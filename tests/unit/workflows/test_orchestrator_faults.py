@@ -12,7 +12,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Outcome, RunStatus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.orchestrator_work import blocks, called
+from tests.fakes.tool_work import blocks, called
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_orchestrator_strategy import TASKS, Body, conduct, requests_of, sends, works
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
@@ -40,24 +40,20 @@ async def resume(world: World, state: ResearchState, **fields: Any) -> ResearchS
 
 
 async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
-    """It calls its one tool, asks nothing, and the plan follows at once (S3-002, S3-003, S3-057)."""
+    """It calls a tool without arguments, asks nothing, and the plan follows at once (S3-002, S3-003, S3-057)."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
         state, _ = await conduct(world, gates={"clarify": "auto"})
         await world.close()
     assert [call.role for call in api.calls][:2] == ["intake", "outliner"]
-    assert [tool["name"] for tool in requests_of(api, "intake")[0]["tools"]] == ["generate_plan"]
-    assert (
-        "tool_choice" not in requests_of(api, "intake")[0]
-        or requests_of(api, "intake")[0]["tool_choice"]["type"] != "any"
-    )
+    assert [tool["name"] for tool in requests_of(api, "intake")[0]["tools"]] == ["generate_plan", "ask_person"]
     assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED
     assert any(item.action == "question_is_clear" for item in state.decisions)
 
 
-async def test_words_of_the_intake_are_questions_that_are_waited_for(tmp_path: Path) -> None:
-    """Text instead of the call asks the person; the answer reaches the plan, and no second round is asked (S3-004)."""
+async def test_questions_of_the_intake_are_waited_for(tmp_path: Path) -> None:
+    """They come by a call; the answer reaches the plan, and no second round is asked (S3-004)."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
         state, inbox = await begin(world, strategy="orchestrator", gates={"clarify": "required"}), Inbox()
@@ -75,6 +71,40 @@ async def test_words_of_the_intake_are_questions_that_are_waited_for(tmp_path: P
     assert [call.role for call in api.calls].count("intake") == 2
     outlined = next(request for request in api.requests if request.role == "outliner")
     assert "the part on freezing" in outlined.prompt
+
+
+@pytest.mark.parametrize(
+    ("reply", "questions"),
+    [
+        (
+            ("ask_person", {"questions": ["3.11 or 3.12?", "1. Which\nplace?", "3.11 or 3.12?", "b", "c"]}),
+            ["3.11 or 3.12?", "1. Which place?", "b"],
+        ),
+        ("2024 figures, or\n- later ones?", ["2024 figures, or - later ones?"]),
+    ],
+)
+async def test_no_question_is_cut_into_lines_or_stripped_of_its_digits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Any, questions: list[str]
+) -> None:
+    """Questions come as a schema, at most three of them; words without a call are one question (S3-003)."""
+
+    def ask(body: Body) -> list[dict[str, Any]]:
+        return [{"type": "text", "text": reply}] if isinstance(reply, str) else blocks(body, reply)
+
+    works(monkeypatch, "intake", ask)
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state, inbox = await begin(world, strategy="orchestrator", gates={"clarify": "auto"}), Inbox()
+        running = asyncio.ensure_future(
+            Driver(ResearchRun(state, inbox, world.host()), OrchestratorStrategy()).conduct()
+        )
+        while state.status is not RunStatus.AWAITING_CLARIFICATION:
+            await asyncio.sleep(0.01)
+        asked = state.waiting.questions if state.waiting else []
+        running.cancel()
+        await asyncio.wait([running])
+        await world.close()
+    assert asked == questions
 
 
 async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
+from contracts.plan import Plan
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeKind, NodeStatus, Outcome, StopReason
-from tests.fakes import reflective_work
+from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, StopReason
+from tests.fakes import reflective_work, states
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
@@ -18,11 +18,9 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.reflective.plan import (
-    ReflectivePosition,
-    completed_steps,
-)
+from workflows.strategies.reflective.plan import ReflectivePosition, completed_steps, query_nodes, summaries_of
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
+from workflows.strategies.units import step_node
 
 Answer = Callable[[str], dict[str, Any]]
 
@@ -144,12 +142,15 @@ async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_the_planner_hears_why_the_plan_is_adjusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reasoning, suggested changes and what the steps observed are in its request (S1-016, S1-058)."""
+    """Reasoning, suggested changes and what the steps observed are in its request; the brief stays (S1-016, S1-058)."""
     reflections(monkeypatch, "adjust", "continue")
+    sensible, thoughts = reflective_work.steps, ["first thought", "second thought"]
+    monkeypatch.setattr(reflective_work, "steps", lambda prompt: sensible(prompt) | {"thought": thoughts.pop(0)})
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
         state, _ = await conduct(world)
         await world.close()
+    assert (thoughts, state.plan.brief) == ([], "first thought")
     second = [request.prompt for request in api.requests if request.role == "step_planner"][1]
     assert "it says adjust" in second
     assert "look at limits" in second
@@ -225,6 +226,7 @@ async def test_the_coordinator_chooses_the_limits_once(tmp_path: Path, monkeypat
     state, _, _, _ = await with_model(tmp_path)
     assert state.resolved is not None
     assert (state.resolved.depth, state.resolved.limits.max_steps) == ("extended", 10)
+    assert state.resolved.verify == "full"
     assert state.deadline_at == state.clock_started_at + 1_800
 
 
@@ -240,4 +242,17 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
     assert ended.text == "coordination done: deep, light"
 
 
-TITLES = st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=6)
+async def test_a_long_report_is_written_by_sections(tmp_path: Path) -> None:
+    """As in every strategy: a section for each search with findings, and a frame around them."""
+    _, _, roles, _ = await with_model(tmp_path, output={"target_words": 3_000})
+    assert roles.count("synthesizer") > 2
+
+
+def test_the_reflector_sees_the_best_of_what_was_found() -> None:
+    """Of many findings the best-supported ones, whenever they were found (S1-034)."""
+    step = step_node("Research limits").model_copy(update={"status": NodeStatus.COMPLETED})
+    (query,) = query_nodes(step, ["which limits are there"], 1)
+    weak = [states.finding(f"weak {n}", sub_query_id=query.id, confidence=Confidence.LOW) for n in range(30)]
+    strong = states.finding("strong", sub_query_id=query.id, confidence=Confidence.HIGH)
+    state = states.state(plan=Plan(nodes=[step, query]), findings=[*weak, strong])
+    assert summaries_of(state)[0].observations[:2] == ["strong", "weak 0"]

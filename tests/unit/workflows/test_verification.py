@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from activities.verifying.claims import WORTH
 from contracts.evidence import DocumentRef, VerdictsEntry
-from contracts.request import Checks, Limits, Review
+from contracts.request import Checks, Limits, Review, Verify
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
 from tests.fakes.host import InProcessHost
@@ -57,7 +59,7 @@ async def finished(
             state = await begin(world, **({"verify": "full"} | fields))
             host, inbox = world.host(), Inbox()
             prepare(host, inbox)
-            outcome = await Driver(ResearchRun(state, inbox, host), strategy_of("supervisor")).conduct()
+            outcome = await Driver(ResearchRun(state, inbox, host), strategy_of(state.resolution.strategy)).conduct()
             yield Finished(world, state, api, outcome)
         finally:
             await world.close()
@@ -82,9 +84,10 @@ async def test_what_is_not_borne_out_is_corrected_and_checked_again(tmp_path: Pa
         assert getattr(run.state.result.verification, name) == getattr(status_of(run.state, 0).verification, name)
 
 
-async def test_events_tell_each_verdict_once_and_the_sum(tmp_path: Path) -> None:
-    """One `claim.verified` for each claim of the report, one `verification.summary` (S1-041)."""
-    async with finished(tmp_path, {}) as run:
+@pytest.mark.parametrize("verify", [Verify.FULL, Verify.LIGHT])
+async def test_events_tell_each_verdict_once_and_the_sum(tmp_path: Path, verify: Verify) -> None:
+    """One `claim.verified` for each claim of the report, one `verification.summary`, whoever judges (S1-041)."""
+    async with finished(tmp_path, {}, verify=verify) as run:
         kinds = [event.type for event in run.state.events]
     assert kinds.count("claim.verified") == run.state.result.verification.claims
     assert kinds.count("verification.summary") == 1
@@ -158,6 +161,15 @@ async def test_the_verdicts_are_in_the_notebook_and_the_state_has_figures(tmp_pa
     reasons = [one.reason for one in entry.verdicts if one.reason]
     assert reasons
     assert not any(reason in json.dumps(run.state.snapshot()) for reason in reasons)
+
+
+@pytest.mark.parametrize("strategy", ["supervisor", "orchestrator"])
+async def test_a_model_reviews_the_final_report_unless_nothing_is_checked(tmp_path: Path, strategy: str) -> None:
+    """By default, whatever the strategy; with `verify: off` no model is asked for it (S3-053)."""
+    for verify, method in ((None, "model"), (Verify.OFF, None)):
+        async with finished(tmp_path / str(method), {}, verify=verify, strategy=strategy) as run:
+            review, asked = run.state.result.review, "reviewer" in run.api.counts()
+        assert (review.method if review else None, asked) == (method, method is not None)
 
 
 async def test_a_draft_below_the_bar_is_revised_and_the_better_one_kept(tmp_path: Path) -> None:

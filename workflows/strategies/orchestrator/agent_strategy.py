@@ -117,6 +117,8 @@ async def _take_turn(run: ResearchRun) -> None:
     for call in output.calls:
         text = f"{call.name.replace('_', ' ')}: {_subject(call)}".removesuffix(": ")
         run.note("agent.turn", text, tool=call.name, sub_turn=position.turn)
+        if call.name != THINK_TOOL:
+            run.decide(AGENT.name, "call", text, {"turn": position.turn})
     answers = await _carry_out_calls(run, position, [call for call in output.calls if not call.problem])
     position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]
     position.silent_turns = 0 if output.calls else position.silent_turns + 1
@@ -129,7 +131,9 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     position.thought = thought is not None
     position.has_searched = thought is None and any(call.name == SEARCH_TOOL for call in calls)
     if thought is not None:
-        run.note("agent.thought", str(thought.arguments.get("reasoning", "")), sub_turn=position.turn)
+        reasoning = str(thought.arguments.get("reasoning", ""))
+        run.note("agent.thought", reasoning, sub_turn=position.turn)
+        run.decide(AGENT.name, "think", reasoning, {"turn": position.turn})
         return answers_to_thought(thought, calls)
     subjects = _subjects(run, position, calls)
     made = {node.id for node in run.state.plan.sub_queries}

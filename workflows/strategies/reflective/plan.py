@@ -13,7 +13,7 @@ from contracts.plan import Plan, PlanNode
 from contracts.reflective_roles import ReflectionDecision, Route, StepKind, StepSummary
 from contracts.state import ResearchState
 from contracts.texts import plural
-from contracts.vocabulary import NodeStatus
+from contracts.vocabulary import Confidence, NodeStatus
 from workflows.strategies.units import UnitPosition, step_node, unit_progress
 
 STEP_MARKS: Final = {
@@ -241,8 +241,13 @@ def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummar
         StepSummary(
             title=step.text,
             status=step.status,
-            observations=[finding.statement for finding in findings_of(state, step)[:SHOWN_OBSERVATIONS]],
+            observations=[finding.statement for finding in _best(findings_of(state, step))[:SHOWN_OBSERVATIONS]],
             finding_count=step.finding_count,
         )
         for step in (with_status(state.plan, *statuses) if statuses else state.plan.steps)
     ]
+
+
+def _best(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the best-supported findings first, otherwise in their order."""
+    return sorted(findings, key=lambda finding: list(Confidence).index(finding.confidence))

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from contracts.evidence import Source
 from contracts.outcome import Pause, Progress
 from contracts.reflective_roles import (
     COORDINATOR,
@@ -23,7 +24,7 @@ from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason, ThinkMode
+from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
 from workflows.phases.human_gate import needs_approval
 from workflows.phases.pause import call_hook
@@ -193,7 +194,7 @@ class ReflectiveStrategy(UngatedStrategy):
                 for one in output.steps
             ]
             if fresh:
-                brief = output.thought or state.plan.brief or output.title
+                brief = state.plan.brief or output.thought or output.title
                 state.plan = with_new_steps(state.plan, brief, fresh)
         position.feedback, position.suggested_changes = "", []
         count = len(state.plan.steps)
@@ -241,7 +242,7 @@ class ReflectiveStrategy(UngatedStrategy):
         request = ReflectOnStepInput(
             steps=summaries_of(state),
             pending=[step.text for step in pending_steps(state.plan)],
-            source_titles=[source.title for source in state.readable_sources()],
+            source_titles=[source.title for source in sorted(state.readable_sources(), key=_rank_of_source)],
             open_gaps=[gap.description for gap in state.unaddressed_gaps()],
             completed=len(completed_steps(state.plan)),
             fewest_steps=_fewest_steps(state, limits),
@@ -282,6 +283,11 @@ def _may_adjust(state: ResearchState, limits: EffectiveLimits) -> bool:
     return state.iteration < limits.max_iterations and room_for_steps(state.plan, limits.max_steps) > 0
 
 
+def _rank_of_source(source: Source) -> tuple[int, int]:
+    """Rank good sources first, the newest first among equals: a prompt shows the first ones."""
+    return list(Quality).index(source.quality), -source.iteration
+
+
 def _choice_of_limits(answer: CoordinatorAnswer, route: Route) -> str:
     """Name the limits: the mode of a short route, else the depth, by complexity if none is recommended."""
     if route is not Route.DEEP:
@@ -317,7 +323,8 @@ def _record_reflection(run: ResearchRun, decided: StepReflection, answer: Reflec
     if answer is not None and answer.suggested_changes:
         outputs["suggested_changes"] = [text[:200] for text in answer.suggested_changes]
     inputs = {"completed_steps": len(completed_steps(run.state.plan))}
-    run.decide(REFLECTOR.name, decided.decision.value, decided.reasoning, inputs, outputs)
+    proposed = f" (it proposed to {decided.coerced_from.value})" if decided.coerced_from else ""
+    run.decide(REFLECTOR.name, decided.decision.value, decided.reasoning + proposed, inputs, outputs)
 
 
 def _stop_reason(state: ResearchState) -> StopReason:

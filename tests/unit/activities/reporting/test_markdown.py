@@ -174,16 +174,17 @@ def test_empty_brief_cites_nothing_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "failed", "words"),
+    ("reason", "failed", "complete", "words"),
     [
-        ("no_open_gaps", ["planner: InvalidModelOutput"], "parts of the work failed"),
-        ("no_open_gaps", [], "parts of the plan are not answered"),
-        ("budget_time", ["planner: InvalidModelOutput"], "the time limit was reached"),
+        ("no_open_gaps", ["planner: the model declined to answer"], "partial", "parts of the work failed"),
+        ("no_open_gaps", [], "partial", "parts of the plan are not answered"),
+        ("no_open_gaps", [], "full", "the text of the report has faults"),
+        ("budget_time", ["planner: the model declined to answer"], "partial", "the time limit was reached"),
     ],
 )
-def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str], words: str) -> None:
+def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str], complete: str, words: str) -> None:
     """How the work happened to stop explains nothing when a part of it had failed (C0-24)."""
-    ending = ENDING | {"outcome": "partial", "stop_reason": reason, "completeness": "partial"}
+    ending = ENDING | {"outcome": "partial", "stop_reason": reason, "completeness": complete}
     notice = markdown(failed_branches=failed, ending=ending).split("\n\n")[1]
     assert notice.startswith("> **Partial:**")
     assert words in notice

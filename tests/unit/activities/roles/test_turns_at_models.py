@@ -63,21 +63,6 @@ async def bench_over(
                 await other.__aexit__(None, None, None)
 
 
-def choices(api: MessagesApi) -> list[str]:
-    """How each request let tools be called."""
-    return [request.body["tool_choice"]["type"] for request in api.requests]
-
-
-async def test_an_endpoint_that_forces_no_tool_is_asked_without() -> None:
-    """The refusal costs nothing, and the model is not forced again; its turns are as good."""
-    async with bench_over(api := MessagesApi("lacks_forcing")) as bench:
-        first = await bench.turn()
-        second = await bench.turn(first)
-    assert choices(api) == ["any", "auto", "auto"]
-    assert [call.name for call in (*first.calls, *second.calls)] == ["look_up", "look_up"]
-    assert first.account.usage.model_calls == 1
-
-
 async def test_a_model_that_takes_no_tools_is_passed_over() -> None:
     """The next one of its tier does the turn; where none takes any, nothing is asked and the reason is told."""
     none = {"tools": ToolUse.NONE}
@@ -91,24 +76,6 @@ async def test_a_model_that_takes_no_tools_is_passed_over() -> None:
         with pytest.raises(ApplicationError, match=f"{MODEL} takes none: name another model") as caught:
             await bench.turn()
     assert (caught.value.type, len(api.calls)) == (failures.MODEL_REJECTED, 0)
-
-
-@pytest.mark.parametrize(
-    ("scenario", "kind"),
-    [
-        ("cut", failures.ANSWER_CUT),
-        ("refusal", failures.ANSWER_REFUSED),
-        ("empty", failures.INVALID_MODEL_OUTPUT),
-        ("thinking_only", failures.INVALID_MODEL_OUTPUT),
-    ],
-)
-async def test_a_turn_of_no_use_is_paid_and_told(scenario: str, kind: str) -> None:
-    """A turn that was cut may lack the end of a call: it is never carried out."""
-    async with bench_over(api := MessagesApi(scenario)) as bench:
-        with pytest.raises(ApplicationError) as caught:
-            await bench.turn()
-    assert (caught.value.type, len(api.calls)) == (kind, 1)
-    assert caught.value.details[0]["usage"]["model_calls"] == 1
 
 
 async def test_thoughts_go_to_nobody_else() -> None:
@@ -148,7 +115,7 @@ async def test_a_long_conversation_fits_its_window() -> None:
     assert [call.status for call in api.calls] == [200] * 16
     told = [line for turn in turns for line in turn.account.warnings if "older answers" in line]
     assert told[0] == "4 of the older answers of its tools were shortened"
-    answers = tool_work.answers_so_far(api.requests[-1].body)
+    answers = tool_work.answered(api.requests[-1].body)
     cut = ["[the rest of this answer was left out]" in text for text in answers]
     assert cut == sorted(cut, reverse=True)
     assert not cut[-1]

@@ -10,7 +10,8 @@ import pytest
 from client.cli.context import RunInfo, last_outcome, result_of
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
-from client.cli.run import _request_again, require_resumable, start_run
+from client.cli.reports import _print_summary
+from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
 from contracts.outcome import AgentDecision, Citation, ResearchResult
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
@@ -192,3 +193,25 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
     assert {each["query"] for each in again} == {QUESTION}
     assert ["models" in each for each in again] == [False, False, True]
     assert set(again[2]["models"].values()) == {"other"}
+
+
+def test_a_follow_up_question_keeps_strategy_and_corpus() -> None:
+    """Those of the earlier run, unless others are named."""
+    before = RunInfo("r-1", states.state(resolved=states.resolved(strategy="orchestrator")))
+    asked = follow_up_options(RunOptions(), "And then?", before)
+    assert (asked.question, asked.strategy, asked.assignments) == ("And then?", "orchestrator", ["follow_up_of=r-1"])
+    assert follow_up_options(RunOptions(strategy="reflective"), "And then?", before).strategy == "reflective"
+    with pytest.raises(CommandError, match="nothing is stored of the run r-2"):
+        follow_up_options(RunOptions(), "And then?", RunInfo("r-2"))
+
+
+@pytest.mark.parametrize("advice", ["", "ask in other words"])
+def test_a_summary_offers_resuming_or_says_what_helps(advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of the two, as the run says."""
+    result = ResearchResult(
+        research_id="r-1", outcome=Outcome.EMPTY, stop_reason=StopReason.NO_EVIDENCE, advice=advice, resumable=True
+    )
+    _print_summary(result, {}, {}, "research resume r-1")
+    printed = capsys.readouterr().out
+    assert ("research resume r-1" in printed) is not bool(advice)
+    assert ("what helps: ask in other words" in printed) is bool(advice)

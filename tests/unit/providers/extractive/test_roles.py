@@ -73,7 +73,7 @@ def test_a_person_is_asked_only_without_a_subject_or_on_demand(changes: dict[str
     """Once asked, the run goes by the answers."""
     assert len(roles.clarify(ClarifyInput(**changes)).questions) == questions
     said = roles.take_in(IntakeInput(**changes), _none())
-    assert [block["type"] for block in said.content] == (["text"] if questions else ["tool_use"])
+    assert [block["name"] for block in said.content] == ["ask_person" if questions else "generate_plan"]
 
 
 @pytest.mark.parametrize(

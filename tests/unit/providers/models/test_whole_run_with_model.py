@@ -63,7 +63,7 @@ async def test_a_sensible_model_completes_the_run(tmp_path: Path, mode: ChatMode
         outcome, state = await conducted(api, tmp_path, mode)
     assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
     assert state.citations
-    assert set(api.counts()) == {"planner", "analyzer", "synthesizer", "supervisor"}
+    assert set(api.counts()) == {"planner", "analyzer", "synthesizer", "supervisor", "reviewer"}
 
 
 @pytest.mark.parametrize("scenario", ["good", "gaps", "hopeless", "cut"])
