@@ -57,6 +57,8 @@ class DraftMarks:
     passages: Mapping[str, Sequence[str]]
     exact: bool = True
     unresolved: list[str] = field(default_factory=list)
+    copied: list[str] = field(default_factory=list)
+    """Names and elements of the prompt that stood in sentences and were taken out."""
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:
         """Replace groups of names by citations; neighbouring citations are one."""
@@ -80,7 +82,7 @@ class DraftMarks:
         def taken_out(match: re.Match[str]) -> str:
             if any(start <= match.start() < end for start, end in quotes):
                 return match[0]
-            self.unresolved.append(match[0].strip())
+            self.copied.append(match[0].strip())
             return ""
 
         return replace(run, text=PROMPT_TEXT.sub(taken_out, run.text))

@@ -188,7 +188,6 @@ async def test_an_empty_report_is_no_report(markdown: str) -> None:
         (f"Vacuum visits tables, as {SOURCE} says [{A.id}].", "Vacuum visits tables, as says"),
         (f"Vacuum visits tables ({LABEL.replace('ev', 'src')}) [{A.id}].", "Vacuum visits tables"),
         (f"Vacuum visits tables [{A.id}]. </findings-0123456789>", "Vacuum visits tables"),
-        (f"- See `f-0123456789` [{A.id}].", "See"),
     ],
 )
 async def test_prompt_text_in_a_report_is_repaired_once_and_then_removed(written: str, kept: str) -> None:
