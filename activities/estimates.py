@@ -16,10 +16,10 @@ FEWEST_SOURCES: Final = 2
 """Sources of a sub-query that finds little."""
 
 
-def estimated_choices(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
-    """Estimate a run from the least to the most that it may choose for itself."""
+def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
+    """Estimate a run from the least to the most that it may choose for itself; None for one without any paid call."""
     possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
-    estimates = [one for one in (estimated(each, configuration) for each in possible) if one is not None]
+    estimates = [one for one in (_estimated(each, configuration) for each in possible) if one is not None]
     if not estimates:
         return None
     costs = [one.cost_usd for one in estimates if one.cost_usd is not None]
@@ -38,7 +38,7 @@ def _span(ranges: Sequence[Range]) -> Range:
     return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
-def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
+def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
     """Estimate a run from one that stops early to one that uses its limits; None for a run without any paid call.
 
     Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.

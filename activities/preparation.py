@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
-from activities.estimates import estimated_choices
+from activities.estimates import estimated
 from contracts import presets
 from contracts.parse_request import unknown_to_strategy
 from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
@@ -94,7 +94,7 @@ def resolve(
         egress=where_text_goes(host, [each.host for each in providers if each.available and each.host], pages=web),
         advice=advice,
     )
-    return resolved.model_copy(update={"estimate": estimated_choices(resolved, configuration)})
+    return resolved.model_copy(update={"estimate": estimated(resolved, configuration)})
 
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def resolve_again(
     if again.depth is stored.depth:
         kept |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
     again = again.model_copy(update=kept)
-    return again.model_copy(update={"estimate": estimated_choices(again, configuration)})
+    return again.model_copy(update={"estimate": estimated(again, configuration)})
 
 
 def _named(request: ResearchRequest) -> dict[str, Any]:

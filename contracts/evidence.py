@@ -233,8 +233,9 @@ def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence
     return min(claimed if claimed in order else Confidence.HIGH, supported, key=order.index)
 
 
-CHOSEN_BY_OPERATOR: Final = "your documents"
-"""Beginning of the reason of a label that no role may change."""
+OWN_DOCUMENTS, OWN_SETTING = "your documents", "your setting for this site"
+CHOSEN_BY_OPERATOR: Final = (OWN_DOCUMENTS, OWN_SETTING)
+"""Beginnings of the reasons of labels that no role may change."""
 
 
 class SourceDetails(Contract):

@@ -45,6 +45,14 @@ class ThinkArguments(Contract):
     reasoning: str = Field(description="what is known, what is missing, what comes next", min_length=1)
 
 
+class AskArguments(Contract):
+    """Questions to the person."""
+
+    questions: list[Annotated[str, one_line(300)]] = Field(
+        description="one to three short questions, each about one thing", min_length=1
+    )
+
+
 class SearchArguments(Contract):
     """A search."""
 
@@ -88,7 +96,7 @@ GENERATE_PLAN: Final = ToolSpec(
     PLAN_TOOL, "The question can be researched as it stands: go on to the plan.", NoArguments
 )
 ASK_PERSON: Final = ToolSpec(
-    ASK_TOOL, "The question has several meanings: ask the person before anything is planned.", QuestionArguments
+    ASK_TOOL, "Ask the person first: two readers would look for different things.", AskArguments
 )
 SEARCH: Final = ToolSpec(SEARCH_TOOL, "Search. Gives numbered titles, never texts.", SearchArguments)
 OPEN_PAGE: Final = ToolSpec(
@@ -183,9 +191,8 @@ class WorkInput(ToolTurnInput):
 INTAKE: Final = RoleSpec(
     "intake", "take_in_question", Tier.SIMPLE, IntakeInput, TurnAnswer, TurnResult,
     output_tokens=800, expected_output_tokens=200, work="clarification", tools=(GENERATE_PLAN, ASK_PERSON),
-    must_call=False,
 )  # fmt: skip
-"""It hands the question over or asks the person; words without a call are one question to the person."""
+"""Calls one of its tools; text instead is one question to the person."""
 OUTLINER: Final = RoleSpec(
     "outliner", "outline_research", Tier.ANALYTICAL, OutlineInput, OutlinerAnswer, OutlinerAnswer,
     output_tokens=2_000, expected_output_tokens=500, work="planning",

@@ -191,7 +191,7 @@ class StepPlannerAnswer(RoleAnswer):
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
         """Keep distinct new steps within the limit.
 
-        Raises `UnfitAnswer` for a first plan without a step that searches: nothing has been read yet.
+        Raises `UnfitAnswer` for a first plan without a step that searches: the run has read no source yet.
         """
         done, named = [step.title for step in request.steps], [_whole(step) for step in self.steps]
         kept = distinct(named, lambda step: step.title, done)

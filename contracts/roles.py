@@ -467,8 +467,6 @@ class RoleSpec(Generic[I, O]):
     do not fit; `prompts/NAME.md` is in its folder."""
     tools: tuple[ToolSpec[Any], ...] = ()
     """Tools that the role may call, turn by turn (`contracts.tool_turns`); without a model it follows a script."""
-    must_call: bool = True
-    """Force a call in every turn where the endpoint supports that."""
 
     @property
     def text_field(self) -> str:

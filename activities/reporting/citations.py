@@ -39,6 +39,12 @@ OWN_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{
 """Names or numbers in square brackets that nothing escapes: what a reader would take for a citation of ours."""
 INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
 
+PROMPT_TEXT: Final = re.compile(
+    r"\s?</?[a-z_]{4,20}-[0-9a-f]{10}\b[^<>]{0,80}>"
+    r"|\s?[\[(]?(?<![\w/-])(?:src|ev|f|gap|sq)-[0-9a-f]{10}(?:[0-9a-f]{22})?(?![\w-])[\])]?"
+)
+"""Elements and ids of a prompt: no reader knows them."""
+
 
 @dataclass
 class DraftMarks:
@@ -63,7 +69,21 @@ class DraftMarks:
                 found += self._read(Run(f"[{inline.text.strip('[]')}]"), quoted=quoted)
             else:
                 found += self._read(inline, quoted=quoted)
+        if not self.exact and not quoted:
+            found = [self._without_prompt_text(each) if isinstance(each, Run) else each for each in found]
         return _merge_neighbours(found)
+
+    def _without_prompt_text(self, run: Run) -> Run:
+        """Take out what a writer copied from its prompt, and note it; a quotation has the words of a page."""
+        quotes = [match.span() for match in INLINE_QUOTE.finditer(run.text)]
+
+        def taken_out(match: re.Match[str]) -> str:
+            if any(start <= match.start() < end for start, end in quotes):
+                return match[0]
+            self.unresolved.append(match[0].strip())
+            return ""
+
+        return replace(run, text=PROMPT_TEXT.sub(taken_out, run.text))
 
     def _read(self, run: Run, *, quoted: bool) -> list[Inline]:
         quotes = [match.span() for match in INLINE_QUOTE.finditer(run.text)]
@@ -125,8 +145,8 @@ def cited_evidence(blocks: Blocks) -> list[str]:
 
 
 def without_markers(text: str) -> str:
-    """Return a stored text as a reader would see it without citations."""
-    return re.sub(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]", "", text)
+    """Return a text as a reader would see it, without citations and other names of a prompt."""
+    return PROMPT_TEXT.sub("", re.sub(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]", "", text))
 
 
 def with_escaped_markers(text: str) -> str:

@@ -272,7 +272,9 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     if gaps:
         yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(gaps)), open=len(state.unaddressed_gaps()))
     notes = [say.translated(note) for note in state.degraded]
-    if notes := notes + [say("failed_branch", branch=branch) for branch in state.failed_branches]:
+    if notes := notes + [
+        say("failed_branch", branch=branch) for branch in state.failed_branches if branch not in state.degraded
+    ]:
         yield _fact(say, "degraded", notes)
     limitations = [say.translated(line) for line in state.limitations]
     limitations += [say("replaced_list")] * inputs.replaced_list

@@ -1,16 +1,22 @@
 """An analysis grounded in stored text: each finding with passages that are there word for word."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
+from activities.roles.claim_checking import find_objection
 from activities.roles.grounding import RoleWork, evidence_at, find_quote
 from activities.roles.untrusted import label_all
 from contracts.addresses import finding_id
-from contracts.evidence import Evidence, Finding, bounded_confidence, supported_confidence, voice_of
+from contracts.checking import AskedClaim, ShownPassage
+from contracts.evidence import Evidence, Finding, Verdict, bounded_confidence, supported_confidence, voice_of
 from contracts.exclusions import mentions_any
 from contracts.lenient import line_of
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, ProposedFinding, Quote, SourceExtract
 from contracts.texts import plural
+from contracts.vocabulary import EngineKind
 
+STATEMENT_CHARACTERS: Final = 320
+"""Of a finding that has the words of a passage."""
 Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
 
@@ -25,14 +31,15 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     numbered: dict[int, str] = {}
     dropped = dropped_quotes = 0
     for number, proposed in enumerate(answer.findings, start=1):
-        if mentions_any(proposed.content, request.exclude):
-            continue
         found = [item for quote in proposed.quotes if (item := _ground(work, sources, quote))]
         dropped_quotes += len(proposed.quotes) - len(found)
-        if not found or not proposed.content:
+        statement, found = _as_said(work, proposed.content, found)
+        if mentions_any(statement, request.exclude):
+            continue
+        if not found or not statement:
             dropped += 1
             continue
-        finding = _finding(work, proposed, found)
+        finding = _finding(work, proposed, statement, found)
         numbered[number] = finding.id
         if len(findings) < request.max_findings:
             findings.setdefault(finding.id, finding)
@@ -81,15 +88,43 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
     return item.model_copy(update={"heading": heading, "sub_query_id": work.request.sub_query.id})
 
 
-def _finding(work: Work, proposed: ProposedFinding, found: Sequence[Evidence]) -> Finding:
+def _as_said(work: Work, statement: str, found: list[Evidence]) -> tuple[str, list[Evidence]]:
+    """The statement of a model with the passages that say it, as far as rules can tell.
+
+    Where none does, alone or with the others, the words of the first passage are the statement.
+    """
+    if work.engine is not EngineKind.MODEL or not found:
+        return statement, found
+    sources = {source.id: source for source in work.request.sources}
+    passages = []
+    for item in found:
+        source = sources[item.source_id]
+        text = work.documents[source.text.hash] if source.text else ""
+        title = f"{source.title}: {item.heading}"
+        passages.append(ShownPassage(evidence_id=item.id, quote=text[item.start : item.end], title=title))
+
+    def is_said(given: list[ShownPassage]) -> bool:
+        objection = find_objection(AskedClaim(fingerprint="", text=statement, passages=given), work.request.language)
+        return objection is None or objection[0] is not Verdict.PARTIAL  # else the rules are sure
+
+    saying = [item for item, passage in zip(found, passages, strict=True) if is_said([passage])]
+    if saying:
+        return statement, saying
+    if is_said(passages):
+        return statement, found
+    work.warnings.append("a finding that its quotes do not say was replaced by their words")
+    return line_of(passages[0].quote, STATEMENT_CHARACTERS), found[:1]
+
+
+def _finding(work: Work, proposed: ProposedFinding, statement: str, found: Sequence[Evidence]) -> Finding:
     """The finding with its passages; its confidence is at most what number and quality of the sources allow."""
     evidence_ids = list(dict.fromkeys(item.id for item in found))
     source_ids = list(dict.fromkeys(item.source_id for item in found))
     cited = [source for source in work.request.sources if source.id in source_ids]
     supported = supported_confidence((voice_of(one.url, one.publisher), one.quality) for one in cited)
     return Finding(
-        id=finding_id(proposed.content, evidence_ids),
-        statement=proposed.content,
+        id=finding_id(statement, evidence_ids),
+        statement=statement,
         confidence=bounded_confidence(proposed.confidence, supported),
         evidence_ids=evidence_ids,
         source_ids=source_ids,

@@ -87,7 +87,7 @@ def ground_report(work: Work) -> SynthesizerResult:
     if report.foreign_urls:
         work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
     if report.unquoted:
-        work.warnings.append(f"{report.unquoted} quotations that their passages do not have were made plain text")
+        work.warnings.append(f"quotations that their passages do not have: {report.unquoted} made plain text")
     work.texts.append(text)
     # A model that cites none of its findings does not decide that there are none.
     empty = not draft.evidence_ids and (not work.request.findings or not by_model)

@@ -39,7 +39,7 @@ class StrategyDeclaration:
     decides: bool = False
     """True if a run decides for itself where mode or depth are `auto`."""
     clarifier: RoleSpec[Any, Any] = CLARIFIER
-    """Role that clarifies the question where the request wants it; one with tools asks in words."""
+    """Role that clarifies the question where the request wants it; one with tools calls one to ask."""
     reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
     """Limits that differ where the model of a tier reasons by itself, by tier."""
 

@@ -224,9 +224,11 @@ def take_in(task: orchestrator.IntakeInput, _: Transcript) -> TurnAnswer:
     """Ask what the clarifier would ask; else hand the question over to the plan."""
     fields = task.model_dump(include=set(roles.ClarifyInput.model_fields), exclude_unset=True)
     questions = clarify(roles.ClarifyInput.model_validate(fields)).questions
-    if questions:
-        return scripted_turn((orchestrator.ASK_TOOL, orchestrator.QuestionArguments(questions=questions)))
-    return scripted_turn((orchestrator.PLAN_TOOL, NoArguments()))
+    return (
+        scripted_turn((orchestrator.ASK_TOOL, orchestrator.AskArguments(questions=questions)))
+        if questions
+        else scripted_turn((orchestrator.PLAN_TOOL, NoArguments()))
+    )
 
 
 def outline(task: orchestrator.OutlineInput) -> orchestrator.OutlinerAnswer:

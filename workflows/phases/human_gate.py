@@ -4,21 +4,21 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from contracts.lenient import distinct, line_of
+from contracts.orchestrator_roles import ASK_PERSON, ASK_TOOL
 from contracts.outcome import PERSON
 from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
 from contracts.roles import RoleSpec
 from contracts.state import ResearchState
 from contracts.strategies import declaration
-from contracts.texts import shorten
 from contracts.vocabulary import RunStatus, StopReason
 from workflows.run.inbox import Interrupted, Reply
 from workflows.run.research_run import ResearchRun
 
 CLARIFICATION: Final = "clarification"
 """Name of the phase."""
-TEXT_CHARACTERS: Final = 1_000
-"""Longest question that is no argument of a tool."""
+QUESTION_CHARACTERS: Final = 1_000
 STATUS_OF: Final = {
     WaitKind.CLARIFICATION: RunStatus.AWAITING_CLARIFICATION,
     WaitKind.APPROVAL: RunStatus.AWAITING_APPROVAL,
@@ -116,14 +116,13 @@ class HumanGate:
         return self._waiting(WaitKind.CLARIFICATION, questions=questions, round=len(known.rounds) + 1)
 
     async def _ask_role_with_tools(self, role: RoleSpec[Any, Any], request: Any) -> tuple[list[str], str]:
-        """Return the questions of a role that hands a clear question over; words without a call are one question."""
+        """Return the questions of a role that calls a tool to ask, or another tool; text is one question."""
         output = await self._run.turn(role, "clarify", request)
-        usable = [call for call in output.calls if not call.problem]
-        if usable:
-            questions = [text for call in usable for text in call.arguments.get("questions", [])]
-            return questions[:MOST_QUESTIONS], "" if questions else "it was handed over"
-        words = shorten(" ".join(output.text.split()), TEXT_CHARACTERS)
-        return [words] if words else [], ""
+        calls = [call for call in output.calls if not call.problem]
+        asked = [text for call in calls if call.name == ASK_TOOL for text in ASK_PERSON.read(call).questions]
+        if calls and not asked:
+            return [], "it was handed over"
+        return distinct(asked or [line_of(output.text, QUESTION_CHARACTERS)], str)[:MOST_QUESTIONS], ""
 
     # --- waiting ---------------------------------------------------------------------------------------------------
     def _waiting(self, kind: WaitKind, **fields: object) -> Waiting:

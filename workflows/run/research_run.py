@@ -5,7 +5,7 @@ A role call reserves, calls and settles; an answer of no use is repaired once, t
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
@@ -68,6 +68,7 @@ U = TypeVar("U", bound=TurnResult)
 GIVEN_UP_AFTER = 2
 """A model that so often gave a role nothing useful is not paid for it once more."""
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
+DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be used"
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 
 
@@ -179,7 +180,7 @@ class ResearchRun(RunContext):
                     state.fallbacks[role.name] = state.fallbacks.get(role.name, 0) + 1
                     if not role.has_fallback:
                         raise Unanswered(role.name) from None
-                    self.degrade(f"{role.name}: done without the model, whose answers could not be used")
+                    self.degrade(f"{role.name}: {DONE_WITHOUT_MODEL}")
                     break
             else:
                 if repair:
@@ -276,11 +277,15 @@ class ResearchRun(RunContext):
         cause = last_failure(error)
         kind = (cause.type if isinstance(cause, ApplicationError) else type(cause).__name__) or "failed"
         problem = details_of(cause).get("problem")
-        note = f"{role.name}: {failures.WORDS[kind] if kind in UNUSABLE else describe_failure(error)}"
+        why = describe_failure(error).removeprefix("$: ")
+        if kind in UNUSABLE:
+            why = DONE_WITHOUT_MODEL if role.has_fallback else failures.WORDS[kind]
+        note = f"{role.name}: {why}"
         if kind not in REPAIRABLE or request.repair is not None:
             # A role that only looks at the report takes nothing away from it by failing.
             (self.branch_failed if role.has_fallback else self.degrade)(note)
-        self.note("task.failed", f"{role.name}: {describe_failure(error)}", role=role.name, error=kind)
+        told = describe_failure(error).removeprefix("$: ")
+        self.note("task.failed", f"{role.name}: {told}", role=role.name, error=kind)
         if problem == STEERED:
             self.degrade(STEERED_NOTE)
         if kind in REPAIRABLE:

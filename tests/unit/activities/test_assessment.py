@@ -248,7 +248,7 @@ def test_the_operator_has_the_last_word() -> None:
     assert declared_quality("https://notexample.org/a", declared) is None
     assert declared_quality("https://a.org", declared) is None
     found = judged("https://docs.example.org/x", declared={"example.org": Quality.HIGH})
-    assert (found.label, found.reason.partition(";")[0]) == (Quality.HIGH, "chosen by the operator")
+    assert (found.label, found.reason.partition(";")[0]) == (Quality.HIGH, "your setting for this site")
 
 
 def test_no_domain_is_in_two_tiers() -> None:

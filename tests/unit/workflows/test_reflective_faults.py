@@ -67,8 +67,10 @@ async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
 
 async def test_an_unusable_answer_is_named_in_plain_words(tmp_path: Path) -> None:
     """The report and those who watch read what happened, and no name of a class."""
-    state, _, _ = await asked_of(tmp_path, MessagesApi(by_role={"analyzer": "empty"}), depth="light")
-    assert "analyzer: the model's answer was unusable" in [*state.failed_branches, *state.degraded]
+    state, _, world = await asked_of(tmp_path, MessagesApi(by_role={"analyzer": "empty"}), depth="light")
+    without = "analyzer: done without the model, whose answers could not be used"
+    assert (without in state.failed_branches, without in state.degraded) == (True, True)
+    assert (await report_of(world, state)).count(without) == 1
     told = [*state.failed_branches, *state.degraded, *state.limitations, *(event.text for event in state.events)]
     assert not [text for text in told if re.search(r"\b[A-Z][a-z]+[A-Z][a-z]+\b", text)]
 

@@ -116,7 +116,7 @@ async def test_a_block_quote_with_other_words_is_plain_text(words: str) -> None:
     whole = await PLAIN.written(f"# T\n\n> {words} {marked(PLAIN, 1)}\n\n> {HONEST} {marked(PLAIN, 1)}\n")
     assert f"\n{words} [1]" in whole.rendering.markdown
     assert f"\n> {HONEST} [1]\n" in whole.rendering.markdown
-    assert whole.warnings == ["1 quotations that their passages do not have were made plain text"]
+    assert whole.warnings == ["quotations that their passages do not have: 1 made plain text"]
     assert whole.audited.problems == []
 
 

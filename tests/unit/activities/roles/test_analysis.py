@@ -188,3 +188,34 @@ def test_a_contradiction_links_both_findings() -> None:
     proposed = [claim(VISIT, contradicts=[2, 9]), claim(OTHER, OTHER_ID)]
     first, second = analysed(findings=proposed)[0].findings
     assert (first.contradicts, second.contradicts) == ([second.id], [first.id])
+
+
+TIMES = "The launcher starts a worker every 60 seconds in each database."
+LATER = "By default the launcher of PostgreSQL has 35 workers in all."
+
+
+@pytest.mark.parametrize(
+    ("content", "quotes", "statement", "sources"),
+    [
+        ("The launcher starts a worker every 60 seconds.", [TIMES, LATER], None, [SOURCE]),
+        ("The launcher starts a worker every 90 seconds.", [TIMES], TIMES, [SOURCE]),
+        ("The launcher starts a worker every 60 seconds, 35 workers in all.", [TIMES, LATER], None, [SOURCE, OTHER_ID]),
+    ],
+)
+def test_a_finding_is_what_its_quotes_say(
+    content: str, quotes: list[str], statement: str | None, sources: list[str]
+) -> None:
+    """Sources that say something else do not count, and a figure that no quote has gives way to their words."""
+    texts = {SOURCE: f"# Launcher\n\n{TIMES}\n", OTHER_ID: f"# Launcher\n\n{LATER}\n"}
+    given = [{"source_id": one, "quote": quote} for one, quote in zip(texts, quotes, strict=False)]
+    request = analyze_input([source(reference(text), id=one) for one, text in texts.items()])
+    answer = roles.AnalyzerAnswer.model_validate({"findings": [{"content": content, "quotes": given}]})
+    documents = {reference(text).hash: text for text in texts.values()}
+    for engine in (EngineKind.MODEL, EngineKind.EXTRACTIVE):
+        work = RoleWork(roles.ANALYZER, request, answer, documents, engine)
+        (finding,) = ground_analysis(work).findings
+        if engine is EngineKind.EXTRACTIVE:  # a program's findings are the words of passages
+            assert (finding.statement, len(finding.source_ids)) == (content, len(quotes))
+        else:
+            assert (finding.statement, finding.source_ids) == (statement or content, sources)
+            assert bool(work.warnings) is bool(statement)

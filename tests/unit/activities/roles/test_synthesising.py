@@ -70,7 +70,12 @@ async def drafted(
         (f"Fact ({LABEL}).", f"Fact [{A.id}]."),
         (f"Fact [{SOURCE}].", "Fact."),
         (f"Fact [{WEB_ID}, {A.id}].", f"Fact [{A.id}]."),
-        (f"Fact ({SOURCE}).", f"Fact ({SOURCE})."),
+        (f"Fact ({SOURCE}).", "Fact."),
+        (f"As {SOURCE} and {LABEL} say, so it is </findings-0a1b2c3d4e>. [{A.id}]", f"As and say, so it is. [{A.id}]"),
+        (
+            f"They say “see {SOURCE}”, in sq-0a1b2c3d4e5f and ev-olution.",
+            f"They say “see {SOURCE}”, in sq-0a1b2c3d4e5f and ev-olution.",
+        ),
         (f"Fact [{FINDINGS[1].id}].", "Fact."),
         ("Fact [ev-0000000000] goes on.", "Fact goes on."),
         ("Fact [ev-0000000000].", "Fact."),

@@ -13,11 +13,11 @@ from activities.preparation import RunRefused, resolve
 from client.cli.context import RunInfo
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import RunOptions
-from client.cli.preflight import OF_RUN, limits_words, preflight, require_endpoint, resolve_here
+from client.cli.preflight import OF_RUN, _lines, limits_words, preflight, require_endpoint, resolve_here
 from client.cli.request import RequestedRun
 from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
-from contracts.presets import preset
+from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest
 from contracts.resolved import ModelPrice, ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind, ThinkMode
@@ -236,3 +236,22 @@ def test_an_unknown_price_is_no_zero() -> None:
     assert some.cost_usd is not None
     assert some.cost_usd[1] == pytest.approx(some.searches[1] * 0.008)
     assert estimated(states.resolved(), configuration_of(PRICED)) is None
+
+
+def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
+    """Where the coordinator chooses the depth, the bounds are those of the deepest, with its checks (S1-011)."""
+    priced = model_at(SILENT).model_copy(update={"models": ModelsSettings(default="m", base_url=SILENT, prices=PRICES)})
+    open_, named = (
+        resolved(priced, corpus="manual", strategy="reflective", **fields) for fields in ({}, {"depth": "light"})
+    )
+    (limits,) = [line for line in _lines(open_) if line.startswith("limits")]
+    assert limits.startswith("limits: at most, as the question needs, 10 steps in 3 iterations, 100 sources, 30:00")
+    (limits,) = [line for line in _lines(named) if line.startswith("limits")]
+    assert "3 steps in 3 iterations, 15 sources, 5:00" in limits
+    configuration = configuration_of(priced)
+    deepest, quickest = (estimated(with_choice(open_, choice), configuration) for choice in ("extended", "quick"))
+    assert open_.estimate is not None
+    assert deepest is not None
+    assert quickest is not None
+    assert (open_.estimate.calls[1], open_.estimate.tokens[1]) == (deepest.calls[1], deepest.tokens[1])
+    assert open_.estimate.calls[0] == quickest.calls[0] < deepest.calls[0]

@@ -13,6 +13,7 @@ from pypdfium2 import raw
 
 from activities.reporting.render import render
 from activities.reporting.tree import one_line
+from activities.reporting.words import VERDICT_SIGNS, ReportWords
 from client.exchange.documents import to_docx, to_pdf
 from contracts.report import Report, read_report
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
@@ -174,3 +175,15 @@ def test_word_has_real_lists_and_its_language() -> None:
     assert {each.get(qn("w:val")) for each in opened.part.numbering_part.element.iter(qn("w:startOverride"))} == {"3"}
     assert opened.core_properties.language == "de"
     assert {each.get(qn("w:val")) for each in opened.styles.element.iter(qn("w:lang"))} == {"de"}
+
+
+def test_signs_of_verdicts_are_in_both_documents() -> None:
+    """What Markdown says behind a sentence stands there in PDF and Word, too, in letters that the fonts have."""
+    signs = [f"({ReportWords('en').sign(verdict)})" for verdict in VERDICT_SIGNS]
+    text = "\n\n".join(f"It is so [1]. *{sign}*" for sign in signs)
+    report = report_of(report={"markdown": f"# T\n\n{text}\n"}, claims=[])
+    lines = words_of_docx(to_docx(report))
+    words = words_of_pdf(to_pdf(report))
+    for sign in signs:
+        assert f"It is so [1]. {sign}" in lines
+        assert squeezed(sign) in words

@@ -75,6 +75,17 @@ def test_a_bundle_of_a_run_passes_its_audit() -> None:
 
 
 @pytest.mark.usefixtures("home")
+def test_a_name_is_a_run_and_a_path_is_a_file() -> None:
+    """A folder here that is called as a run does not hide it; its report is meant by a path."""
+    Path(RESEARCH_ID).mkdir()
+    assert ran("export", RESEARCH_ID, "--format", "csl") == (0, f"{RESEARCH_ID}.csl.json\n")
+    code, said = ran("audit", RESEARCH_ID)
+    assert (code, f"no difference in {RESEARCH_ID}" in said) == (0, True)
+    code, said = ran("export", f"./{RESEARCH_ID}", "--format", "csl")
+    assert (code, "no such file" in said) == (2, True)
+
+
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("form", ["docx", "pdf", "bibtex", "csl"])
 def test_each_format_is_written_to_a_file(form: str) -> None:
     """Of a run, and the same bytes of its `report.json`."""
