@@ -93,7 +93,8 @@ def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outco
         quick = state.resolution.mode is Mode.QUICK and state.draft is not None
         return Outcome.PARTIAL if quick else Outcome.TIMED_OUT
     # An agent that made no search has completed its task, and proves nothing.
-    searched = any(query.status is NodeStatus.COMPLETED for query in state.searches()) or state.readable_sources()
+    searches = [query for query in state.searches() if query.origin != "background"]
+    searched = any(query.status is NodeStatus.COMPLETED for query in searches) or state.readable_sources()
     if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
         # What was read is worth a report, which names what was missing.
         return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
