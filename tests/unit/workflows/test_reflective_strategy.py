@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from contracts.addresses import source_id
+from contracts.evidence import Finding
+from contracts.plan import WITHOUT_SEARCH
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeKind, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, SourceStatus, StopReason
 from tests.fakes import reflective_work
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
@@ -20,6 +23,7 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 from workflows.strategies.reflective.plan import (
     ReflectivePosition,
+    best_first,
     completed_steps,
 )
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
@@ -120,6 +124,44 @@ async def test_background_fetches_no_page(tmp_path: Path) -> None:
     assert not state.sources
     asked = next(request for request in api.requests if request.role == "step_planner")
     assert ReflectivePosition.of(state).background[0].title in asked.prompt
+
+
+async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hits of the background become sources where it wants to read them; no search is made for that (S1-015, S1-031)."""
+    search, offered = reflective_work.searches, list[str]()
+
+    def choose(prompt: str) -> dict[str, Any]:
+        offered.append(prompt)
+        return search(prompt) | {"pages": [1, 1, 99]}
+
+    monkeypatch.setattr(reflective_work, "searches", choose)
+    state, _, _, _ = await with_model(tmp_path)
+    hit = ReflectivePosition.of(state).background[0]
+    assert f"1. {hit.title}" in offered[0]
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    chosen = [node for node in state.plan.sub_queries if node.origin == WITHOUT_SEARCH]
+    source = state.sources[source_id(hit.url)]
+    assert source.status is SourceStatus.FULL
+    assert chosen[0].id in source.sub_query_ids
+    assert not {node.id for node in chosen} & {query.id for query in state.searches()}
+    assert "choose_pages" in [one.action for one in state.decisions]
+
+
+def test_the_reflector_sees_the_best_of_all_findings() -> None:
+    """The surest first, then those of more sources, then the newest; sources with most findings first (S1-034)."""
+    given = [
+        Finding(id=f"f-{number}", statement=str(number), confidence=confidence, source_ids=sources, evidence_ids=[])
+        for number, (confidence, sources) in enumerate(
+            [
+                (Confidence.LOW, ["a"]),
+                (Confidence.HIGH, ["a"]),
+                (Confidence.HIGH, ["a", "b"]),
+                (Confidence.HIGH, ["b"]),
+            ]
+        )
+    ]
+    assert [one.statement for one in best_first(given)] == ["2", "3", "1", "0"]
 
 
 async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ from workflows.strategies.reflective.plan import (
     ReflectivePosition,
     StepReflection,
     UnitKind,
+    best_titles,
     completed_steps,
     name_of_unit,
     named_step,
@@ -241,7 +242,7 @@ class ReflectiveStrategy(UngatedStrategy):
         request = ReflectOnStepInput(
             steps=summaries_of(state),
             pending=[step.text for step in pending_steps(state.plan)],
-            source_titles=[source.title for source in state.readable_sources()],
+            source_titles=best_titles(state),
             open_gaps=[gap.description for gap in state.unaddressed_gaps()],
             completed=len(completed_steps(state.plan)),
             fewest_steps=_fewest_steps(state, limits),
