@@ -176,7 +176,7 @@ class StepPlannerAnswer(RoleAnswer):
             notes.append("steps that were empty or done already were dropped")
         steps = first(kept, request.most, notes, "steps")
         if not request.steps and not any(step.needs_search for step in steps):
-            raise UnfitAnswer("steps: nothing has been read yet: at least one step with a title must be research")
+            raise UnfitAnswer("steps: at least one step with a title must be research: nothing has been read yet")
         return self.model_copy(update={"steps": steps})
 
 
