@@ -41,6 +41,10 @@ class ResearchConfiguration:
     """Whether a model, by its name, can call tools where it is asked."""
     model_price: Callable[[str], ModelPrice | None] = lambda _: None
     """What a model costs by its name; None where the price is unknown."""
+    call_usd: Callable[[str, int, int], float | None] = lambda *_: None
+    """US dollars of a call by the model's name and its tokens, in and out; None where the price is unknown."""
+    search_usd: Callable[[str], float | None] = lambda _: None
+    """US dollars of a search by the provider's name; None where the price is unknown."""
     web_search: WebSearchConfiguration = WebSearchConfiguration()
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     presets: Mapping[tuple[str, Depth], EffectiveLimits] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from activities.estimates import estimated
 from contracts import presets
 from contracts.parse_request import unknown_to_strategy
 from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
@@ -65,7 +66,7 @@ def resolve(
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
     depth = presets.depth_of(request.depth)
     verify = presets.effective_verify(request.verify, engine, depth)
-    return ResolvedResearch(
+    resolved = ResolvedResearch(
         **{name: getattr(request, name) for name in SharedSettings.model_fields},
         research_id=research_id,
         requested=_named(request),
@@ -93,6 +94,7 @@ def resolve(
         egress=where_text_goes(host, [each.host for each in providers if each.available and each.host], pages=web),
         advice=advice,
     )
+    return resolved.model_copy(update={"estimate": estimated(resolved, configuration)})
 
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
@@ -121,7 +123,8 @@ def resolve_again(
     kept: dict[str, Any] = {"requested": named, "follow_up": stored.follow_up, "canary": stored.canary}
     if again.depth is stored.depth:
         kept |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
-    return again.model_copy(update=kept)
+    again = again.model_copy(update=kept)
+    return again.model_copy(update={"estimate": estimated(again, configuration)})
 
 
 def _named(request: ResearchRequest) -> dict[str, Any]:
@@ -158,8 +161,8 @@ def _limits(
     `reasoning` are tiers whose models reason by themselves.
     """
     strategy = declaration(request.strategy)
-    by_tools = {role.tier.value for role in strategy.roles if role.tools}
-    changes = strategy.reasoning_limits if by_tools and by_tools <= set(reasoning) else {}
+    by_tier = strategy.reasoning_limits.items()
+    changes = {name: limit for tier, limits in by_tier if tier in reasoning for name, limit in limits.items()}
 
     def of_depth(depth: Depth) -> EffectiveLimits:
         documented = presets.preset(strategy.name, depth)

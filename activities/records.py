@@ -2,7 +2,8 @@
 
 import json
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,22 +51,26 @@ class RecordsActivities:
         """Resolve the request; load the session of a resumed run; take the run's turn if there is room for it."""
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
-            try:
+            with _refusals():
                 work = self._resume(request, asked) if asked.continue_from else self._start(request.research_id, asked)
                 prepared = await work
-            except RunRefused as refusal:
-                raise ApplicationError(
-                    str(refusal),
-                    {"stop_reason": refusal.reason.value},
-                    type=failures.REFUSED,
-                    non_retryable=True,
-                    category=ApplicationErrorCategory.BENIGN,  # a request that cannot be met is no fault of a worker
-                ) from None
             if request.continued or prepared.stored_result is not None:
                 return prepared
             # The queue frees the place of a run that is refused afterwards.
             turn = await self.queue.take(request.research_id, prepared.resolved.tenant)
             return prepared.model_copy(update={"has_turn": not turn.place})
+
+    @activity.defn(name="preview_research")
+    async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
+        """Resolve the request as `prepare_research` would, and store nothing; files of a corpus are not counted."""
+        asked = ResearchRequest.model_validate_json(request.request_json)
+        async with attempt(RECORDS):
+            with _refusals():
+                stored = (await self._stored(request.research_id, asked)).resolved if asked.continue_from else None
+                if stored is not None:
+                    return resolve_again(stored, asked, self.configuration)
+                corpus = CorpusSnapshot(name=asked.corpus, files=1) if asked.corpus else None
+                return resolve(request.research_id, asked, self.configuration, corpus, search_attributes=False)
 
     @activity.defn(name="take_turn")
     async def take_turn(self, request: messages.TurnRequest) -> messages.QueueTurn:
@@ -119,15 +124,21 @@ class RecordsActivities:
         )
         return messages.Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
 
-    async def _resume(self, request: messages.PrepareRequest, asked: ResearchRequest) -> messages.Prepared:
+    async def _stored(self, research_id: str, asked: ResearchRequest) -> ResearchState:
+        """The stored state that a request goes on from. Raises `RunRefused`."""
         session = asked.continue_from or ""
-        if session != request.research_id:
+        if session != research_id:
             raise RunRefused(f"continue_from: a run goes on under its own id: start it as {session}")
         state = await self._state(session)
         if state is None or (state.resolved is not None and state.resolved.tenant != asked.tenant):
             raise RunRefused(f"there is no session {session} to go on from: see `research list`")
         if state.resolved is None:
             raise RunRefused(f"session {session} was never started: ask again")
+        return state
+
+    async def _resume(self, request: messages.PrepareRequest, asked: ResearchRequest) -> messages.Prepared:
+        state = await self._stored(request.research_id, asked)
+        assert state.resolved is not None
         if request.continued:
             return messages.Prepared(
                 resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry
@@ -213,6 +224,21 @@ class RecordsActivities:
         if document is None:
             raise ContentMissing("the run has no such document")
         return await self.content.get_text(document)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise the failure of a run in place of `RunRefused`: a request that cannot be met is no fault of a worker."""
+    try:
+        yield
+    except RunRefused as refusal:
+        raise ApplicationError(
+            str(refusal),
+            {"stop_reason": refusal.reason.value},
+            type=failures.REFUSED,
+            non_retryable=True,
+            category=ApplicationErrorCategory.BENIGN,
+        ) from None
 
 
 async def changed_state(

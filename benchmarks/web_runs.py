@@ -28,8 +28,6 @@ from benchmarks.runs import Measured, measure
 from contracts import activities, names
 from contracts.messages import SearchRequest
 from contracts.outcome import ResearchResult
-from contracts.request import Approve
-from contracts.resolved import Permission
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
 from tests.acceptance.web_deployment import MODEL, PRICE, WebDeployment, answered, web_deployment
@@ -231,7 +229,7 @@ async def one_flight(name: str, folder: Path, redis_url: str | None) -> None:
                 provider="searxng",
                 text="wraparound",
                 max_results=5,
-                permission=Permission(approve=Approve.NONE),
+                permitted=True,
             ).model_dump(mode="json")
             for number in range(EQUAL_SEARCHES)
         ]

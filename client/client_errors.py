@@ -29,5 +29,13 @@ class MessageRefused(ClientError):
     """The run refused a message."""
 
 
+class PreviewRefused(ClientError):
+    """The run would be refused; `stop_reason` as its result would have it."""
+
+    def __init__(self, message: str, stop_reason: str) -> None:
+        super().__init__(message)
+        self.stop_reason = stop_reason
+
+
 class DocumentMissing(ClientError):
     """The run has no such document."""

@@ -33,24 +33,30 @@ from client.client_errors import (
     DocumentMissing,
     MessageRefused,
     NoWorker,
+    PreviewRefused,
     RunClosed,
     RunForeign,
     RunUnknown,
     ServerUnreachable,
 )
 from client.run_results import result_of_failure, with_stored
-from contracts import names
+from contracts import failures, names
 from contracts.evidence import ReportDraft, Source
-from contracts.messages import DocumentPiece
+from contracts.messages import DocumentPiece, PrepareRequest
 from contracts.outcome import AgentDecision, AgentProgress, Awaited, Event, EventPage, ResearchResult, ResearchStatus
 from contracts.plan import PlanAnswer
 from contracts.request import ResearchRequest, memo_of
+from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, shorten
 from contracts.vocabulary import AgentStatus, Outcome
 
 ANSWER_SECONDS: Final = 10.0
 """A worker answers a query or an update within this time."""
+PREVIEW_TIMEOUT: Final = timedelta(seconds=15)
+"""The same for the preview of a run, which may load a stored session."""
+CLOSING_SECONDS: Final = 15.0
+"""A cancelled run saves its state and closes within this time."""
 AGENT_ANSWER: Final = timedelta(seconds=2)
 """The same for the status of an agent; afterwards the status of its run is used."""
 POLLER_SECONDS: Final = 75.0
@@ -148,6 +154,30 @@ class ResearchClient:
         )
         return await self.start(going_on, research_id, reuse=reuse)
 
+    async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
+        """Ask the workers what a run of this request would use, and start none.
+
+        Raises `PreviewRefused` where it would be refused, `NoWorker` where none answers in time.
+        """
+        asked = PrepareRequest(research_id=research_id, request_json=request.model_dump_json(exclude_unset=True))
+        preview = self.temporal.execute_workflow(
+            names.RESEARCH_PREVIEW,
+            asked,
+            id=f"{research_id}-preview-{uuid.uuid4().hex[:12]}",
+            task_queue=names.WORKFLOWS_QUEUE,
+            result_type=ResolvedResearch,
+            execution_timeout=PREVIEW_TIMEOUT,
+        )
+        try:
+            return cast("ResolvedResearch", await preview)
+        except WorkflowFailureError as error:
+            why = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
+            if isinstance(why, ApplicationError) and why.type == failures.REFUSED:
+                raise PreviewRefused(why.message, str(why.details[0]["stop_reason"])) from error
+            raise NoWorker("no worker says what the run would use: see `research doctor`") from error
+        except RPCError as error:
+            raise _rpc_failure(error, research_id) from error
+
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
         """List the identities of the workers that poll a task queue now.
 
@@ -208,6 +238,15 @@ class ResearchHandle:
     async def events(self, after: int = 0) -> EventPage:
         """Query at most 200 events behind the cursor `after`, and the next cursor."""
         return await self._query(names.EVENTS, EventPage, after)
+
+    async def agent_events(self, agent: AgentProgress, after: int = 0) -> EventPage:
+        """Query the events of an agent as `events` does those of the run; empty if it does not answer."""
+        child = self._client.get_workflow_handle(agent.workflow_id)
+        try:
+            page: EventPage = await child.query(names.EVENTS, after, result_type=EventPage, rpc_timeout=AGENT_ANSWER)
+        except (RPCError, WorkflowQueryFailedError):
+            return EventPage(next=after)
+        return page
 
     async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
         """Yield the events behind a cursor, as they come, until the run is over.
@@ -313,6 +352,14 @@ class ResearchHandle:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error
 
+    async def terminate(self) -> None:
+        """End the run at once, without workers; its last checkpoint stays. No effect on one that is over."""
+        try:
+            await self._run.terminate(reason="ended by hand", rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
+        except RPCError as error:
+            if "already completed" not in error.message:
+                raise _rpc_failure(error, self.research_id) from error
+
     async def is_running(self) -> bool:
         """Give whether the server has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
         try:
@@ -386,7 +433,9 @@ class ResearchHandle:
             raise MessageRefused(refusal_text(error)) from error
         except RPCError as error:
             if "already completed" in error.message:
-                raise RunClosed(f"the run {self.research_id} has already finished: see `research status`") from error
+                raise RunClosed(
+                    f"the run {self.research_id} has already finished: see `research status {self.research_id}`"
+                ) from error
             if _no_poller(error):
                 raise await self._silence(MAY_STILL_ARRIVE) from error
             raise _rpc_failure(error, self.research_id) from error

@@ -86,4 +86,5 @@ def shortcomings_of(result: ResearchResult) -> list[str]:
 def refusal_of(result: ResearchResult) -> str:
     """Word a refused run: why, and what to do."""
     reason = "; ".join(reasons_of(result)) or STOP_REASON_TEXTS[result.stop_reason]
-    return f"the run {result.research_id} was refused: {reason}\nit cannot be resumed: correct this and start a new run"
+    remedy = result.advice or "it cannot be resumed: correct this and start a new run"
+    return f"the run {result.research_id} was refused: {reason}\n{remedy}"

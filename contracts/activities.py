@@ -11,6 +11,7 @@ from contracts import messages
 from contracts.agents import PrepareAgentRequest
 from contracts.base import CompactModel
 from contracts.evidence import ReportDraft
+from contracts.resolved import ResolvedResearch
 
 I = TypeVar("I", bound=CompactModel)
 O = TypeVar("O")
@@ -27,6 +28,8 @@ class ActivitySpec(Generic[I, O]):
 
 PREPARE_RESEARCH: Final = ActivitySpec("prepare_research", messages.PrepareRequest, messages.Prepared)
 """Resolve the request against the workers' configuration; load the session to go on from."""
+PREVIEW_RESEARCH: Final = ActivitySpec("preview_research", messages.PrepareRequest, ResolvedResearch)
+"""Resolve the request as `prepare_research` would, and store nothing."""
 PREPARE_AGENT: Final = ActivitySpec("prepare_agent", PrepareAgentRequest, str)
 """Store the resolution of an agent for its calls; the hash of its entry."""
 CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, dict[str, str])
@@ -55,6 +58,6 @@ READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceReque
 """Serve a stored document in pieces."""
 
 ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = (
-    *(PREPARE_RESEARCH, PREPARE_AGENT, CHECK_PROVIDERS, TAKE_TURN, SEARCH, READ_SOURCE, JOIN_REPORT),
+    *(PREPARE_RESEARCH, PREVIEW_RESEARCH, PREPARE_AGENT, CHECK_PROVIDERS, TAKE_TURN, SEARCH, READ_SOURCE, JOIN_REPORT),
     *(SAVE_SESSION, RENDER_REPORT, EXTRACT_CLAIMS, FINALIZE_VERIFICATION, APPLY_CORRECTIONS, READ_DOCUMENT),
 )

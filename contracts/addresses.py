@@ -11,7 +11,6 @@ from urllib.parse import quote, unquote
 MOST_MARKS: Final = 30
 """On one letter (Unicode's stream-safe format); a longer run is put in order in time that grows with its square."""
 PERHAPS_MARKS: Final = re.compile(f"[^\x00-\u02ff]{{{MOST_MARKS + 1}}}")
-LONG_RUN: Final = re.compile(b"\x01{%d,}+" % (MOST_MARKS + 1))
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
@@ -23,12 +22,12 @@ def with_few_marks(text: str) -> str:
     """The text with runs of combining marks cut."""
     if not PERHAPS_MARKS.search(text):
         return text
-    is_mark = bytes(map(bool, map(unicodedata.combining, text)))
-    kept, start = [], 0
-    for run in LONG_RUN.finditer(is_mark):
-        kept.append(text[start : run.start() + MOST_MARKS])
-        start = run.end()
-    return "".join(kept) + text[start:]
+    kept, marks = [], 0
+    for sign in text:
+        marks = marks + 1 if unicodedata.combining(sign) else 0
+        if marks <= MOST_MARKS:
+            kept.append(sign)
+    return "".join(kept)
 
 
 TRACKING_NAMES: Final = frozenset(
@@ -60,11 +59,11 @@ REMEMBERED: Final = 8_192
 
 @lru_cache(maxsize=REMEMBERED)
 def canonical_url(url: str) -> str:
-    """The identity form of an http(s) address; anything else, and what cannot be parsed, stays as it is. Never raises.
+    """The identity form of an http(s) address; anything else, and what cannot be parsed, stays unchanged. Never raises.
 
     Lower-case scheme and host, the host in ASCII without a dot at its end, no default port, user or fragment; escapes
     in one spelling; no dot segments; no tracking parameters. A fragment is never sent to a server, so that what is
-    read is the same with every one, `#!` too. Applied twice it changes nothing.
+    read is the same with every one, `#!` too. Applied twice it has no effect.
     """
     found = ADDRESS.fullmatch(url)
     if found is None:
@@ -156,7 +155,7 @@ LONGEST: Final = 2_048
 def doi_of(text: str | None) -> str | None:
     """Return the identifier in lower case of a text (`10.1000/1`, `doi:10.1000/1`), or of an address of doi.org, arXiv.
 
-    None for anything else, and for what is no identifier to its end: many may begin alike. Never raises.
+    None for anything else, and for what is no identifier to its end: many may start alike. Never raises.
     """
     if not text or len(text) > LONGEST:
         return None

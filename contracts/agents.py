@@ -1,6 +1,6 @@
 """Agents: scoped runs with a task of their own, their requests and their results.
 
-An agent knows its task and nothing else of the run that started it. Its findings travel as labels, with the hashes of
+An agent knows its task alone, and no part of the run that started it. Its findings travel as labels, with hashes of
 the notebook's entries that have the rest; ids are hashes, so the findings of several agents can be merged.
 """
 

@@ -17,16 +17,19 @@ WHOLE: Final = "whole"
 T = TypeVar("T")
 BoundedList: TypeAlias = Annotated[list[T], FailFast(), Field(max_length=50_000)]
 """A list that may come from a stranger: a million malformed items cost no more than the first one."""
+BoundedMap: TypeAlias = Annotated[dict[str, T], Field(max_length=1_000)]
+"""The same for values by name."""
 
 
 class Contract(BaseModel):
     """A frozen value that is written into Temporal's history or into a stored session.
 
-    Unknown fields are ignored, so that a process of an older version can read what a newer one wrote; new fields
+    Unknown fields are ignored, so that a process of an older version can read values of a newer one; new fields
     need a default, because old histories lack them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    # Errors of validation are logged with their tracebacks: they show no values, which may be a user's text.
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class StrictContract(Contract):

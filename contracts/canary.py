@@ -1,6 +1,6 @@
-"""The canary of a run: a random mark in the system part of every prompt, which nothing that leaves may contain. Pure.
+"""The canary of a run: a random mark in the system part of every prompt, which no outgoing text may contain. Pure.
 
-An answer that contains it comes from a model that followed words from outside, so nothing of that answer is used.
+An answer that contains it comes from a model that followed words from outside, so the whole answer is dropped.
 """
 
 from collections.abc import Iterable
@@ -18,14 +18,14 @@ SHORTEST_FRAGMENT: Final = 20
 
 
 def contains_canary(text: str, canary: str) -> bool:
-    """Compare after NFKC and case folding; an empty canary is contained in nothing."""
+    """Compare after NFKC and case folding; no text contains an empty canary."""
     return bool(canary) and canary.casefold() in normalize("NFKC", text).casefold()
 
 
 def exposes_private_text(url: str, canary: str, private: Iterable[str], public: Iterable[str]) -> bool:
     """Return true if an address contains the canary, or its query 20 letters and digits in a row of a private text.
 
-    Fragments that the public texts contain as well expose nothing: searches send those texts anyway.
+    Fragments that the public texts contain as well are no leak: searches send those texts anyway.
     """
     plain = unquote_plus(url)
     if contains_canary(plain, canary):

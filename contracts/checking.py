@@ -58,7 +58,7 @@ class AnswersEntry(CompactModel):
 class ExtractedClaim(CompactModel):
     """A statement of a draft that can be true or false, as rules see it.
 
-    The id follows from its words, its evidence and how often both stood before in the same draft: neither other
+    The id follows from its words, its evidence and how often both occur before in the same draft: neither other
     numbers nor another place change it, other words or other evidence do.
     """
 
@@ -158,7 +158,7 @@ class ProposalsEntry(CompactModel):
 
 
 class TriedProposal(CompactModel):
-    """A proposal with the claims of what it would write."""
+    """A proposal with the claims of its text."""
 
     proposal: Proposal
     claims: list[ExtractedClaim] = []
@@ -209,7 +209,7 @@ class VerificationSummary(Contract):
     """Claims for a checker that were not judged, for time, a limit or a person."""
     warning: bool = False
     """True if a statement is contradicted, one of the first section unsupported, or more than 20 % of the cited ones
-    unsupported: the run is not `completed`."""
+    unsupported, or all were removed: the run is not `completed`."""
     verdict_counts: dict[str, int] = {}
     method_counts: dict[str, int] = {}
     correction_counts: dict[str, int] = {}
@@ -217,9 +217,10 @@ class VerificationSummary(Contract):
 
     @property
     def shortfall(self) -> tuple[int, int]:
-        """Statements that are not borne out, and all that cite something."""
+        """Statements that are unsupported, and all that cite something; if none is left, those that were removed."""
         wrong = sum(self.verdict_counts.get(verdict, 0) for verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED))
-        return wrong, self.claims - self.uncited_claims
+        cited, removed = self.claims - self.uncited_claims, self.correction_counts.get(CorrectionAction.REMOVE, 0)
+        return (wrong, cited) if cited else (removed, removed)
 
 
 class ReviewScores(Contract):

@@ -188,8 +188,6 @@ class ClaimVerdict(CompactModel):
     method: CheckMethod
     reason: str = ""
     """In words for a reader."""
-    evidence_ids: list[str] = []
-    """The passages that the verdict rests on."""
 
 
 class VerdictsEntry(CompactModel):
@@ -215,7 +213,7 @@ def voice_of(url: str, publisher: str | None = None) -> str:
 
 
 def supported_confidence(sources: Iterable[tuple[str, Quality]]) -> Confidence:
-    """The most that sources bear out, by the voice and quality of each.
+    """The highest confidence that sources support, by the voice and quality of each.
 
     Several independent voices of high quality are `high`; one of high quality, or several others, `medium`; else `low`.
     """
@@ -235,8 +233,9 @@ def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence
     return min(claimed if claimed in order else Confidence.HIGH, supported, key=order.index)
 
 
-CHOSEN_BY_OPERATOR: Final = "chosen by the operator"
-"""Beginning of the reason of a label that no role may change."""
+OWN_DOCUMENTS, OWN_SETTING = "your documents", "your setting for this site"
+CHOSEN_BY_OPERATOR: Final = (OWN_DOCUMENTS, OWN_SETTING)
+"""Beginnings of the reasons of labels that no role may change."""
 
 
 class SourceDetails(Contract):

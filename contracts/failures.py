@@ -1,5 +1,6 @@
 """Type names of failures, shared by raisers and catchers."""
 
+from collections.abc import Mapping
 from typing import Final
 
 # Failures that end a run (workflow level).
@@ -44,3 +45,18 @@ PASSING: Final = frozenset(
     | {SOURCE_UNAVAILABLE, WORKER_STOPPED}
 )
 """Failures that may pass. A workflow sees one only after the time for its call: it names an outage."""
+
+WORDS: Final[Mapping[str, str]] = {
+    INVALID_MODEL_OUTPUT: "the model's answer was unusable",
+    ANSWER_CUT: "the model's answer was cut off",
+    ANSWER_REFUSED: "the model declined to answer",
+    MODEL_REJECTED: "the model's endpoint refused the call",
+    MODEL_UNAVAILABLE: "the model did not answer",
+    RATE_LIMITED: "the service was busy for too long",
+    WORKER_LOST: "its workers were lost",
+    INPUT_UNPROCESSABLE: "a text ended the processes that worked on it",
+    STORE_UNAVAILABLE: "a store did not answer",
+    STORAGE_FULL: "no room was left where documents are stored",
+    "TimeoutError": "no worker did it in time",
+}
+"""Failures as a person reads them; another one is named by its type."""

@@ -44,7 +44,7 @@ class Prepared(CompactModel):
 
 
 class TurnRequest(RunRequest):
-    """A run that wants to begin."""
+    """A run that intends to start."""
 
     known_place: int = 0
     """Place in the queue as the run knows it; 0 for none yet."""
@@ -102,6 +102,8 @@ class SearchResponse(CompactModel):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
+    spellings: dict[str, str] = {}
+    """Stem that no document contains → the most similar word that some contain."""
     cached: bool = False
     """True if the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
@@ -170,7 +172,7 @@ class ReadRecord(CompactModel):
 
 
 class CheckProvidersRequest(RunRequest):
-    """Search providers to be checked before a run begins."""
+    """Search providers to be checked before a run starts."""
 
     providers: list[str]
     permitted: bool = False

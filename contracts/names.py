@@ -6,6 +6,7 @@ from typing import Final
 DEEP_RESEARCH: Final = "deep-research"
 RESEARCH_AGENT: Final = "research-agent"
 RESEARCH_DOCUMENT: Final = "research-document"
+RESEARCH_PREVIEW: Final = "research-preview"
 
 # Task queues, one per worker pool.
 WORKFLOWS_QUEUE: Final = "research-workflows"

@@ -303,6 +303,8 @@ class ResearchResult(Contract):
     limitations: list[str] = []
     resumable: bool = False
     """True if `research resume` can continue the run."""
+    advice: str = ""
+    """What helps where resuming the run as it is would do nothing; else empty."""
     started_at: str = ""
     ended_at: str = ""
     metadata: dict[str, Any] | None = None
@@ -362,6 +364,8 @@ class ResearchStatus(Contract):
     corpus: str | None = None
     egress: str = ""
     """`nothing leaves this machine`, or the hosts that receive text."""
+    estimate: str = ""
+    """The expected amounts and the cap of a run with paid calls, as those stated it who do the work."""
     web: bool = False
     providers: list[ProviderChoice] = []
     """Providers in use, and the reason against each other one."""

@@ -27,7 +27,7 @@ class InvalidRequest(ValueError):
 
 
 def parse_request(data: bytes | str) -> ResearchRequest:
-    """Validate the JSON of a request. Raises `InvalidRequest`; never echoes what was sent."""
+    """Validate the JSON of a request. Raises `InvalidRequest`; never echoes the input."""
     if len(data) > MAX_REQUEST_BYTES:
         raise InvalidRequest([f"request: larger than {MAX_REQUEST_BYTES} bytes"])
     try:

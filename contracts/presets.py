@@ -1,7 +1,9 @@
 """Presets of strategy × depth: what `null` in a request means (`docs/configuration.md` prints them)."""
 
-from contracts.request import Checks, Depth, Gates, Limits, Review, Verify
-from contracts.resolved import EffectiveLimits
+from collections.abc import Iterable
+
+from contracts.request import Checks, Depth, Gates, Limits, Mode, Review, Verify
+from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, ThinkMode
 
@@ -32,6 +34,31 @@ def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
     if asked.deadline_seconds is not None:
         merged["reserve_seconds"] = min(base.reserve_seconds, asked.deadline_seconds * RESERVE_SHARE)
     return EffectiveLimits.model_validate(merged)
+
+
+def with_choice(resolved: ResolvedResearch, choice: str) -> ResolvedResearch:
+    """Return a resolved request after a choice that it leaves open: limits, depth, and the checks that the depth means.
+
+    The same for a choice that it does not leave open.
+    """
+    limits = resolved.choices.get(choice)
+    if limits is None:
+        return resolved
+    depth = Depth(choice) if choice in set(Depth) else resolved.depth
+    mode = Mode(choice) if choice in set(Mode) - {Mode.AUTO} else resolved.mode
+    asked = resolved.requested.get("verify")
+    verify = effective_verify(Verify(asked) if asked else None, resolved.engine, depth)
+    checks = effective_checks(Checks.model_validate(resolved.requested.get("checks", {})), verify, resolved.engine)
+    update = {"limits": limits, "depth": depth, "mode": mode, "verify": verify, "checks": checks, "choices": {}}
+    return resolved.model_copy(update=update)
+
+
+def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:
+    """Return of each limit the highest; None, no limit, is the highest."""
+    first, *others = possible
+    values = {name: [getattr(one, name) for one in (first, *others)] for name in EffectiveLimits.model_fields}
+    numbers = {name: of for name, of in values.items() if isinstance(of[0], int | float | None)}
+    return first.model_copy(update={name: None if None in of else max(of) for name, of in numbers.items()})
 
 
 def effective_gates(asked: Gates, engine: EngineKind) -> Gates:

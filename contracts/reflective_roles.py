@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from contracts.base import Contract
 from contracts.lenient import UnfitAnswer, distinct, first, known_word, line_of, one_line
+from contracts.plan import QuestionRound
 from contracts.request import Depth, Turn
 from contracts.roles import (
     BriefedInput,
@@ -63,6 +64,10 @@ class ClassifyInput(BriefedInput):
 
     may_answer: bool = True
     """A question that needs no research may be answered directly."""
+    rounds: list[QuestionRound] = []
+    """Earlier questions to the person."""
+    required: bool = False
+    """Ask the person at least once."""
 
 
 class CoordinatorAnswer(RoleAnswer):
@@ -79,13 +84,31 @@ class CoordinatorAnswer(RoleAnswer):
     reasoning: Annotated[str, one_line(400)] = ""
 
     def fitted(self, request: ClassifyInput, notes: list[str]) -> Self:
-        """Research a question that may not be answered directly; keep at most three questions."""
+        """Research a question that may not be answered directly; keep at most three new questions.
+
+        Raises `UnfitAnswer` if one is required and there is none.
+        """
         route = self.route
         if route is Route.DIRECT and not request.may_answer:
             notes.append("the route direct, which is not open, was read as deep")
             route = Route.DEEP
-        questions = distinct(self.clarifying_questions, str)[:MOST_QUESTIONS]
-        return self.model_copy(update={"route": route, "clarifying_questions": questions})
+        asked = [question for one in request.rounds for question in one.questions]
+        questions = distinct(self.clarifying_questions, str, asked)[:MOST_QUESTIONS]
+        if request.required and not questions:
+            raise UnfitAnswer("clarifying_questions: a person is to be asked: at least one question is needed")
+        ambiguous = self.is_ambiguous or request.required
+        update = {"route": route, "clarifying_questions": questions, "is_ambiguous": ambiguous}
+        return self.model_copy(update=update)
+
+    @property
+    def questions(self) -> list[str]:
+        """The questions to the person; none for a question with one meaning."""
+        return self.clarifying_questions if self.is_ambiguous else []
+
+    @property
+    def reason(self) -> str:
+        """The reasoning."""
+        return self.reasoning
 
 
 # --- background investigator ---------------------------------------------------------------------------------------
@@ -168,16 +191,17 @@ class StepPlannerAnswer(RoleAnswer):
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
         """Keep distinct new steps within the limit.
 
-        Raises `UnfitAnswer` for a first plan without a step that searches: nothing has been read yet.
+        Raises `UnfitAnswer` for a first plan without a step that searches: the run has read no source yet.
         """
         done, named = [step.title for step in request.steps], [_whole(step) for step in self.steps]
         kept = distinct(named, lambda step: step.title, done)
         if len(kept) < len(self.steps):
             notes.append("steps that were empty or done already were dropped")
-        steps = first(kept, request.most, notes, "steps")
-        if not request.steps and not any(step.needs_search for step in steps):
-            raise UnfitAnswer("steps: at least one step with a title must be research: nothing has been read yet")
-        return self.model_copy(update={"steps": steps})
+        if not kept and not request.steps:
+            raise UnfitAnswer("steps: at least one step with a title is needed")
+        if not request.steps and all(step.step_type is StepKind.ANALYSIS for step in kept):
+            raise UnfitAnswer("steps: nothing has been read yet, so one step at least must search (needs_search)")
+        return self.model_copy(update={"steps": first(kept, request.most, notes, "steps")})
 
 
 def _whole(step: ProposedStep) -> ProposedStep:

@@ -1,11 +1,11 @@
 """The model of `report.json`: written by the renderer, read by the audit, the exports, and clients."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from contracts.base import BoundedList, Contract
+from contracts.base import BoundedList, BoundedMap, Contract
 from contracts.checking import Correction, ReviewSummary, VerificationSummary
 from contracts.evidence import Finding, Gap
 from contracts.outcome import AgentDecision
@@ -18,12 +18,15 @@ HTML_FILE: Final = "report.html"
 JSON_FILE: Final = "report.json"
 LARGEST_REPORT: Final = 20_000_000
 """Bytes of a `report.json`: one with a thousand sources is a quarter of it."""
+LONGEST_TEXT: Final = 2_000_000
+"""Characters of the text of a report: ten thousand words and a thousand sources are a fifth of it."""
+MOST_PROBLEMS: Final = 100
 
 
 class ReportText(Contract):
     """The text of `report.md`."""
 
-    markdown: str
+    markdown: str = Field(max_length=LONGEST_TEXT)
     sections: BoundedList[str] = []
     """Headings of the second level."""
     word_count: int = 0
@@ -34,7 +37,10 @@ class ReportSource(Contract):
     """A source that the run found; the texts are in the content store, by their hashes."""
 
     id: str
+    """Follows from the first address that it was found under."""
     url: str
+    aliases: BoundedList[str] = []
+    """Other addresses that led to it."""
     title: str = ""
     authors: BoundedList[str] = []
     publisher: str | None = None
@@ -86,8 +92,6 @@ class ReportClaim(Contract):
     verdict: str = ""
     method: str = ""
     reason: str = ""
-    rests_on: BoundedList[str] = []
-    """Passages that the verdict rests on, where they are others than the claim cites."""
 
 
 class ReportCitation(Contract):
@@ -107,7 +111,7 @@ class ReportPlan(Contract):
 
 
 class ReportVerification(VerificationSummary):
-    """Check of the claims, with what was corrected, reviewed and taken out."""
+    """Check of the claims, with corrections, reviews and removals."""
 
     corrections: BoundedList[Correction] = []
     review: ReviewSummary | None = None
@@ -124,11 +128,11 @@ class Report(Contract):
     product_version: str = ""
     research_id: str = Field(max_length=200)
     query: str = ""
-    effective_request: dict[str, Any] = {}
+    effective_request: BoundedMap[Any] = {}
     strategy: str = ""
-    engine_by_role: dict[str, str] = {}
+    engine_by_role: BoundedMap[str] = {}
     models: BoundedList[str] = []
-    prompt_versions: dict[str, str] = {}
+    prompt_versions: BoundedMap[str] = {}
     language: str = "en"
     corpus: CorpusSnapshot | None = None
     kind: ReportKind = ReportKind.REPORT
@@ -138,7 +142,7 @@ class Report(Contract):
     iterations: int = 0
     started_at: str | None = None
     ended_at: str = ""
-    forms: dict[str, str] = {}
+    forms: BoundedMap[str] = {}
     """SHA-256 of `report.md` and `report.html`."""
     report: ReportText
     sources: BoundedList[ReportSource] = []
@@ -148,13 +152,13 @@ class Report(Contract):
     claims: BoundedList[ReportClaim] = []
     citations: BoundedList[ReportCitation] = []
     citations_count: int = 0
-    confidence_summary: dict[str, int] = {}
+    confidence_summary: BoundedMap[int] = {}
     decisions: BoundedList[AgentDecision] = []
     decisions_dropped: int = 0
     plan: ReportPlan = ReportPlan()
     queries: BoundedList[PlanNode] = []
     queries_failed: int = 0
-    usage: dict[str, Any] = {}
+    usage: BoundedMap[Any] = {}
     """The total; where it is known who used what, `by_role` and `by_phase` besides, each of which sums up to it."""
     verification: ReportVerification = ReportVerification()
     degraded: BoundedList[str] = []
@@ -169,15 +173,14 @@ class Report(Contract):
                 yield citation.number, known[citation.source_id]
 
 
-class ReportUnusable(Exception):
-    """A `report.json` has another form than this version reads; the message names the field."""
+def read_report(data: bytes) -> Report | list[tuple[str, str]]:
+    """Read a `report.json`: the report, or the place and the problem of everything in it that is malformed.
 
-
-def read_report(document: Mapping[str, Any]) -> Report:
-    """Read a parsed `report.json`. Raises `ReportUnusable`."""
+    The place of a file that holds no report at all is empty. A file may come from a stranger, and a parser needs many
+    times its size: this belongs into a process that can be killed.
+    """
     try:
-        return Report.model_validate(document)
+        return Report.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ReportUnusable(f"the report.json cannot be read: {place}: {first['msg']}") from None
+        problems = error.errors(include_input=False, include_url=False)[:MOST_PROBLEMS]
+        return [(".".join(str(part) for part in each["loc"]), each["msg"]) for each in problems]

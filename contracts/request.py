@@ -225,7 +225,7 @@ class Turn(RequestPart):
 
 
 class SharedSettings(RequestPart):
-    """Settings that a run takes from its request as they are."""
+    """Settings that a run takes from its request unchanged."""
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
     strategy: Name = "supervisor"
@@ -305,6 +305,6 @@ class FollowUp(Contract):
 
 
 def memo_of(request: ResearchRequest) -> dict[str, Any]:
-    """Return what the server shows of a run beside its id, from the start."""
+    """Return the data that the server shows with the id of a run, from the start."""
     question = shorten(request.query, names.MEMO_CHARACTERS)
     return {names.QUESTION_MEMO: question, names.STRATEGY_MEMO: request.strategy}

@@ -27,7 +27,7 @@ NOTHING_LEAVES = "nothing leaves this machine"
 
 
 def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, pages: bool) -> str:
-    """`passages go to HOST; searches go to HOST, HOST; pages are read from the web`, as far as it is so.
+    """`passages go to HOST; searches go to HOST, HOST; pages are read from the web`, the parts that apply.
 
     `model_host` may be several with commas between them.
     """
@@ -136,8 +136,43 @@ class ModelPrice(StrictContract):
     output: Dollars
 
 
+Range = tuple[float, float]
+"""Lowest and highest expected amount."""
+
+
+class Estimate(Contract):
+    """Expected amounts of a run; a cost of None is unknown, never 0."""
+
+    calls: Range
+    tokens: Range
+    searches: Range
+    cost_usd: Range | None
+    """Of models and searches together."""
+    unpriced: list[str] = []
+    """Models and search providers without a known price."""
+    cap_usd: float | None
+
+    def words(self) -> str:
+        """Return the estimate and the cap in one line."""
+        calls = f"{between(self.calls)} model calls, {between(self.tokens)} tokens, " if self.calls[1] else ""
+        cost = (
+            f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])"
+            if self.cost_usd is None
+            else f"{between(self.cost_usd, '.2f')} USD"
+        )
+        known = " as far as prices are known" if self.unpriced else ""
+        cap = "no cap on cost" if self.cap_usd is None else f"the run stops at {self.cap_usd:.2f} USD{known}"
+        return f"about {calls}{between(self.searches)} searches; {cost}; {cap}"
+
+
+def between(amounts: Range, form: str = ",.0f") -> str:
+    """Return a range: `1,200–5,000`."""
+    low, high = (f"{amount:{form}}" for amount in amounts)
+    return low if low == high else f"{low}–{high}"
+
+
 class ResolvedResearch(SharedSettings):
-    """Request + worker configuration. Workflow code reads nothing else of the configuration."""
+    """Request + worker configuration. Workflow code reads no other configuration."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -178,6 +213,8 @@ class ResolvedResearch(SharedSettings):
     configuration_digest: str = ""
     product_version: str = ""
     egress: str = "nothing leaves this machine"
+    estimate: Estimate | None = None
+    """Expected amounts, of those that do the work; None for a run without any paid call."""
     advice: list[str] = []
     """Settings that would make the run better: one line each."""
 

@@ -1,6 +1,6 @@
 """Roles: the only declaration of each one's name, tier, prompt, input, answer, result and cap.
 
-A role's *input* is what the workflow sends, its *answer* is what an engine returns, read leniently and fitted to the
+A role's *input* comes from the workflow, its *answer* from an engine, read leniently and fitted to the
 input. The workflow gets the answer itself, or its *result* where quotes and citations are grounded in stored text.
 """
 
@@ -310,6 +310,8 @@ class WriteInput(RoleInput):
     corpus: CorpusSnapshot | None = None
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+    spellings: dict[str, str] = {}
+    """Stem that no document has → the most similar word that one has."""
     cut_short: str | None = None
     """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
@@ -465,8 +467,6 @@ class RoleSpec(Generic[I, O]):
     do not fit; `prompts/NAME.md` is in its folder."""
     tools: tuple[ToolSpec[Any], ...] = ()
     """Tools that the role may call, turn by turn (`contracts.tool_turns`); without a model it follows a script."""
-    must_call: bool = True
-    """Force a call in every turn where the endpoint supports that."""
 
     @property
     def text_field(self) -> str:

@@ -132,6 +132,7 @@ class ResearchState(BaseModel):
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+    spellings: dict[str, str] = {}
     """Stem → number of documents of the corpus with it, as far as known."""
     evidence: dict[str, Evidence] = {}
     findings: list[Finding] = []
@@ -194,7 +195,7 @@ class ResearchState(BaseModel):
 
     @property
     def scope(self) -> str:
-        """The agent whose state this is, which begins the names of its calls; empty for a run of its own."""
+        """The agent of this state, whose name prefixes the names of its calls; empty for a run of its own."""
         return self.task.id if self.task else ""
 
     def unaddressed_gaps(self) -> list[Gap]:
@@ -213,7 +214,7 @@ class ResearchState(BaseModel):
     def searches(self) -> list[PlanNode]:
         """Return the searches of the run, each once: the sub-queries of the plan, then those of agents and others.
 
-        Work that searches nothing itself, such as an agent's task, is none of them.
+        Work without a search of its own, such as an agent's task, is none of them.
         """
         planned = [
             query for query in self.plan.sub_queries if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH
@@ -239,7 +240,7 @@ class ResearchState(BaseModel):
         ]
 
     def start_new_iteration(self) -> int:
-        """Go on to the next iteration, keeping all sources, findings and gaps."""
+        """Continue to the next iteration, keeping all sources, findings and gaps."""
         self.iteration += 1
         return self.iteration
 

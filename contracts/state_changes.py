@@ -1,6 +1,6 @@
-"""One JSON value as a change of another: a checkpoint sends what is new since the last one. Pure.
+"""One JSON value as a change of another: a checkpoint sends the difference from the last one. Pure.
 
-A change is a list whose first item names its kind: `["="]` nothing, `["=", value]` replaces, `["{", {key: change},
+A change is a list whose first item names its kind: `["="]` no change, `["=", value]` replaces, `["{", {key: change},
 [removed keys]]` changes an object, `["[", {index: change}, [further items]]` changes a list that only grew.
 """
 
@@ -64,7 +64,7 @@ def _apply(before: Any, change: list[Any]) -> Any:
 
 
 def digest_of(value: Any) -> str:
-    """A hash of a JSON value, whatever the order of its keys: 128 bits as hexadecimal digits."""
+    """A hash of a JSON value, regardless of the order of its keys: 128 bits as hexadecimal digits."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -65,7 +65,7 @@ ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060")
 def as_markdown(text: str, characters: int, most_bytes: int) -> str:
     """Write a text as one line of Markdown, with at most so many signs and so many bytes of JSON.
 
-    What was cut ends in `…`.
+    Cut text ends in `…`.
     """
     line = text[: 8 * characters]
     if not line.isprintable():

@@ -206,7 +206,7 @@ class Action(StrEnum):
 
 
 class ThinkMode(StrEnum):
-    """Author of reflections: a model, the gate's rules alone, or nobody."""
+    """Author of reflections: a model, the gate's rules alone, or no one."""
 
     MODEL = "model"
     RULES = "rules"

@@ -56,9 +56,9 @@ Workflow `research-document` serves a piece of at most 1,000,000 characters; `ne
 
 ## Other formats
 
-`client/exchange` makes them of a parsed `report.json`, without a server or a store: `read_report`
-(`exported_report.py`) checks it and raises `ReportUnusable`; `to_docx`, `to_pdf`, `to_bibtex` and `to_csl`
-give bytes. `compose_bundle` and `BundleReader` write and read bundles
+`client/exchange` makes them of a `report.json`, without a server or a store: `read_report` (`contracts/report.py`)
+gives the report, or place and problem of all that is malformed; `to_docx`, `to_pdf`, `to_bibtex` and `to_csl` give
+bytes. `compose_bundle` and `BundleReader` write and read bundles
 ([what they hold](reports.md#handing-a-report-on)); the reader raises `BundleUnusable` for what is not safe to read.
 `research audit FILE --json` prints `passed`, `checked`, `unchecked` and `problems[]` with `kind`, `id`, `message` and
 `remedy`.

@@ -25,7 +25,7 @@ def ensure_confidential(key: str, address: str, variable: str, key_variable: str
 
 
 def in_clear(key_variable: str) -> str:
-    """Return what is wrong with an address that a key must not be sent to, and what to do."""
+    """Return the problem of an address that a key must not be sent to, and its remedy."""
     return (
         f"begins with http:// and leads to another machine, so {key_variable} would be sent in clear: "
         f"write https://, or, if no key is needed there, unset {key_variable}"
@@ -33,7 +33,7 @@ def in_clear(key_variable: str) -> str:
 
 
 def is_confidential(address: str) -> bool:
-    """Return whether what is sent to an address is safe from readers on the way: TLS, or this very machine."""
+    """Return whether the way to an address is safe from readers: TLS, or this very machine."""
     try:
         parts = urlsplit(address)
         host = (parts.hostname or "").removesuffix(".")

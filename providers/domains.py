@@ -1,4 +1,4 @@
-"""The domains that a run keeps to or avoids: one decision for what is found and for what is read."""
+"""The domains that a run keeps to or avoids: one decision for hits and for pages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Domains:
     deny: tuple[str, ...] = ()
 
     def admit(self, url: str) -> bool:
-        """Return whether the host of an address is within; a domain stands for everything below it, label by label."""
+        """Return whether the host of an address is within; a domain includes everything below it, label by label."""
         return self._against(url) is None
 
     def check(self, url: str) -> None:
@@ -47,7 +47,7 @@ ANYWHERE: Final = Domains()
 
 
 def domains_named(allow: Iterable[str], deny: Iterable[str]) -> Domains:
-    """The domains of these names, in whatever spelling; one that is no host name fits no host."""
+    """The domains of these names, in any spelling; one that is no host name fits no host."""
     return Domains(tuple(map(_host, allow)), tuple(map(_host, deny)))
 
 

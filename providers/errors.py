@@ -1,22 +1,22 @@
-"""Everything that can go wrong outside, as one tree: leaves say what happened, parents what can be done.
+"""All errors of the outside world as one tree: leaves name the event, parents the reaction.
 
 ProviderError
 ├── Retryable                 trying again may help
-│   ├── RateLimited           told to wait (`retry_after` seconds, already clamped)
+│   ├── RateLimited           a service demands a pause (`retry_after` seconds, already clamped)
 │   ├── Unavailable           5xx, overloaded, connection reset, timeout
 │   │   └── StoreUnavailable  a store of ours does not answer: documents, sessions
 │   │       └── SharedStateUnavailable  the store that workers share
-│   ├── CallInFlight          another attempt holds the lease of this call (`retry_after`)
-│   └── StorageFull           no room left where data is kept
+│   ├── CallInFlight          another attempt has the lease of this call (`retry_after`)
+│   └── StorageFull           no room left in the data folder
 ├── Rejected                  trying again cannot help
-│   ├── NotConfigured         a key or an address is missing or wrong (the message says what to set)
+│   ├── NotConfigured         a key or an address is missing or wrong (the message names it to set)
 │   ├── InvalidCall           the provider refuses this very call
 │   ├── WorkerLost            every worker that tried this call died of it
 │   ├── InputUnprocessable    a text that ended the processes working on it (`kind`: timeout, memory, crash)
 │   ├── SourceUnreadable      a document that cannot be used (`kind` is the typed reason)
 │   ├── CorpusUnknown         no such corpus, or its folder is gone
 │   └── ContentMissing        a stored document is gone
-│       └── ContentCorrupt    a stored document is not what its hash says
+│       └── ContentCorrupt    a stored document differs from its hash
 └── AnswerUnusable            a paid answer that cannot be used
     ├── InvalidOutput         not of the schema (`problem` is fit for a repair prompt)
     ├── AnswerCut             stopped at the output cap
@@ -27,9 +27,9 @@ from contracts.outcome import Usage
 
 
 class ProviderError(Exception):
-    """Root of the tree. Messages never hold secrets, page text or a user's text.
+    """Root of the tree. Messages never contain secrets, page text or a user's text.
 
-    `usage` is what was paid although nothing came of it.
+    `usage` is the cost of a call without a usable answer.
     """
 
     usage: Usage = Usage()
@@ -73,7 +73,7 @@ class Rejected(ProviderError):
 
 
 class NotConfigured(Rejected):
-    """Something must be set first; the message says what."""
+    """Something must be set first; the message names it."""
 
 
 class InvalidCall(Rejected):
@@ -109,7 +109,7 @@ class SourceUnreadable(Rejected):
     `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied, symlink_loop,
     wrong_type, timeout, memory, malformed, not_a_file, outside (a path or link that leaves its folder), secret (what
     looks like a key); of the web also too_little_text, asked_to_wait, certificate, http_status, robots, and those that
-    begin with `refused`: refused_url, refused_scheme, refused_host, refused_port, refused_address, refused_unresolved,
+    start with `refused`: refused_url, refused_scheme, refused_host, refused_port, refused_address, refused_unresolved,
     refused_redirect, refused_private; refused_domains_allow and refused_domains_deny name the list of the run that
     keeps it away from a page.
     """
@@ -132,7 +132,7 @@ class ContentCorrupt(ContentMissing):
 
 
 class AnswerUnusable(ProviderError):
-    """A paid answer that cannot be used: what it cost is in `usage`, its model in `model`."""
+    """A paid answer that cannot be used: `usage` is its cost, `model` its model."""
 
     def __init__(self, message: str, *, usage: Usage | None = None, model: str | None = None) -> None:
         super().__init__(message)

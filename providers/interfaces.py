@@ -3,9 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
-
-from pydantic import BaseModel
+from typing import Any, Final, Protocol
 
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
@@ -15,9 +13,6 @@ from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.reading.canonical_text import DocumentFacts
-
-E = TypeVar("E", bound=BaseModel)
-I = TypeVar("I", bound=RoleInput)
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ class EngineTask:
 
 @dataclass(frozen=True)
 class EngineAnswer:
-    """An answer of the role's schema, and what it cost."""
+    """An answer of the role's schema, and its cost."""
 
     content: RoleAnswer
     engine: EngineKind
@@ -171,10 +166,10 @@ class Corpora(SearchProvider, Protocol):
         """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
 
     async def describe(self, name: str) -> CorpusSnapshot:
-        """Return what the index holds now. Raises `CorpusUnknown`."""
+        """Describe the present index. Raises `CorpusUnknown`."""
 
     async def skipped(self, name: str) -> list[SkippedFile]:
-        """Files that were left out, with reasons."""
+        """Skipped files, with reasons."""
 
     async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
@@ -184,10 +179,9 @@ class SourceReader(Protocol):
     """A reader of all sources."""
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; no page is given that was reached outside the domains.
+        """Fetch and extract; no host outside the domains is asked.
 
-
-        What tenants read is kept apart. Raises `SourceUnreadable`, `Retryable`.
+        Tenants share no pages. Raises `SourceUnreadable`, `Retryable`.
         """
         ...
 
@@ -215,7 +209,7 @@ class SharedStore(Protocol):
         """Replace `old` by `new` if it is the value of the key; None means absent. Return whether it was done."""
 
     async def remove(self, prefix: str) -> int:
-        """Remove every key that begins with the prefix; return how many."""
+        """Remove every key that starts with the prefix; return how many."""
 
     async def close(self) -> None:
         """Close connections and files."""
@@ -223,7 +217,7 @@ class SharedStore(Protocol):
 
 @dataclass(frozen=True)
 class StoredSession:
-    """A session as it is listed."""
+    """A session in a list."""
 
     research_id: str
     query: str

@@ -1,4 +1,4 @@
-"""Time that a provider wants us to wait: a header from outside, so it is read strictly."""
+"""Time that a provider demands to wait: a header from outside, so it is read strictly."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ DATE_FORMAT: Final = "%a, %d %b %Y %H:%M:%S GMT"
 
 
 def retry_after_seconds(headers: Iterable[tuple[str, str]], received_at: datetime | None = None) -> float | None:
-    """Seconds to wait, from 0 to 300, or None where the headers say nothing that can be relied on.
+    """Seconds to wait, from 0 to 300, or None without a reliable header.
 
     `retry-after-ms` counts before `retry-after`. A header that occurs twice contradicts itself and is ignored. A date
     is measured against the response's own `Date`, so that a wrong clock here does no harm; `received_at` serves where

@@ -11,9 +11,9 @@ LIST_SIGN: Final = "; "
 
 
 def translate(text: str, code: str) -> str:
-    """A sentence of ours in a known language; one that is not listed, such as a model's, stays as it is.
+    """A sentence of ours in a known language; one that is not listed, such as a model's, stays unchanged.
 
-    What is listed stands in `languages/*.toml`, under `sentences`.
+    The list is in `languages/*.toml`, under `sentences`.
     """
     if code == "en":
         return text
@@ -31,7 +31,7 @@ def translate(text: str, code: str) -> str:
 
 @lru_cache(maxsize=1)
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    """Sentences by message id: first those without values, then those that begin with words of their own."""
+    """Sentences by message id: first those without values, then those that start with words of their own."""
     english = language_data("en")
     roles = {name: text for name, text in english.report.items() if name.startswith("role_")}
     found = []

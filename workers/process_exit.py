@@ -26,13 +26,13 @@ class UnawaitedThreads(ThreadPoolExecutor):
     """
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Start nothing more; running calls go on, whatever `wait` is."""
+        """Start no further call; running calls continue, for either value of `wait`."""
         del wait, cancel_futures
         super().shutdown(wait=False, cancel_futures=True)
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """`uvloop.run`, without waiting for threads at the end. Raises what the work raises, and KeyboardInterrupt."""
+    """`uvloop.run`, without waiting for threads at the end. Raises the errors of the work, and KeyboardInterrupt."""
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
 

@@ -8,10 +8,11 @@ from activities.configuration import ResearchConfiguration, WebSearchConfigurati
 from contracts.request import Depth, SourceType
 from contracts.resolved import EffectiveSearch, Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
-from providers.models.chat import ToolUse
+from providers.models.chat import TokenCounts, ToolUse
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
 from providers.search.availability import advice, choose
+from providers.search.declarations import search_declaration
 from workers.settings.loading import Settings
 from workers.settings.sections import APPLICATION
 from workers.web_access import search_choices
@@ -20,7 +21,7 @@ from workers.web_access import search_choices
 def configuration_of(
     settings: Settings, search_attributes: Callable[[], Awaitable[bool]] | None = None
 ) -> ResearchConfiguration:
-    """Return the configuration that a worker resolves requests with; `search_attributes` asks the namespace."""
+    """Return the configuration that a worker resolves requests with; `search_attributes` queries the namespace."""
     models, table = settings.models, PriceTable(settings.models.prices)
     choices = search_choices(settings)
 
@@ -30,6 +31,16 @@ def configuration_of(
     def highest_price(model: str) -> ModelPrice | None:
         return table.highest(split_name(model, models.endpoints)[1], written=model)
 
+    def call_usd(model: str, input_tokens: int, output_tokens: int) -> float | None:
+        name = split_name(model, models.endpoints)[1]
+        return table.cost_usd(name, TokenCounts(input_tokens, output_tokens), written=model)
+
+    def search_usd(provider: str) -> float | None:
+        stated = settings.search.usd_per_1000.get(provider)
+        if stated is not None:
+            return stated / 1_000
+        return None if search_declaration(provider).paid else 0.0
+
     return ResearchConfiguration(
         models={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},
         model_host=partial(models.host_for, keys=settings.model_keys()),
@@ -37,6 +48,8 @@ def configuration_of(
         reasons=lambda model: models.capabilities_of(model).reasons,
         takes_tools=lambda model: models.capabilities_of(model).tools is not ToolUse.NONE,
         model_price=highest_price,  # a reservation must never be too small
+        call_usd=call_usd,
+        search_usd=search_usd,
         web_search=WebSearchConfiguration(
             choose=chosen,
             advice=advice,

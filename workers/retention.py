@@ -119,7 +119,7 @@ class Retention:
         """Return the documents that sessions name, and when the oldest open run began; None if none is open.
 
         The documents that an open run has read since its last checkpoint are in no session, but were put after it
-        began. The open runs are listed first: a run that ends meanwhile has saved its session before the sessions are
+        began. The open runs are listed first: a run that ends in between has saved its session before the sessions are
         read. Raises `UsesUnknown`.
         """
         began = await self._open_runs()

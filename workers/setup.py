@@ -1,4 +1,4 @@
-"""Prepare a cluster for runs: `python -m workers.setup`. Repeating it changes nothing."""
+"""Prepare a cluster for runs: `python -m workers.setup`. Repeating it has no effect."""
 
 import argparse
 import asyncio
@@ -88,7 +88,7 @@ async def set_up(
 async def ensure_namespace(client: Client, retention: timedelta) -> bool:
     """Create the client's namespace if it is missing; return whether it was. Raises `RPCError`.
 
-    A namespace that somebody else made, perhaps for other programs too, stays as it is.
+    A namespace of somebody else, perhaps for other programs too, stays unchanged.
     """
     service, period = client.workflow_service, Duration()
     period.FromTimedelta(retention)

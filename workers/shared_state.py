@@ -8,7 +8,6 @@ from typing import Final
 from providers.interfaces import SharedStore
 from providers.shared.cache import Cache
 from providers.shared.paid_calls import CallStore
-from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
 
@@ -34,6 +33,8 @@ async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
     """
     async with AsyncExitStack() as stack:
         if settings.redis_url is not None:
+            from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  a tenth of a start
+
             store = RedisSharedStore(settings.redis_url.get_secret_value())
             stack.push_async_callback(store.close)
             yield SharedState(CallStore(store), Cache(store), store)

@@ -27,6 +27,10 @@ LogFormat = Literal["json", "console"]
 SECRET_NAME = re.compile(r"(api_?key|authorization|cookie|credential|password|secret|(?<![a-z])token$)", re.IGNORECASE)
 """Names whose values are hidden; `input_tokens` is a count, no secret."""
 CORE_LOGGER = "temporal.core"
+CORE_WORDS = re.compile(r"[A-Za-z0-9_ .,'/-]{0,200}")
+"""The beginning of a line of the core that is surely its own; what it fills in follows a colon, quote or bracket."""
+CORE_FIELDS = ("workflow_id", "run_id", "workflow_type", "activity_type", "task_queue", "attempt")
+"""Fields of the core's log that have names of ours; any other may have payloads, or a whole history."""
 HIDDEN = "[hidden]"
 NO_SECRETS = ("", "set", "not set")
 """Values under the name of a secret that only report whether it is set."""
@@ -123,6 +127,32 @@ def _shorten_expected(logger: Any, method: str, event: EventDict) -> EventDict:
     return event
 
 
+class CoreFilter(logging.Filter):
+    """Leaves of a line of the SDK's core its own words and the names of what it is about.
+
+    The core logs what it was working on: under many updates at once, whole histories with the text of users.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Replace the message by its beginning, and the fields by those that are known."""
+        entry = record.__dict__.pop("temporal_log", None)
+        found = CORE_WORDS.match(record.getMessage())
+        record.msg, record.args = (found[0].strip() if found else ""), ()
+        try:
+            fields = {} if entry is None else dict(entry.fields)
+        except Exception:  # noqa: BLE001  a line of the log must never be an error
+            fields = {}
+        for name in CORE_FIELDS:
+            if name in fields:
+                setattr(record, name, str(fields[name])[:200])
+        if code := re.search(r"\bcode: (\w+)", str(fields.get("error", ""))):
+            record.code = code[1]
+        return True
+
+
+CORE_FILTER = CoreFilter()
+
+
 def metrics_address(host: str, port: int) -> str:
     """Return `host:port` for the metrics of a process; port 0 takes a free one."""
     if port:
@@ -137,17 +167,25 @@ def temporal_runtime(metrics: str | None = None) -> Runtime:
 
     One process creates one. Raises ValueError if the address cannot be bound.
     """
-    core = logging.getLogger(CORE_LOGGER)
-    if not core.handlers:
-        core.addHandler(logging.NullHandler())  # a command without a log shows none of these
     prometheus = None
     if metrics is not None:
         buckets = dict.fromkeys(LONG_LATENCIES, HISTOGRAM_SECONDS)
         prometheus = PrometheusConfig(
             bind_address=metrics, durations_as_seconds=True, histogram_bucket_overrides=buckets
         )
-    logs = LoggingConfig(
-        filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
-        forwarding=LogForwardingConfig(logger=core, append_target_to_name=False),
+    return Runtime(telemetry=TelemetryConfig(logging=core_logging(), metrics=prometheus))
+
+
+def core_logging(level: Literal["WARN", "INFO"] = "WARN") -> LoggingConfig:
+    """Send lines of the SDK's core from this level on through `CoreFilter` to our logs."""
+    core = logging.getLogger(CORE_LOGGER)
+    core.addFilter(CORE_FILTER)
+    if not core.handlers:
+        core.addHandler(logging.NullHandler())  # a command without a log shows none of these
+    forwarding = LogForwardingConfig(
+        logger=core,
+        append_target_to_name=False,
+        prepend_target_on_message=False,
+        append_log_fields_to_message=False,
     )
-    return Runtime(telemetry=TelemetryConfig(logging=logs, metrics=prometheus))
+    return LoggingConfig(filter=TelemetryFilter(core_level=level, other_level="ERROR"), forwarding=forwarding)

@@ -1,4 +1,4 @@
-"""Deterministic orchestration: workflows, the run facade, strategies, and the pure rules beside them.
+"""Deterministic orchestration: workflows, the run facade, strategies, and their pure rules.
 
-Nothing here touches a file, a socket, a clock of its own or a random number; everything of the kind is an activity.
+Workflow code touches no file, socket, clock of its own or random number; all of these are activities.
 """

@@ -60,7 +60,7 @@ class DeepResearchWorkflow(PersonMessages):
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
-        """Parse, prepare, conduct, answer. Every way in that makes no sense ends at once with what is wrong.
+        """Parse, prepare, conduct, answer. Invalid input ends at once with the problem.
 
         An error that no code foresaw ends the run as failed, too: the server would retry the workflow task for ever. A
         non-determinism error is raised outside this method, so a bad deploy still only blocks its runs.
@@ -97,7 +97,7 @@ class DeepResearchWorkflow(PersonMessages):
         self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
         for choice in prepared.resolved.providers:
             if not choice.available and not _is_continued():
-                run.note("status", f"not searched: {choice.name}: {choice.reason}", level="warning")
+                run.note("status", f"not searching with {choice.name}: {choice.reason}", level="warning")
         driver = Driver(run, strategy, stored=prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()
@@ -148,9 +148,9 @@ class DeepResearchWorkflow(PersonMessages):
             raise _refusal_of(workflow.info().workflow_id, error) from None
 
     async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
-        """Take the place of one run among those that go on; whether it had to be waited for.
+        """Wait for a place among the active runs; true if the run had to wait.
 
-        One that has begun has something to report from, or to go on with: it waits no longer once it is stopped.
+        One that has started has something to report from, or to continue with: it waits no longer once it is stopped.
         """
         place = 0
         while True:
@@ -167,7 +167,7 @@ class DeepResearchWorkflow(PersonMessages):
             self._renew_details()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a run begins with, for as long as nobody stops it: then there is nothing to report from."""
+        """Return the prepared run; a run that is stopped before that has no material for a report."""
         result = await self._or_stopped(work)
         if result is None:
             message = "stopped before the run began: there is nothing to report"
@@ -190,7 +190,7 @@ class DeepResearchWorkflow(PersonMessages):
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task.
 
-        What the session store holds, None for nothing.
+        Content of the session store; None without a session.
         """
         resolved, started_at = prepared.resolved, started.isoformat(timespec="milliseconds")
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
@@ -225,7 +225,7 @@ class DeepResearchWorkflow(PersonMessages):
     async def _check_providers(self) -> None:
         """Have the workers that search see which providers of the web can be reached, before anything is paid.
 
-        Refuses the run if nothing is left to search with. Raises `Interrupted`.
+        Refuses the run if no search provider is left. Raises `Interrupted`.
         """
         run, resolved = self._run, self._run.resolved
         web = [one.name for one in resolved.providers if one.available and one.name != names.CORPUS_PROVIDER]
@@ -251,7 +251,7 @@ class DeepResearchWorkflow(PersonMessages):
             await run.checkpoints.save(closed=True)
             raise _nothing_to_search(resolved)
         for name, why in checked.items():
-            run.note("status", f"not searched: {name}: {why}", level="warning")
+            run.note("status", f"not searching with {name}: {why}", level="warning")
 
     def _show_phase(self) -> None:
         """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
@@ -298,7 +298,7 @@ def _unforeseen(error: Exception) -> ApplicationError:
 
 
 def _is_continued() -> bool:
-    """Return true if this history goes on from another one of the same run."""
+    """Return true if this history continues from another one of the same run."""
     return workflow.info().continued_run_id is not None
 
 
@@ -311,7 +311,7 @@ def _parse(request: RawValue) -> ResearchRequest:
 
 
 def _refusal_of(research_id: str, error: ActivityError) -> ApplicationError:
-    """A run that cannot start: the reason, and a result that says `refused`."""
+    """A run that cannot start: the reason, and a result with the outcome `refused`."""
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
@@ -328,7 +328,7 @@ def _nothing_to_search(resolved: ResolvedResearch) -> ApplicationError:
 
 
 def _end_early(research_id: str, outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
-    """The end of a run that did not begin, with a result that says why; a refusal's type is its stop reason."""
+    """The end of a run that did not start, with the reason in its result; a refusal's type is its stop reason."""
     kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
     result = ResearchResult(
@@ -348,13 +348,14 @@ def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> Research
     if outcome in ENDS_AS_FAILURE:
         kind = result.stop_reason.value if outcome is Outcome.REFUSED else ENDS_AS_FAILURE[outcome]
         why = f" ({failure})" if failure else ""
-        message = f"{outcome.value}: {result.stop_reason.value}{why}; `research resume {result.research_id}` goes on"
+        remedy = result.advice or f"`research resume {result.research_id}` goes on"
+        message = f"{outcome.value}: {result.stop_reason.value}{why}; {remedy}"
         raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
     return result
 
 
 def measure_ending(result: ResearchResult, state: ResearchState | None = None) -> None:
-    """Count a run that has ended with what it used, and the sources that it could not read, by reason."""
+    """Count a run that has ended with its usage, and its unreadable sources by reason."""
     meter = workflow.metric_meter()
     ending = {"outcome": result.outcome.value, "stop_reason": result.stop_reason.value}
     meter.create_counter("research_runs", "Runs that ended, by outcome and stop reason").add(1, ending)

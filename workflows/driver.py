@@ -12,8 +12,8 @@ from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
 from workflows.phases.human_gate import HumanGate
 from workflows.phases.pause import reflect
-from workflows.rules.endings import REJECTED_REMEDIES, rejected_outcome, result_of
-from workflows.run.calls import cancel_save_options, describe_failure, is_cancelled, is_outage, reason_of
+from workflows.rules.endings import REJECTED_ADVICE, REJECTED_REMEDIES, rejected_outcome, result_of
+from workflows.run.calls import cancel_save_options, describe_failure, explain, is_cancelled, is_outage
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
@@ -73,7 +73,9 @@ class Driver:
             if not is_outage(error):
                 raise
             # The time for work is over, and the last thing that it waited for is named.
-            self._run.branch_failed(f"{error.activity_type}: {reason_of(error)}: {describe_failure(error)}")
+            self._run.branch_failed(
+                f"{error.activity_type.replace('_', ' ')}: {explain(error)}: {describe_failure(error)}"
+            )
             return StopReason.PROVIDER_OUTAGE
 
     async def step(self) -> StopReason | None:
@@ -111,10 +113,12 @@ class Driver:
         """Save and stop, because no person approved the plan or answered in time; the plan remains."""
         run, state = self._run, self._run.state
         state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
-        remedy = REJECTED_REMEDIES[reason].format(id=run.resolved.research_id)
-        state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy])
+        name = run.resolved.research_id
+        remedy = REJECTED_REMEDIES[reason].format(id=name)
+        advice = REJECTED_ADVICE.format(id=name) if reason is StopReason.APPROVAL_REJECTED else ""
+        state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy], advice=advice)
         state.status = RunStatus(outcome.value)
-        run.note("run.finished", f"{outcome.value}: {reason.value}".replace("_", " "), outcome=outcome.value)
+        run.note("run.finished", f"{outcome.value}: {reason.text}", outcome=outcome.value)
         await run.checkpoints.save(closed=True)
         return outcome
 

@@ -41,7 +41,7 @@ class StateQueries:
         return self._state
 
     def _renew_details(self) -> None:
-        """Have the current details written, once for all that happens at one moment: nothing in the history."""
+        """Have the current details written, once for all events of one moment, without an event in the history."""
         if not self._details_due:
             self._details_due = True
             asyncio.get_running_loop().call_soon(self._write_details)
@@ -54,7 +54,7 @@ class StateQueries:
 
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
-        """Return where the run or agent stands, as of the last thing that happened in it."""
+        """Return the status of the run or agent as of its last event."""
         now = workflow.now()
         shown = self._queued or status_of(self._shown_state(), now.timestamp())
         clock = now.isoformat(timespec="milliseconds")
@@ -89,7 +89,7 @@ class StateQueries:
 class PersonMessages(StateQueries):
     """The part of a workflow that takes messages: each is checked, put down in the inbox, and answered.
 
-    Arguments have no narrower type than anything: a payload that is not what it should be is to be told so in words.
+    Arguments have the type Any, so that a payload of another type gets an error message in words.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class PersonMessages(StateQueries):
     async def steer(self, text: str) -> str:
         """Take a message for the next phase; a plan that waits for approval is replaced by another one.
 
-        A model reads it. Without a model it is searched for as it is.
+        A model reads it. Without a model its words are searched for.
         """
         if self._waits_for(WaitKind.APPROVAL):
             self._inbox.replies.append(inbox.read_revision(self._state, self._inbox.replies, text))
@@ -140,7 +140,7 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.ANSWER_CLARIFICATION)
     async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
-        """Answers to the open questions in their order, as a list of texts; none at all means: go on without."""
+        """Answers to the open questions in their order, as a list of texts; none at all means: continue without."""
         taken = inbox.read_answers(self._state, self._inbox.replies, answers, round)
         self._inbox.replies.append(taken)
         return (
@@ -177,7 +177,7 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.APPROVE_PLAN)
     async def approve_plan(self, version: Any, phrase: Any = None) -> str:
-        """Agree with the newest plan; `phrase` where the request wants one."""
+        """Agree with the newest plan; `phrase` where the request demands one."""
         self._inbox.replies.append(inbox.read_approval(self._state, self._inbox.replies, version, phrase))
         return f"approved: the research goes by plan version {version}"
 
@@ -187,7 +187,7 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.REJECT_PLAN)
     async def reject_plan(self, reason: Any = "") -> str:
-        """End the run without any work; the plan is kept."""
+        """End the run without any work; the plan remains."""
         self._inbox.replies.append(inbox.read_rejection(self._state, self._inbox.replies, reason))
         return "rejected: the run ends, and its plan is kept"
 

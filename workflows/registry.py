@@ -1,10 +1,11 @@
-"""The workflows of the pool `workflows`, with the smallest of them: pieces of documents for clients of the engine."""
+"""The workflows of the pool `workflows`, with the smallest of them: answers to clients that reach only the engine."""
 
 from temporalio import workflow
 from temporalio.common import RawValue
 
 from contracts import activities, names
-from contracts.messages import DocumentPiece, DocumentPieceRequest
+from contracts.messages import DocumentPiece, DocumentPieceRequest, PrepareRequest
+from contracts.resolved import ResolvedResearch
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
 from workflows.run.calls import call_options
@@ -23,4 +24,16 @@ class ResearchDocumentWorkflow:
         return await TemporalHost(None, parsed.tenant).execute(activities.READ_DOCUMENT, parsed, options)
 
 
-WORKFLOWS: list[type] = [DeepResearchWorkflow, ResearchAgentWorkflow, ResearchDocumentWorkflow]
+@workflow.defn(name=names.RESEARCH_PREVIEW, failure_exception_types=[TypeError])
+class ResearchPreviewWorkflow:
+    """Answers what a run would use, before it is started: only those that do the work know."""
+
+    @workflow.run
+    async def run(self, request: RawValue) -> ResolvedResearch:
+        """Resolve the request. Raises `ApplicationError` for one that would be refused."""
+        parsed = parse_argument(PrepareRequest, request)
+        options = call_options(names.RECORDS_QUEUE, "preview", "what would a run use?")
+        return await TemporalHost(None, "").execute(activities.PREVIEW_RESEARCH, parsed, options)
+
+
+WORKFLOWS: list[type] = [DeepResearchWorkflow, ResearchAgentWorkflow, ResearchDocumentWorkflow, ResearchPreviewWorkflow]

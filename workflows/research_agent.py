@@ -1,4 +1,4 @@
-"""The child workflow `research-agent`: one agent, from its task to what it found."""
+"""The child workflow `research-agent`: one agent, from its task to its findings."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ NO_TIME = "no time was left for its report"
 
 @workflow.defn(name=names.RESEARCH_AGENT, failure_exception_types=[TypeError])
 class ResearchAgentWorkflow(StateQueries):
-    """Started by its run alone. It always ends with a result; cancelled, with what it has."""
+    """Started by its run alone. It always ends with a result; cancelled, with a partial one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class ResearchAgentWorkflow(StateQueries):
 
     @workflow.run
     async def run(self, request: RawValue) -> TaskResult:
-        """Do the task. An error that no code foresaw is told in the result: the run goes on without this agent."""
+        """Do the task. An unforeseen error is reported in the result: the run continues without this agent."""
         self._request = parse_argument(AgentRequest, request)
         resolved = self._request.resolved
         self._host = TemporalHost(resolved.priority, resolved.tenant, self._renew_details)
@@ -58,7 +58,7 @@ class ResearchAgentWorkflow(StateQueries):
 
 
 class AgentDriver:
-    """One agent, from its request to its result. It ends with a result whatever happens."""
+    """One agent, from its request to its result. It ends with a result in any case."""
 
     def __init__(self, request: AgentRequest, host: Host, hooks: Hooks | None = None) -> None:
         self._request = request
@@ -68,7 +68,7 @@ class AgentDriver:
         """Its own state; the one to go by once it has begun."""
 
     async def conduct(self) -> TaskResult:
-        """Work on the task. Cancelled, it returns what it has; no further call is made then."""
+        """Work on the task. Cancelled, it returns a partial result and makes no further call."""
         try:
             return await self._conduct()
         except asyncio.CancelledError:
@@ -108,7 +108,7 @@ class AgentDriver:
         self.state = scoped_state(self._request, entry, now)
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
-        """Its summary, within the time that is kept for it, and why there is less than there should be."""
+        """Its summary, within the time that is reserved for it, and why there is less than there should be."""
         problem = "" if reason in NATURAL_STOPS else STOP_REASON_TEXTS[reason]
         try:
             async with run.time_limit(run.clock.remaining_seconds()):
@@ -119,6 +119,6 @@ class AgentDriver:
             return "", f"{problem}; {NO_TIME}" if problem else NO_TIME
 
     def result(self, reason: StopReason, summary: str, problem: str) -> TaskResult:
-        """Return what the agent brings back, made of what its state holds now."""
+        """Return the result of the agent, made of its present state."""
         self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
         return task_result(self.state, self.state.counts(), reason, summary, problem)

@@ -53,6 +53,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         engine=resolved.engine.value if resolved else "",
         corpus=resolved.corpus.name if resolved and resolved.corpus else None,
         egress=resolved.egress if resolved else "",
+        estimate=resolved.estimate.words() if resolved and resolved.estimate else "",
         web=resolved.web if resolved else False,
         providers=resolved.providers if resolved else [],
         advice=resolved.advice if resolved else [],
@@ -82,7 +83,7 @@ def details_markdown(
     awaiting: Sequence[Awaited] = (),
     queued: ResearchStatus | None = None,
 ) -> str:
-    """Question, phase, cost, what is waited for, sub-queries, last decision: what a person wants to know at a glance.
+    """Question, phase, cost, calls under way, sub-queries, last decision: the overview for a person.
 
     `question` is that of a run which is not resolved yet, `queued` the status of one that waits for its turn.
     """
@@ -120,14 +121,14 @@ def details_markdown(
 
 
 def _agent_line(record: AgentRecord) -> str:
-    """An agent with its task and the workflow where it can be looked at."""
+    """An agent with its task and the workflow that shows it."""
     brought = f" · {plural(len(record.result.finding_ids), 'finding')}" if record.result else ""
     where = f" · workflow `{record.workflow_id}`" if record.workflow_id else ""
     return f"- {AGENT_MARKS[record.status]} {record.task.id}{brought}{where}: {_show(record.task.text, 120)}"
 
 
 def _asked_of_person(state: ResearchState) -> list[str]:
-    """Return what a person is waited for, and the commands that answer."""
+    """Return the question to a person, and the commands that answer it."""
     waiting, resolved = state.waiting, state.resolved
     if waiting is None or resolved is None or state.result is not None:
         return []

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from contracts.addresses import host_of
 from contracts.base import StrictContract
-from contracts.evidence import CHOSEN_BY_OPERATOR, SourceAssessment
+from contracts.evidence import OWN_DOCUMENTS, OWN_SETTING, SourceAssessment
 from contracts.lenient import find_member
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
@@ -55,7 +55,7 @@ WINDOW: Final = 150
 
 # --- authority -------------------------------------------------------------------------------------------------------
 class AuthorityTier(StrictContract):
-    """A sort of site, and what it is worth for each kind of search, 0 to 1."""
+    """A sort of site, and its value for each kind of search, 0 to 1."""
 
     phrase: str
     """Words of a reason for it."""
@@ -125,7 +125,7 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
         label = Quality.LOW
     elif score >= 0.7 and authority >= HIGH_AUTHORITY and relevance >= 0.3 and content >= 0.4:
         label = Quality.MEDIUM if recency == OUTSIDE else Quality.HIGH
-    reasons = (CHOSEN_BY_OPERATOR if said else tier.phrase, covered, age, "little text" if content < 0.4 else "")
+    reasons = (OWN_SETTING if said else tier.phrase, covered, age, "little text" if content < 0.4 else "")
     return SourceAssessment(
         authority=round(authority, 2),
         relevance=round(relevance, 2),
@@ -218,7 +218,7 @@ def judge_of(
 ) -> Judge:
     """Make the judge that knows the operator's words: what each corpus is worth, and domains of the web.
 
-    Pages are looked at in killable processes.
+    Pages are examined in killable processes.
     """
     declared = {domain.lower(): Quality(label) for domain, label in (authorities or {}).items()}
 
@@ -226,7 +226,7 @@ def judge_of(
         if document.url.startswith(CORPUS_SCHEME):
             name = document.url.removeprefix(CORPUS_SCHEME).partition("/")[0]
             quality = find_member(Quality, authority_of(name) or "")
-            return Judgement(quality, CHOSEN_BY_OPERATOR) if quality else Judgement()
+            return Judgement(quality, OWN_DOCUMENTS) if quality else Judgement()
         looked_at = replace(document, text=document.text[:LOOKED_AT], raw=b"")
         found: SourceAssessment = await isolated.call(ASSESS, request, looked_at, declared)
         return Judgement(found.label, found.reason, found)

@@ -130,7 +130,7 @@ def _address_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_address(text: str, start: int, place: int) -> int:
-    """Return where an address ends: before the first bracket that nothing in it opens, without punctuation."""
+    """Return where an address ends: before the first bracket that is not opened in it, without punctuation."""
     depth = {")": 0, "]": 0}
     while rest := REST.match(text, place):
         place = rest.end()

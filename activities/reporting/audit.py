@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from activities.reporting.addresses import KnownAddresses, find_addresses
 from activities.reporting.citations import ReportMarks
 from activities.reporting.claims import (
@@ -26,12 +24,13 @@ from activities.reporting.claims import (
     judge,
 )
 from activities.reporting.markdown import write
+from activities.reporting.page_reading import ReadPage, squeezed
 from activities.reporting.passages import words_around
-from activities.reporting.tree import Run, parse, sentences
-from activities.reporting.words import ReportWords
+from activities.reporting.tree import CitationPlace, Run, clean_characters, one_line, parse, sentences
+from activities.reporting.words import VERDICT_SIGNS, ReportWords
 from activities.roles.claim_checking import find_objection
-from contracts.addresses import digest
-from contracts.checking import AskedClaim, ShownPassage
+from contracts.addresses import digest, evidence_id, source_id
+from contracts.checking import AskedClaim, CorrectionAction, ShownPassage
 from contracts.evidence import CheckMethod, Verdict
 from contracts.report import (
     HTML_FILE,
@@ -40,11 +39,14 @@ from contracts.report import (
     ReportClaim,
     ReportEvidence,
     ReportSource,
+    read_report,
 )
+from contracts.request import Verify
 from contracts.texts import shorten
-from contracts.vocabulary import Outcome
+from contracts.vocabulary import NodeStatus, Outcome
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.isolation.pool import KillableCalls
+from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.text import KNOWN_LANGUAGES
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
@@ -59,7 +61,8 @@ ARCHIVE: Final = "compare the archive with a backup; `research run` with the sam
 TRANSFER: Final = "do not use the bundle: it was changed after it was made; ask the sender for it again"
 REMEDIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text_differs", "original_differs", "text_missing", "original_missing"), ARCHIVE),
-    **dict.fromkeys(("file_differs", "file_missing", "file_unlisted"), TRANSFER),
+    **dict.fromkeys(("file_differs", "file_missing", "file_unlisted", "signature_differs"), TRANSFER),
+    "signature_missing": "ask the sender for a bundle made with `research export ID --bundle --sign KEYFILE`",
     "markdown_differs": "write the file again: `research report ID --format md --out report.md`",
     "html_differs": "write the file again: `research report ID --format html --out report.html`",
     "report_differs": "the file was changed, or the run went on since: take the report from the store again",
@@ -83,6 +86,7 @@ class AuditProblem:
 class AuditResult:
     """Everything that was compared, everything that could not be, and every difference."""
 
+    research_id: str = ""
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: dict[str, int] = field(default_factory=dict)
     problems: list[AuditProblem] = field(default_factory=list)
@@ -106,10 +110,10 @@ class AuditResult:
 
 
 async def audit(
-    report: Mapping[str, Any],
+    document: bytes,
     get_text: TextOf | None,
     get_bytes: BytesOf | None,
-    isolated: KillableCalls,
+    isolated: KillableCalls | SubprocessPool,
     *,
     markdown: str | None = None,
     html: bytes | None = None,
@@ -122,27 +126,29 @@ async def audit(
     `before` is what was compared so far. Raises `InputUnprocessable` for a report that ends its readers.
     """
     result = before or AuditResult()
-    try:
-        read = Report.model_validate(report)
-    except ValidationError as error:
-        for item in error.errors(include_input=False, include_url=False):
-            result.problem("malformed", ".".join(str(part) for part in item["loc"]), item["msg"])
+    read = await isolated.call(READ, document)
+    if not isinstance(read, Report):
+        for place, problem in read:
+            result.problem("malformed", place, problem)
         return result
+    result.research_id = read.research_id
     texts = {}
     for source in read.sources:
         texts[source.id] = await _load("text", source, source.text_hash, get_text, result)
         await _load("original", source, source.content_hash, get_bytes, result)
     _check_forms(read, markdown, html, result)
-    checked, unchecked, problems = await isolated.call(COMPARE, read, texts, result, seconds=COMPARING_SECONDS)
-    return AuditResult(checked, unchecked, [AuditProblem(*problem) for problem in problems])
+    page = None if html is None else html.decode("utf-8", "replace")
+    checked, unchecked, problems = await isolated.call(COMPARE, read, texts, page, result, seconds=COMPARING_SECONDS)
+    return AuditResult(read.research_id, checked, unchecked, [AuditProblem(*problem) for problem in problems])
 
 
+READ: Final = f"{read_report.__module__}:{read_report.__name__}"
 COMPARE: Final = f"{__name__}:compare"
 
 
-def compare(report: Report, texts: Mapping[str, str | None], result: AuditResult) -> tuple[Any, ...]:
-    """Return the fields of the result with every difference between a report and the stored texts, by source."""
-    _Comparison(report, texts, result).run()
+def compare(report: Report, texts: Mapping[str, str | None], page: str | None, result: AuditResult) -> tuple[Any, ...]:
+    """Return the fields of the result with every difference between a report, its page and the stored texts."""
+    _Comparison(report, texts, result).run(page)
     return result.checked, result.unchecked, [astuple(problem) for problem in result.problems]
 
 
@@ -200,15 +206,20 @@ class _Comparison:
         self._stored = {source.id for source in report.sources if source.text_hash}
         self._sources = {citation.number: citation.source_id for citation in report.citations}
         self._numbers: defaultdict[str, set[int]] = defaultdict(set)
-        for number, source_id in self._sources.items():
-            self._numbers[source_id].add(number)
+        for number, source in self._sources.items():
+            self._numbers[source].add(number)
         links = {(each.label, urls.get(each.source_id, "")): each.number for each in report.citations if each.label}
         self._marks = ReportMarks(links)
         self._blocks = parse(report.report.markdown, self._marks)
         # Statements are in the text before the list of sources, or before what the report says of itself.
-        say, blocks = ReportWords(report.language), enumerate(self._blocks)
-        last = {block.words: place for place, block in blocks if block.kind == "heading" and block.level == 2}
-        self._found = find_claims(self._blocks[: last.get(say("sources"), last.get(say("method")))], report.language)
+        tops = enumerate(self._blocks)
+        last = {block.words: place for place, block in tops if block.kind == "heading" and block.level == 2}
+        # A model may have written in another language than that of the question.
+        languages = [ReportWords(code) for code in (report.language, *KNOWN_LANGUAGES)]
+        self._say = say = next((each for each in languages if each("method") in last), languages[0])
+        self._method = self._blocks[last.get(say("method"), len(self._blocks)) :]
+        self._body = self._blocks[: last.get(say("sources"), last.get(say("method")))]
+        self._found = find_claims(self._body, report.language)
         self._by_place: dict[tuple[int, int], FoundClaim] = {}
         written = write(self._blocks)
         if written.text == report.report.markdown:
@@ -216,14 +227,15 @@ class _Comparison:
         else:
             result.skip("statements of a text that was written by something else")
 
-    def run(self) -> None:
-        """Make every check."""
+    def run(self, page: str | None) -> None:
+        """Make every check; `page` is the HTML form."""
         for kind, listed in (
             ("source", self._report.sources), ("evidence", self._report.evidence), ("claim", self._report.claims)
         ):  # fmt: skip
             for identity, count in sorted(Counter(item.id for item in listed).items()):
                 if count > 1:  # a second entry would hide the first one
                     self._problem("id_twice", identity, f"two entries of kind {kind} have this id")
+        self._check_ids()
         for evidence in self._report.evidence:
             self._check_passage(evidence)
         self._check_citations()
@@ -233,8 +245,20 @@ class _Comparison:
         self._check_tally()
         self._check_numbers()
         self._check_quotations()
+        self._check_notice()
+        if page is not None:
+            self._check_page(ReadPage(page))
         for address in dict.fromkeys(self._foreign_addresses()):
             self._problem("address_unknown", address[:200], "no source has this address")
+
+    def _check_ids(self) -> None:
+        """Check the ids that follow from what they name."""
+        for source in self._report.sources:
+            if source.id not in {source_id(url) for url in (source.url, *source.aliases)}:
+                self._problem("id_differs", source.id, "the id does not follow from an address of the source")
+        for item in self._report.evidence:
+            if item.id != evidence_id(item.source_id, item.start, item.end):
+                self._problem("id_differs", item.id, "the id does not follow from the place of the passage")
 
     # --- passages and references -------------------------------------------------------------------------------------
     def _check_passage(self, evidence: ReportEvidence) -> None:
@@ -296,6 +320,8 @@ class _Comparison:
                 if claim.id != claim_id(key, seen[key]):
                     self._problem("claim_altered", claim.id, "its words or its passages are not those that were judged")
                 seen[key] += 1
+                if claim.section != found.section:
+                    self._problem("section_differs", claim.id, f"it is below the heading “{found.section}”")
             elif found.numbers:
                 message = f"nothing is said of “{shorten(found.words, 80)}”"
                 self._problem("claim_unlisted", f"{place[0]}-{place[1]}", message)
@@ -321,6 +347,10 @@ class _Comparison:
         expected = set[int]().union(*(self._numbers[source] for source in sources))
         if not expected == set(claim.citation_numbers) == set(found.numbers):
             self._problem("claim_numbers_differ", claim.id, "its numbers, its text and its passages disagree")
+        signs = [each.sign[:1] for one in found.sentences for each in one.inlines if isinstance(each, CitationPlace)]
+        due = claim.verdict != Verdict.SUPPORTED and self._report.verification.mode != Verify.OFF
+        if "".join(signs) != (VERDICT_SIGNS.get(claim.verdict, "") if due else ""):
+            self._problem("sign_differs", claim.id, "the sign behind the sentence is not that of its verdict")
         items = [self._evidence[key] for key in claim.evidence_ids]
         match claim.method:
             case CheckMethod.MODEL:
@@ -361,16 +391,32 @@ class _Comparison:
         elif judged.verdict != claim.verdict:
             message = f"it is called {claim.verdict}; its words and passages give {judged.verdict}: {judged.reason}"
             self._problem("verdict_differs", claim.id, message)
+        elif judged.reason != claim.reason:
+            self._problem("reason_differs", claim.id, f"its words and passages give another reason: {judged.reason}")
 
     def _check_tally(self) -> None:
         """Check that the figures of the check follow from the claims, and that the outcome follows from them."""
-        figures, expected = self._report.verification, count_verdicts([
-            Tallied(each.verdict, each.method, len(each.citation_numbers), each.section) for each in self._report.claims
-        ])  # fmt: skip
+        figures = self._report.verification
+        expected = count_verdicts(
+            [
+                Tallied(each.verdict, each.method, len(each.citation_numbers), each.section)
+                for each in self._report.claims
+            ],
+            sum(each.action is CorrectionAction.REMOVE for each in figures.corrections),
+        )
+        expected["correction_counts"] = dict(sorted(Counter(each.action for each in figures.corrections).items()))
         self._count("tally of verdicts")
-        for name, wanted in expected.items():
-            if getattr(figures, name) != wanted:
-                self._problem("tally_differs", name, "the figure does not follow from the verdicts of the statements")
+        report, confidences = self._report, Counter(each.confidence for each in self._report.findings)
+        derived = [(name, getattr(figures, name), wanted) for name, wanted in expected.items()]
+        derived += [
+            ("mode", figures.mode, report.effective_request.get("verify", figures.mode)),
+            ("citations_count", report.citations_count, len(report.citations)),
+            ("queries_failed", report.queries_failed, sum(each.status is NodeStatus.FAILED for each in report.queries)),
+            ("confidence_summary", Counter(report.confidence_summary), confidences),
+        ]
+        for name, found, wanted in derived:
+            if found != wanted:
+                self._problem("tally_differs", name, "the figure does not follow from what it counts")
         if expected["warning"] and self._report.outcome == Outcome.COMPLETED:
             self._problem("outcome_differs", "outcome", "it is called completed, and its statements are not borne out")
 
@@ -387,6 +433,48 @@ class _Comparison:
             self._problem("number_unused", f"[{number}]", "the text does not have this number")
         for marker in self._marks.unknown:
             self._problem("marker_left", marker, "a marker was not resolved")
+
+    def _check_notice(self) -> None:
+        """Check that a report which is not completed says so under its title."""
+        first = self._blocks[1] if len(self._blocks) > 1 else None
+        shown = squeezed(each.words for each in sentences(first.parts[0])) if first and first.kind == "quote" else ""
+        outcome = self._report.outcome
+        if outcome not in ("", Outcome.COMPLETED) and not shown.startswith(
+            squeezed([self._say.name("outcome", outcome)])
+        ):
+            self._problem(
+                "notice_missing", "report", f"it is called {outcome}, and its text does not say so at the top"
+            )
+
+    def _check_page(self, page: ReadPage) -> None:
+        """Check that the HTML form shows the text, the passages and the verdicts of the report, and no other links."""
+        report = self._report
+        body = self._body[1:]
+        if report.outcome != Outcome.COMPLETED or report.verification.mode == Verify.OFF:
+            label = squeezed([self._say.name("outcome", report.outcome)]), squeezed([self._say("not_verified")])
+            if (
+                body
+                and body[0].kind == "quote"
+                and squeezed(each.words for each in sentences(body[0:1])).startswith(label)
+            ):
+                body = body[1:]
+        cited = [self._evidence[key] for claim in report.claims for key in claim.evidence_ids if key in self._evidence]
+        titles = [one_line(self._registry.strip(source.title)) for _, source in report.cited_sources()]
+        method = squeezed(each.words for each in sentences(self._method[2:]))
+        for noun, shown, expected in (
+            ("text", page.article, squeezed(each.words for each in sentences(body))),
+            ("passages", page.quotes, {squeezed([clean_characters(item.quote)]) for item in cited}),
+            ("verdicts", page.verdicts, {f"claim-{n}": each.verdict for n, each in enumerate(report.claims, start=1)}),
+            ("titles", page.titles, [squeezed([title]) for title in titles if title]),
+            ("outcome", page.outcome, squeezed([self._say.name("outcome", report.outcome)])),
+            ("method", page.method.replace(":", ""), method.replace(":", "")),
+        ):
+            self._count("parts of the page")
+            if shown != expected:
+                self._problem("page_differs", noun, "the HTML form shows something else than report.json")
+        for link in page.links:
+            if self._registry.link_of(link) != link:
+                self._problem("address_unknown", link[:200], "no source has this address")
 
     def _check_quotations(self) -> None:
         """Check that a passage of each source which a block quote cites has its words."""

@@ -20,6 +20,7 @@ from activities.reporting.tree import (
     one_line,
     sentences,
 )
+from activities.reporting.words import all_signs
 from contracts.evidence import Evidence, Source
 from contracts.outcome import Citation
 from contracts.request import CitationStyle
@@ -38,6 +39,12 @@ OWN_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{
 """Names or numbers in square brackets that nothing escapes: what a reader would take for a citation of ours."""
 INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
 
+PROMPT_TEXT: Final = re.compile(
+    r"\s?</?[a-z_]{4,20}-[0-9a-f]{10}\b[^<>]{0,80}>"
+    r"|\s?[\[(]?(?<![\w/-])(?:src|ev|f|gap|sq)-[0-9a-f]{10}(?:[0-9a-f]{22})?(?![\w-])[\])]?"
+)
+"""Elements and ids of a prompt: no reader knows them."""
+
 
 @dataclass
 class DraftMarks:
@@ -50,6 +57,8 @@ class DraftMarks:
     passages: Mapping[str, Sequence[str]]
     exact: bool = True
     unresolved: list[str] = field(default_factory=list)
+    copied: bool = False
+    """True if names or elements of the prompt were in the sentences."""
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:
         """Replace groups of names by citations; neighbouring citations are one."""
@@ -62,7 +71,22 @@ class DraftMarks:
                 found += self._read(Run(f"[{inline.text.strip('[]')}]"), quoted=quoted)
             else:
                 found += self._read(inline, quoted=quoted)
+        if not self.exact and not quoted:
+            found = [self._without_prompt_text(each) if isinstance(each, Run) else each for each in found]
         return _merge_neighbours(found)
+
+    def _without_prompt_text(self, run: Run) -> Run:
+        """Take out what a writer copied from its prompt, and note it; a quotation has the words of a page."""
+        quotes = [match.span() for match in INLINE_QUOTE.finditer(run.text)]
+
+        def taken_out(match: re.Match[str]) -> str:
+            if any(start <= match.start() < end for start, end in quotes):
+                return match[0]
+            self.unresolved.append(match[0].strip())
+            self.copied = True
+            return ""
+
+        return replace(run, text=PROMPT_TEXT.sub(taken_out, run.text))
 
     def _read(self, run: Run, *, quoted: bool) -> list[Inline]:
         quotes = [match.span() for match in INLINE_QUOTE.finditer(run.text)]
@@ -90,6 +114,16 @@ def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # n
     return DraftMarks({key.lower(): [key] for key in found})(inlines, quoted=True) if found else inlines
 
 
+def is_sign(run: Run) -> bool:
+    """Return whether words look like the sign of a verdict in a report."""
+    return run.italic and run.text[:1] == "(" and run.text[1:-1] in all_signs()
+
+
+def without_signs(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
+    """Drop what looks like the sign of a verdict: only the renderer gives them."""
+    return [each for each in inlines if isinstance(each, CitationPlace) or not is_sign(each)]
+
+
 def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
     """Make one citation of several with at most a comma between them."""
     merged: list[Inline] = []
@@ -114,8 +148,8 @@ def cited_evidence(blocks: Blocks) -> list[str]:
 
 
 def without_markers(text: str) -> str:
-    """Return a stored text as a reader would see it without citations."""
-    return re.sub(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]", "", text)
+    """Return a text as a reader would see it, without citations and other names of a prompt."""
+    return PROMPT_TEXT.sub("", re.sub(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]", "", text))
 
 
 def with_escaped_markers(text: str) -> str:
@@ -172,7 +206,10 @@ def citation_labels(
 
 @dataclass
 class ReportMarks:
-    """The pass that recognises the citations of a finished report; what looks like one and is none is noted."""
+    """The pass that recognises the citations of a finished report and the signs of its verdicts.
+
+    What looks like a citation and is none is noted.
+    """
 
     labels: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Numbers by the words and the address of the links that stand for them."""
@@ -184,6 +221,8 @@ class ReportMarks:
         for inline in inlines:
             if isinstance(inline, CitationPlace) or inline.code:
                 found.append(inline)
+            elif is_sign(inline):
+                found.append(CitationPlace(sign=inline.text[1:-1]))
             elif number := self.labels.get((inline.text, inline.link or "")):
                 found.append(CitationPlace(number=number, label=inline.text, link=inline.link))
             else:

@@ -1,7 +1,7 @@
 """Claims of a text: what is cited and what asserts something; and what the rules say of each.
 
 A claim is a sentence, a row of a table, or a piece of a block quote up to its citations. What has a citation is a
-claim, whatever its form; what has none is one if it asserts something (`providers.verification.assertions`).
+claim, regardless of its form; what has none is one if it asserts something.
 """
 
 import re
@@ -26,18 +26,19 @@ from activities.reporting.tree import (
 from contracts.addresses import long_hash
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.request import Verify
-from providers.verification.assertions import asserts
-from providers.verification.rules import check
+from providers.verification.quantities import find_quantities
+from providers.verification.rules import check, without_lead_in
 
 MOST_UNSUPPORTED: Final = 0.2
 """Share of the cited statements above which a report with unsupported ones is not complete."""
+FEWEST_WORDS: Final = 4
+"""Words from which on a line can assert something; a shorter one is a name, a label or an exclamation."""
 LED_TO: Final = ("list", "table", "quote")
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
 """A fence, the rule below the header of a table, the border of a listing."""
 BULLET: Final = re.compile(r"(?m)^[ \t]*(?:[-+•>*][ \t]+|#{1,6}[ \t]+)+")
 NUMBER: Final = re.compile(r"(?m)^[ \t]*[0-9]{1,3}[.)][ \t]+")
 LAYOUT_SIGNS: Final = str.maketrans({"\\": "", "`": "", "*": "", "…": "", "|": " ", "·": " ", "¦": " "})
-QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
 
 WORD_FOR_WORD: Final = "The passage is word for word the quoted text of its source."
 NOT_CHECKED: Final = "Nobody has checked whether the cited passages support this sentence."
@@ -156,8 +157,19 @@ class _Finder:
         marked = any(part.marks for part in parts)
         words = (", " if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
-        if marked or (not only_cited and asserts(words, self._language, leads=leads)):
+        if marked or (not only_cited and _asserts(words, self._language, leads=leads)):
             yield FoundClaim("", words, self._section, evidence_ids, parts, quoted, row)
+
+
+def _asserts(words: str, language: str, *, leads: bool) -> bool:
+    """Return whether a sentence that cites nothing is a claim about the world; where its form leaves that open, it is.
+
+    Questions, lines that introduce a list or a quotation (`leads`), and labels are none.
+    """
+    bare = words.strip().rstrip("\"'”’»“)]*_`").rstrip()
+    if bare.endswith(("?", "？", "؟")) or (leads and bare.endswith((":", "："))):
+        return False
+    return len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", bare)) >= FEWEST_WORDS or bool(find_quantities(bare, language))
 
 
 class Tallied(NamedTuple):
@@ -169,8 +181,8 @@ class Tallied(NamedTuple):
     section: str
 
 
-def count_verdicts(judged: Collection[Tallied]) -> dict[str, Any]:
-    """Return the figures of a check, by the fields of `VerificationSummary`."""
+def count_verdicts(judged: Collection[Tallied], removed: int = 0) -> dict[str, Any]:
+    """Return the figures of a check, by the fields of `VerificationSummary`; `removed` are statements that are gone."""
     verdicts = Counter(each.verdict for each in judged)
     undecided = verdicts[Verdict.UNVERIFIED] + verdicts[Verdict.NOT_ENOUGH_INFORMATION]
     decided = max(1, len(judged) - undecided)
@@ -182,7 +194,7 @@ def count_verdicts(judged: Collection[Tallied]) -> dict[str, Any]:
         "unsupported_share": round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
         "contradicted_share": round(verdicts[Verdict.CONTRADICTED] / decided, 4),
         "effective_citations": sum(each.citations for each in judged if each.verdict == Verdict.SUPPORTED),
-        "warning": not is_borne_out(judged),
+        "warning": not is_borne_out(judged) or (removed > 0 and not any(each.citations for each in judged)),
     }
 
 
@@ -224,9 +236,8 @@ def judge(
 
 
 def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
-    """Return whether the words of a claim are exactly one of the quotes, or a part of one, whatever the layout."""
-    quoted = words[:1] + words[-1:] in QUOTATION_MARKS
-    forms = {bare_words(words), bare_words(words[1:-1].strip() if quoted else words)} - {""}
+    """Return whether the words of a claim are exactly one of the quotes, or a part of one, regardless of the layout."""
+    forms = {bare_words(words), bare_words(without_lead_in(words).strip())} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
         theirs = {bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown))}

@@ -35,10 +35,6 @@ SOURCE_HEADING: Final = re.compile(
     r"(?: cited| used)?:?",
     re.IGNORECASE,
 )
-SUMMARY_HEADING: Final = re.compile(
-    r"summary|short answer|abstract|overview|zusammenfassung|kurzantwort|résumé|resumen|sommario|samenvatting",
-    re.IGNORECASE,
-)
 
 
 # --- from a writer's text to a draft ---------------------------------------------------------------------------------
@@ -49,6 +45,8 @@ class CleanDraft:
     blocks: Blocks
     unresolved: list[str]
     foreign_urls: list[str]
+    copied: bool
+    """True if names or elements of the prompt were taken out of sentences."""
     unquoted: int
     """Block quotes that became plain text, since no passage that they cite has their words."""
 
@@ -64,7 +62,8 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
     text = text if marks.exact else re.sub(r"\\([\[\]])", r"\1", text)
     blocks = parse(text, marks, registry.filter(foreign))
     blocks, unquoted = unquote_other_words(without_source_lists(blocks), quotes, registry)
-    return CleanDraft(blocks, list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign)), unquoted)
+    unresolved, addresses = list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign))
+    return CleanDraft(blocks, unresolved, addresses, marks.copied, unquoted)
 
 
 def parse_draft(markdown: str) -> Blocks:
@@ -111,9 +110,9 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]
 
 
 def _summary(blocks: Blocks) -> str:
-    """Return the first sentences of the summary, else of the first section with prose."""
-    found = split_sections(blocks)
-    for _, section in sorted(found, key=lambda each: (not SUMMARY_HEADING.search(each[0]), not each[0])):
+    """Return the first sentences of the first section with prose, else of the head."""
+    head_last = sorted(split_sections(blocks), key=lambda each: not each[0])
+    for _, section in head_last:
         prose = (block for block in section if block.kind in ("paragraph", "list", "quote"))
         if lines := [each.words for each in sentences(prose) if each.words]:
             return shorten(" ".join(lines[:SUMMARY_SENTENCES]), SUMMARY_CHARACTERS)

@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from functools import lru_cache
 from importlib import resources
-from typing import Final
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
@@ -15,17 +14,8 @@ from activities.reporting.inputs import JudgedClaim, ReportInputs
 from activities.reporting.passages import words_around
 from activities.reporting.report_text import RenderedText, pages_of, quality_words
 from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
+from activities.reporting.words import VERDICT_SIGNS
 from contracts.texts import shorten
-
-VERDICT_SIGNS: Final = {
-    "supported": "✓",
-    "partial": "±",
-    "unsupported": "✗",
-    "contradicted": "≠",
-    "not_enough_information": "?",
-    "unverified": "–",
-}
-"""In the order in which readers are shown them."""
 
 
 def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
@@ -39,7 +29,7 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for sentence in sentences(report.body):
         for place, inline in enumerate(sentence.inlines):
-            if isinstance(inline, CitationPlace):
+            if isinstance(inline, CitationPlace) and not inline.sign:
                 anchor = anchors[sentence, place] = f"cite-{len(anchors) + 1}"
                 for key in inline.evidence_ids:
                     places[key].append(anchor)

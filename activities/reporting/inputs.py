@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import combinations
 
 from activities.reporting.addresses import KnownAddresses
-from activities.reporting.citations import DraftMarks, citation_labels, number_citations
+from activities.reporting.citations import DraftMarks, citation_labels, number_citations, without_signs
 from activities.reporting.claims import (
     CitedWords,
     FoundClaim,
@@ -15,25 +15,34 @@ from activities.reporting.claims import (
     find_claims,
     judge,
 )
-from activities.reporting.drafts import TITLE_CHARACTERS, without_source_lists
+from activities.reporting.drafts import without_source_lists
 from activities.reporting.passages import QuotedPassage, cut_passages
-from activities.reporting.tree import Blocks, CitationPlace, one_line, parse, sentences
+from activities.reporting.tree import (
+    Blocks,
+    CitationPlace,
+    Run,
+    Sentence,
+    change_sentences,
+    one_line,
+    parse,
+    sentences,
+)
 from activities.reporting.words import ReportWords
-from contracts.checking import Correction, VerificationSummary
-from contracts.evidence import ClaimVerdict, Finding, Source
+from contracts.checking import Correction, CorrectionAction, VerificationSummary
+from contracts.evidence import ClaimVerdict, Finding, Source, Verdict
 from contracts.outcome import Citation, Ending
+from contracts.request import Verify
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
-from contracts.texts import shorten
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, EngineKind, Outcome, SourceStatus
+from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
 
 @dataclass(frozen=True)
 class CitedSource:
-    """A source with the citation that stands for it, and its cited passages in order of first appearance."""
+    """A source with its citation and its cited passages in order of first appearance."""
 
     mark: CitationPlace
     source: Source
@@ -95,11 +104,13 @@ class ReportInputs:
         if self.state.ending != self.ending:
             return self.shortfall()
         if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
-            return self.words("parts_failed" if self.state.failed_branches else "complete_partial")
+            if self.state.failed_branches or self.state.fallbacks:
+                return self.words("parts_failed")
+            return self.words("text_faulty" if self.ending.completeness is Completeness.FULL else "complete_partial")
         return self.words.translated(STOP_REASON_TEXTS[self.ending.stop_reason])
 
     def shortfall(self) -> str:
-        """Return how many statements are not borne out."""
+        """Return how many statements are unsupported."""
         count, cited = self.checked.shortfall
         return self.words("not_borne_out", count=count, all=cited)
 
@@ -134,7 +145,7 @@ def gather_inputs(
     registry = KnownAddresses.of([source.url for source in state.sources.values()], resolved.query, quotes)
     foreign: list[str] = []
     marks = DraftMarks({key.lower(): [key] for key in state.evidence})
-    parsed = parse(draft or "", marks, registry.filter(foreign))
+    parsed = parse(draft or "", marks, registry.filter(foreign), without_signs)
     title, blocks = _split_title(parsed)
     title = title or (state.draft.title if state.draft else "") or resolved.query
     body = without_source_lists(blocks)
@@ -147,12 +158,14 @@ def gather_inputs(
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, given, passages, registry, state)
     checked = _summarize(judged, state, resolved)
+    if resolved.verify is not Verify.OFF:  # which is said under the title
+        numbered, judged = _with_signs(numbered, judged, ReportWords.of(state, resolved))
     return ReportInputs(
         state=state,
         resolved=resolved,
         ending=ending.after_check(checked),
         product_version=product_version,
-        title=one_line(registry.strip(shorten(title, TITLE_CHARACTERS))),
+        title=one_line(registry.strip(title)),
         body=numbered,
         claims=judged,
         checked=checked,
@@ -223,13 +236,29 @@ def _judge_all(
     return found
 
 
+def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportWords) -> tuple[Blocks, list[JudgedClaim]]:
+    """Put a sign and its words behind each statement with citations that is not supported."""
+    changed: dict[Sentence, Sentence] = {}
+    for each in judged:
+        cited = [sentence for sentence in each.claim.sentences if sentence.marks]
+        if cited and each.judged.verdict is not Verdict.SUPPORTED:
+            sign = CitationPlace(sign=say.sign(each.judged.verdict))
+            changed[cited[-1]] = replace(cited[-1], inlines=(*cited[-1].inlines, Run(" "), sign))
+    signed = [
+        replace(each, claim=replace(each.claim, sentences=tuple(changed.get(one, one) for one in each.claim.sentences)))
+        for each in judged
+    ]
+    return change_sentences(body, lambda each: changed.get(each, each)), signed
+
+
 def _summarize(claims: Sequence[JudgedClaim], state: ResearchState, resolved: ResolvedResearch) -> VerificationSummary:
-    """Return the figures of the claims as they are in the report."""
+    """Return the figures of the claims of the report."""
     tallied = [
         Tallied(each.judged.verdict, each.judged.method, len(each.claim.numbers), each.claim.section) for each in claims
     ]
-    figures = count_verdicts(tallied) | {"mode": resolved.verify.value}
-    return state.verification.summary.model_copy(update=figures)
+    summary = state.verification.summary
+    figures = count_verdicts(tallied, summary.correction_counts.get(CorrectionAction.REMOVE, 0))
+    return summary.model_copy(update=figures | {"mode": resolved.verify.value})
 
 
 def _contradictions(findings: Sequence[Finding]) -> list[tuple[Finding, Finding]]:

@@ -1,6 +1,6 @@
 """A tree as Markdown: every text is escaped, and the place of every sentence is known.
 
-What is written is read again, leaf by leaf: a look that a parser would see otherwise is given up, so that `parse` of
+What is written is read again, leaf by leaf: a look that a parser would see else is given up, so that `parse` of
 the result is the tree that was written.
 """
 
@@ -40,12 +40,12 @@ def write(blocks: Sequence[Block]) -> Written:
 
 
 def escape(text: str, signs: re.Pattern[str] = SIGN) -> str:
-    """Escape one line of words: a parser reads them as they are anywhere but at the beginning of a line."""
+    """Escape one line of words: a parser reads them unchanged anywhere but at the beginning of a line."""
     return signs.sub(r"\\\g<0>", text)
 
 
 class _Writer:
-    """Writes blocks; each line begins with the prefix of the quotes and lists around it."""
+    """Writes blocks; each line starts with the prefix of the quotes and lists around it."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -121,12 +121,13 @@ class _Writer:
         self._put(fence)
 
     def _leaf(self, leaf: Sequence[Sentence], template: str) -> None:
-        """Write sentences so that a parser reads them as they are; `template` is the Markdown around such a leaf."""
-        for looks in (("bold", "italic", "code", "link"), ("code", "link"), ()):
-            shown = [replace(each, inlines=_with_looks(each, looks)) for each in leaf]
-            written = _write_leaf(shown, SIGN if looks else PUNCTUATION, in_table=template.startswith("|"))
-            if _is_read_as(template.format("".join(gap + text for gap, text in written)), shown):
-                break
+        """Write sentences so that a parser reads them unchanged; `template` is the Markdown around such a leaf."""
+        shown, in_table = list(leaf), template.startswith("|")
+        written = _write_leaf(shown, SIGN, in_table=in_table)
+        if not _is_read_as(template.format("".join(gap + text for gap, text in written)), shown):
+            plain = [[Run(each.text) if isinstance(each, Run) else each for each in one.inlines] for one in leaf]
+            shown = [replace(one, inlines=tuple(tidy(each))) for one, each in zip(leaf, plain, strict=True)]
+            written = _write_leaf(shown, PUNCTUATION, in_table=in_table)
         for sentence, (gap, text) in zip(leaf, written, strict=True):
             self._put(gap.replace("\n", f"\n{self._prefix}"))
             start = self._length
@@ -135,14 +136,6 @@ class _Writer:
 
 
 # --- leaves ----------------------------------------------------------------------------------------------------------
-def _with_looks(sentence: Sentence, looks: Sequence[str]) -> tuple[Inline, ...]:
-    """Return what a sentence is made of, with these looks alone."""
-    if "bold" in looks:
-        return sentence.inlines
-    return tuple(tidy(Run(each.text, **{look: getattr(each, look) for look in looks}) if isinstance(each, Run) else each
-                      for each in sentence.inlines))  # fmt: skip
-
-
 def _write_leaf(leaf: Sequence[Sentence], signs: re.Pattern[str], *, in_table: bool) -> list[tuple[str, str]]:
     """Write the gap and the text of each sentence of a leaf."""
     written: list[tuple[str, str]] = []
@@ -169,6 +162,8 @@ def _emphasis(inline: Inline) -> str:
 
 def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str], *, in_table: bool) -> str:
     if isinstance(inline, CitationPlace):
+        if inline.sign:
+            return f"*({inline.sign})*"
         if inline.link is not None:
             return f"[{escape(inline.label)}]{_write_target(inline.link)}"
         return f"[{inline.number}]" if inline.number else "".join(f"[{key}]" for key in inline.evidence_ids)
@@ -211,6 +206,8 @@ def _is_read_as(markdown: str, leaf: Sequence[Sentence]) -> bool:
 def _without_mark(inline: Inline) -> Run:
     if isinstance(inline, Run):
         return inline
+    if inline.sign:
+        return Run(f"({inline.sign})", italic=True)
     return (
         Run(inline.label, link=inline.link) if inline.link else Run(_write_inline(inline, None, SIGN, in_table=False))
     )

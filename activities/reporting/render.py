@@ -144,7 +144,7 @@ class ReportingActivities:
 
 # --- report.json ------------------------------------------------------------------------------------------------------
 def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> str:
-    """Return `report.json` as it is stored (`contracts.report`): indented UTF-8; `html` is the page beside it."""
+    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page."""
     state, markdown, registry = inputs.state, report.written.text, inputs.registry
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
@@ -207,6 +207,7 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
     shown: dict[str, Any] = _without_addresses(_plain(source), inputs.registry)
     return shown | {
         "url": source.url,
+        "aliases": source.aliases,
         "content_hash": source.raw.hash if source.raw else source.content_hash,
         "text_hash": source.text.hash if source.text else None,
         "cited": any(item.source.id == source.id for item in inputs.cited),
@@ -234,7 +235,6 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
         "end": end,
         "citation_numbers": claim.numbers,
         **_taken(claim, "section", "evidence_ids"),
-        "rests_on": item.judged.evidence_ids,
         **_taken(item.judged, "verdict", "method", "reason"),
     }
 

@@ -9,10 +9,11 @@ from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
 from activities.reporting.markdown import Written, write
 from activities.reporting.tree import Block, Blocks, Inline, Run, heading, paragraph
 from activities.reporting.words import ReportWords
-from contracts.checking import CorrectionAction
+from contracts.checking import Correction, CorrectionAction
 from contracts.evidence import CheckMethod, Finding, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.request import EARLIER, Verify
+from contracts.resolved import Estimate, between
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import shorten
@@ -51,7 +52,7 @@ class RenderedText:
 def compose_text(inputs: ReportInputs) -> RenderedText:
     """Put the text together."""
     say = inputs.words
-    body = inputs.body or _without_draft(inputs)
+    body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=inputs.why())}"),)
     notice, facts = _notice(inputs), report_facts(inputs)
     checking = describe_checking(inputs.claims, say)
     top = [heading(1, inputs.title)]
@@ -76,17 +77,6 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
         also = inputs.shortfall() if inputs.checked.warning else ""
         return inputs.outcome(), ". ".join(dict.fromkeys(filter(None, (why, also)))) + "."
     return (say("not_verified"), say("not_checked")) if unchecked else None
-
-
-def _without_draft(inputs: ReportInputs) -> Blocks:
-    """Return what takes the place of the text if none was written."""
-    say = inputs.words
-    lines = [say("no_draft"), say("no_draft_why", reason=inputs.why())]
-    if inputs.passages:
-        read = len({passage.evidence.source_id for passage in inputs.passages.values()})
-        found = say.count("passage", len(inputs.passages))
-        lines.append(say("no_draft_found", sources=say.count("source", read), passages=found))
-    return (paragraph(" ".join(lines)),)
 
 
 def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
@@ -152,7 +142,7 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
 
 
 def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give what is not borne out, what cites nothing, what was corrected, what was not reached, and the review."""
+    """Give what is unsupported, what cites nothing, what was corrected, what was not reached, and the review."""
     claims, checked = inputs.claims, inputs.state.verification
     if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
         by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
@@ -165,21 +155,27 @@ def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield Fact(say("fact_doubtful"), words, _first(items, say))
     if uncited := [shorten(each.claim.words, 200) for each in claims if not each.claim.evidence_ids]:
         yield _fact(say, "uncited", _first(uncited, say), statements=say.count("statement", len(uncited)))
-    if made := [each for each in inputs.corrections if each.action is not CorrectionAction.KEEP]:
-        items = [
-            f"{say.name('correction', each.action)}: {shorten(each.before, 200)}"
-            + f" → {shorten(each.after, 200)}" * (each.after != each.before)
-            for each in made
-        ]
-        yield _fact(say, "corrected", _first(items, say), statements=say.count("statement", len(made)))
+    for name, made in (
+        ("corrected", [each for each in inputs.corrections if each.action is not CorrectionAction.REMOVE]),
+        ("removed", [each for each in inputs.corrections if each.action is CorrectionAction.REMOVE]),
+    ):
+        items = [_correction_line(each, say) for each in made]
+        if items:
+            yield _fact(say, name, _first(items, say), statements=say.count("statement", len(made)))
     if count := checked.summary.not_reached:
         yield Fact(say("judged_unverified"), say("unreached_words", statements=say.count("statement", count)))
     if review := checked.review:
         scores = {name: f"{value:g}" for name, value in review.scores.model_dump().items()}
-        items = [say.translated(reason) for reason in review.reasons]
-        items += [say("review_missing", text=each) for each in review.missing]
         method = say.name("reviewer", review.method)
-        yield _fact(say, "reviewed", items, overall=f"{review.overall:g}", method=method, **scores)
+        yield _fact(say, "reviewed", overall=f"{review.overall:g}", method=method, **scores)
+
+
+def _correction_line(made: Correction, say: ReportWords) -> str:
+    """Return what became of a statement, or where one that is gone was and why it went."""
+    before = shorten(made.before, 200)
+    if made.action is CorrectionAction.REMOVE:
+        return f"{made.section}: {before}{_because(made.reason, say)}".removeprefix(": ")
+    return f"{say.name('correction', made.action)}: {before} → {shorten(made.after, 200)}"
 
 
 # --- how the work went -----------------------------------------------------------------------------------------------
@@ -276,7 +272,9 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     if gaps:
         yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(gaps)), open=len(state.unaddressed_gaps()))
     notes = [say.translated(note) for note in state.degraded]
-    if notes := notes + [say("failed_branch", branch=branch) for branch in state.failed_branches]:
+    if notes := notes + [
+        say("failed_branch", branch=branch) for branch in state.failed_branches if branch not in state.degraded
+    ]:
         yield _fact(say, "degraded", notes)
     limitations = [say.translated(line) for line in state.limitations]
     limitations += [say("replaced_list")] * inputs.replaced_list
@@ -301,8 +299,19 @@ def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         ended=say.moment(inputs.ending.ended_at),
     )
     egress = say.translated(resolved.egress).rstrip(".")
-    yield Fact(say("fact_run"), f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)}".strip())
+    words = f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)} {announced(resolved.estimate, say)}"
+    yield Fact(say("fact_run"), words.strip())
     yield Fact(say("fact_check"), say("check_words"), command=f"research audit {resolved.research_id}")
+
+
+def announced(estimate: Estimate | None, say: ReportWords) -> str:
+    """Return what was announced before the run; empty where no paid call was expected."""
+    if estimate is None:
+        return ""
+    amounts = {name: between(getattr(estimate, name)) for name in ("calls", "tokens", "searches")}
+    cost = say("cost_unknown") if estimate.cost_usd is None else f"{between(estimate.cost_usd, '.2f')} USD"
+    cap = "–" if estimate.cap_usd is None else f"{estimate.cap_usd:.2f} USD"
+    return say("expected_words", **amounts, cost=cost, cap=cap)
 
 
 def _usage_words(usage: Usage, say: ReportWords) -> str:

@@ -45,7 +45,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class CitationPlace:
-    """A citation: of passages in a draft, of a number as well in a report."""
+    """A citation: of passages in a draft, of a number as well in a report; or the sign of a verdict."""
 
     evidence_ids: tuple[str, ...] = ()
     number: int = 0
@@ -53,6 +53,8 @@ class CitationPlace:
     label: str = ""
     """The words of its link, in the style `link`."""
     link: str | None = None
+    sign: str = ""
+    """The sign of a verdict and its words; then it stands for that and cites nothing."""
 
 
 Inline = Run | CitationPlace
@@ -74,7 +76,7 @@ class Sentence:
     @property
     def marks(self) -> list[CitationPlace]:
         """Its citations in order."""
-        return [inline for inline in self.inlines if isinstance(inline, CitationPlace)]
+        return [inline for inline in self.inlines if isinstance(inline, CitationPlace) and not inline.sign]
 
     @property
     def text(self) -> str:

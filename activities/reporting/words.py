@@ -1,11 +1,24 @@
 """The sentences that a report prints about itself, by message id, in its own language."""
 
+from functools import cache
+from typing import Final
+
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
 from providers.text import KNOWN_LANGUAGES, language_data
 from providers.translations import translate
+
+VERDICT_SIGNS: Final = {
+    "supported": "✓",
+    "partial": "±",
+    "unsupported": "✗",
+    "contradicted": "≠",
+    "not_enough_information": "○",
+    "unverified": "–",
+}
+"""In the order in which readers are shown them."""
 
 
 class ReportWords:
@@ -38,11 +51,15 @@ class ReportWords:
         return self(f"{noun}_{'one' if number == 1 else 'many'}", count=number)
 
     def name(self, kind: str, value: str) -> str:
-        """Return what a value (a role, a verdict, a method) is called; an unknown one is its own name."""
+        """Return the name of a value (a role, a verdict, a method); an unknown one is its own name."""
         return self._messages.get(f"{kind}_{value}", value)
 
+    def sign(self, verdict: str) -> str:
+        """Return the sign of a verdict with its words."""
+        return f"{VERDICT_SIGNS[verdict]} {self.name('judged', verdict)}"
+
     def translated(self, text: str) -> str:
-        """Return an English sentence of another part of the product in this language; others as they are."""
+        """Return an English sentence of another part of the product in this language; others unchanged."""
         return translate(text, self.code)
 
     def day(self, timestamp: str | None) -> str:
@@ -54,3 +71,9 @@ class ReportWords:
         if not timestamp:
             return self("unknown_moment")
         return timestamp[:16].replace("T", " ") + " UTC"
+
+
+@cache
+def all_signs() -> frozenset[str]:
+    """Return the signs of verdicts with their words in every language."""
+    return frozenset(ReportWords(code).sign(verdict) for code in KNOWN_LANGUAGES for verdict in VERDICT_SIGNS)

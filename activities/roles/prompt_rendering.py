@@ -210,7 +210,7 @@ def _with_heading(heading: str, element: str) -> str:
 
 # --- excerpts --------------------------------------------------------------------------------------------------------
 def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: int) -> str:
-    """Select about `budget` characters of a text, in document order, with `[…]` between what is apart.
+    """Select about `budget` characters of a text, in document order, with `[…]` between distant parts.
 
     Paragraphs of the hinted sections are ranked by the number of the question's stems in them, then by the section's
     score.

@@ -155,12 +155,12 @@ def conclude(
 ) -> list[ClaimVerdict]:
     """The verdict on each claim: the one that needed no model, else the checker's, else none."""
     return [
-        (each.decided or _verdict(each, answers.get(each.fingerprint))).model_copy(update={"claim_id": each.id})
+        (each.decided or _verdict(answers.get(each.fingerprint))).model_copy(update={"claim_id": each.id})
         for each in claims
     ]
 
 
-def _verdict(each: checking.ExtractedClaim, answer: checking.ClaimAnswer | None) -> ClaimVerdict:
+def _verdict(answer: checking.ClaimAnswer | None) -> ClaimVerdict:
     if answer is None:
         return ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
     return ClaimVerdict(
@@ -168,7 +168,6 @@ def _verdict(each: checking.ExtractedClaim, answer: checking.ClaimAnswer | None)
         verdict=answer.verdict,
         method=CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE,
         reason=answer.reason or (f"The passages say: “{answer.quote}”" if answer.quote else ""),
-        evidence_ids=each.evidence_ids if is_judged(answer) else [],
     )
 
 

@@ -73,7 +73,7 @@ def choose(
 ) -> tuple[list[checking.Proposal], list[checking.Correction]]:
     """The proposals whose sentences pass and a removal of every other wrong statement, in order, with a record of each.
 
-    A corrector that is silent, or says that nothing is wrong, does not save a statement.
+    A corrector that is silent, or objects to no statement, does not save one.
     """
     accepted: list[checking.Proposal] = []
     corrections: list[checking.Correction] = []
@@ -105,7 +105,7 @@ def choose(
 def _verdict_if_it_passes(
     item: checking.TriedProposal, before: Verdict, answers: Mapping[str, checking.ClaimAnswer]
 ) -> Verdict | None:
-    """The worst verdict on what a proposal writes, if that is good enough."""
+    """The worst verdict on the text of a proposal, if that is good enough."""
     worst = min((given.verdict for given in conclude(item.claims, answers)), key=WORTH.__getitem__, default=None)
     if worst is None or WORTH[worst] <= WORTH[before]:
         return None

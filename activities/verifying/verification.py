@@ -104,6 +104,7 @@ class VerifyingActivities:
             if request.corrects:
                 doubtful = await asyncio.to_thread(find_doubtful, claims, verdicts, material)
             claims_entry = await self.notebooks.write(material.entry)
+            counts = Counter(one.action.value for one in corrections)
             judged = [
                 Tallied(given.verdict, given.method, len(each.evidence_ids), each.section)
                 for each, given in zip(claims, verdicts, strict=True)
@@ -115,8 +116,8 @@ class VerifyingActivities:
                 summary=checking.VerificationSummary(
                     mode=request.mode,
                     not_reached=request.unreached,
-                    correction_counts=dict(sorted(Counter(one.action.value for one in corrections).items())),
-                    **count_verdicts(judged),
+                    correction_counts=dict(sorted(counts.items())),
+                    **count_verdicts(judged, counts[checking.CorrectionAction.REMOVE]),
                 ),
                 verdicts=[one.verdict for one in verdicts],
                 draft=draft,
@@ -174,7 +175,7 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> checking.ClaimsEn
 
 # --- work on texts, pure ----------------------------------------------------------------------------------------------
 def to_plain_draft(markdown: str) -> str:
-    """The draft as it is checked: written again from its tree, without lists of sources."""
+    """The draft in the form that is checked: written again from its tree, without lists of sources."""
     return write(without_source_lists(parse_draft(markdown))).text
 
 

@@ -9,6 +9,7 @@ if it is *unsupported*, *contradicted* or *partial*. A false alarm is a flagged 
 
 import argparse
 import json
+import math
 import platform
 import time
 from collections import Counter
@@ -94,15 +95,36 @@ def report(name: str, judged: Sequence[Judged]) -> None:
     undecided = sum(each.verdict is Verdict.NOT_ENOUGH_INFORMATION for each in true)
     print("supported claims left undecided     ", share(undecided, len(true)))
     print_table(judged)
-    print("\ncaught by kind (for supported: not flagged)")
-    for kind, count in Counter(each.pair.kind for each in judged).most_common():
-        right = sum(not each.wrong for each in judged if each.pair.kind == kind)
-        print(f"  {kind:13} {share(right, count)}")
+    print_classes(judged)
     print("right by language: ", end="")
     for language in sorted({each.pair.language for each in judged}):
         some = [each for each in judged if each.pair.language == language]
         print(f" {language} {share(sum(not each.wrong for each in some), len(some))}", end=";")
     print()
+
+
+def interval(part: int, whole: int) -> str:
+    """A share in per cent with its 95 % interval (Wilson)."""
+    if not whole:
+        return "-"
+    share, z = part / whole, 1.96
+    middle = (share + z * z / (2 * whole)) / (1 + z * z / whole)
+    half = z * math.sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole)) / (1 + z * z / whole)
+    return f"{100 * share:.0f} ({100 * max(0.0, middle - half):.0f}–{100 * min(1.0, middle + half):.0f})"
+
+
+def print_classes(judged: Sequence[Judged]) -> None:
+    """What is flagged by class of change, of distinct sentences, as a table of Markdown; then the false alarms."""
+    distinct = list({(each.pair.claim, each.pair.passage): each for each in judged}.values())
+    print("\n| change | sentences | flagged % (95 %) | not called supported % |\n|---|---|---|---|")
+    false = [each for each in distinct if each.pair.label != Verdict.SUPPORTED]
+    for kind, _ in [*Counter(each.pair.kind for each in false).most_common(), ("all", 0)]:
+        some = [each for each in false if kind in ("all", each.pair.kind)]
+        flagged = interval(sum(each.verdict in FLAGGED for each in some), len(some))
+        caught = interval(sum(not each.wrong for each in some), len(some))
+        print(f"| {kind} | {len(some)} | {flagged} | {caught} |")
+    true = [each for each in distinct if each.pair.label == Verdict.SUPPORTED]
+    print(f"false alarms: {interval(sum(each.wrong for each in true), len(true))} of {len(true)} true sentences")
 
 
 def print_table(judged: Sequence[Judged]) -> None:

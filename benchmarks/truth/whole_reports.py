@@ -101,7 +101,8 @@ class Finished:
 
         forged = document is not self.document
         markdown = document["report"]["markdown"] if forged else self.markdown
-        result = await audit(document, text, None, HereCalls(), markdown=markdown, html=None if forged else self.html)
+        data = json.dumps(document).encode()
+        result = await audit(data, text, None, HereCalls(), markdown=markdown, html=None if forged else self.html)
         return [problem.kind for problem in result.problems]
 
 

@@ -41,7 +41,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "approve": ("talk", "Approve the plan, so that the searches begin."),
         "reject": ("talk", "Reject the plan: the run ends without any work."),
         "answer": ("talk", "Answer the questions of a run about its question."),
-        "steer": ("talk", "Give a running run guidance."),
+        "steer": ("talk", "Guide a run that is going on."),
         "stop": ("talk", "Write the report now, from what there is."),
         "cancel": ("talk", "Stop a run without a report; its state is saved."),
     },

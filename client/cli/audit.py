@@ -1,17 +1,16 @@
 """`audit` and `export`: check a report against its archived sources, and hand it on."""
 
-import asyncio
 import hashlib
-import json
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final, TypeVar
 
 import typer
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from activities.reporting.audit import AuditResult, BytesOf, TextOf
+from activities.reporting.audit import READ, AuditResult, BytesOf, TextOf
 from activities.reporting.audit import audit as check
 from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.corpus import read_start
@@ -19,28 +18,41 @@ from client.cli.errors import CommandError, ExitCode
 from client.cli.options import AsJson, Commands, ConfigFile
 from client.cli.output import print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically
-from client.exchange.bibliography import to_bibtex, to_csl
-from client.exchange.bundle import BYTE_LIMIT, BundleReader, BundleUnusable, compose_bundle, text_path
-from client.exchange.documents import to_docx, to_pdf
+from client.exchange.bundle import (
+    BYTE_LIMIT,
+    SIGNATURE,
+    BundleReader,
+    BundleUnusable,
+    KeyUnusable,
+    compose_bundle,
+    private_key,
+    public_key,
+    text_path,
+)
 from client.view.words import printable
 from contracts.evidence import DocumentRef
-from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report, ReportUnusable, read_report
+from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report
 from contracts.texts import plural
-from providers.errors import ContentCorrupt, ContentMissing
-from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
+from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import SAFE_ID
 from workers.private_files import files_of_person
 from workers.settings.loading import Flags
 
-EXPORTS: Final[dict[str, tuple[Callable[[Report], bytes], str]]] = {
-    "docx": (to_docx, ".docx"),
-    "pdf": (to_pdf, ".pdf"),
-    "bibtex": (to_bibtex, ".bib"),
-    "csl": (to_csl, ".csl.json"),
+EXPORTS: Final = {
+    "docx": ("client.exchange.documents:to_docx", ".docx"),
+    "pdf": ("client.exchange.documents:to_pdf", ".pdf"),
+    "bibtex": ("client.exchange.bibliography:to_bibtex", ".bib"),
+    "csl": ("client.exchange.bibliography:to_csl", ".csl.json"),
 }
-"""Formats beside a bundle, with the suffixes of their files."""
+"""Formats beside a bundle: the function that makes one of a report, and the suffix of its files."""
+MEMORY_BYTES: Final = 1_000_000_000
+"""Of the process that reads a report, which anybody may have written."""
+LARGEST_KEY: Final = 10_000
+EXPORT_SECONDS: Final = 120.0
 
 SHOWN_PROBLEMS: Final = 50
+K = TypeVar("K")
 
 commands = Commands()
 
@@ -52,6 +64,9 @@ commands = Commands()
 async def audit(
     target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run, a report.json, or a bundle.zip")] = "last",
     *,
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="FILE", help="public key that a bundle must be signed with")
+    ] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
@@ -63,14 +78,17 @@ async def audit(
     research audit last
     research audit reports/2026-11-21-how-does-vacuum/report.json
     research audit vacuum.zip
+    research audit vacuum.zip --key sender.pub
     """
+    if key is not None and not target.endswith(".zip"):
+        raise CommandError("--key belongs to a bundle, FILE.zip: only bundles are signed")
     if target.endswith(".zip"):
-        name, result = await _audit_bundle(Path(target))
+        name, result = await _audit_bundle(Path(target), None if key is None else _read_key(public_key, key))
     else:
         async with open_context(Flags(config=config)) as context:
             name, result = await _audit_archived(context, target)
     if as_json:
-        print_json(asdict(result) | {"passed": result.passed, "research_id": name})
+        print_json(asdict(result) | {"passed": result.passed})
     else:
         _print_audit(result, name)
     return ExitCode.COMPLETED if result.passed else ExitCode.INTERNAL
@@ -80,13 +98,13 @@ async def _audit_archived(context: CommandContext, target: str) -> tuple[str, Au
     """Audit a run or a `report.json` against the content store of this machine. Raises `CommandError`."""
     result, content = AuditResult(), context.stores.content
     if is_report_file(target):
-        forms, name = await _load_files(context, _report_path(target), result), target
+        path = _report_path(target)
+        forms, name = _load_files(path), str(path)
     else:
         run = await context.find(target)
         forms, name = await _load_stored(context, run, result), f"the stored report of {run.research_id}"
     if "json" not in forms:
         return target, result
-    report = _parse_report(forms["json"], name)
 
     async def text(reference: str) -> str:
         return await content.get_text(_reference(reference))
@@ -94,10 +112,21 @@ async def _audit_archived(context: CommandContext, target: str) -> tuple[str, Au
     async def data(reference: str) -> bytes:
         return await content.get(_reference(reference))
 
-    return await _check(report, forms, text, data, KillableCalls(await context.stores.children()), result)
+    result = await _check(forms, name, text, data, result)
+    if is_report_file(target):
+        await _compare_with_store(context, forms["json"], result)
+    return result.research_id or target, result
 
 
-async def _audit_bundle(path: Path) -> tuple[str, AuditResult]:
+def _read_key(read: Callable[[bytes], K], path: Path) -> K:
+    """Read a key from a file. Raises `CommandError`."""
+    try:
+        return read(read_start(path, LARGEST_KEY, "the key"))
+    except KeyUnusable as error:
+        raise CommandError(f"{path}: {error}") from None
+
+
+async def _audit_bundle(path: Path, key: Ed25519PublicKey | None) -> tuple[str, AuditResult]:
     """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
     read_start(path, 1, "the bundle")
     try:
@@ -105,46 +134,65 @@ async def _audit_bundle(path: Path) -> tuple[str, AuditResult]:
             result = AuditResult(checked={"files of the bundle": len(bundle.manifest.files)})
             for found in bundle.differences():
                 result.problem(*found)
-            report = _parse_report(bundle.read(JSON_FILE), f"{JSON_FILE} of {path}")
-            forms = {}
+            if key is not None:
+                _check_signature(bundle, key, result)
+            elif bundle.is_signed:
+                result.skip("signature, which --key compares")
+            forms = {"json": bundle.read(JSON_FILE)}
             with suppress(ContentMissing):  # `differences` has named it, unless the manifest has not
                 forms["md"] = bundle.read(MARKDOWN_FILE)
                 forms["html"] = bundle.read(HTML_FILE)
             texts = None if bundle.manifest.quotes_only else bundle.text
-            async with SubprocessPool(1) as pool:
-                return await _check(report, forms, texts, None, KillableCalls(pool), result)
+            result = await _check(forms, f"{JSON_FILE} of {path}", texts, None, result)
+            return result.research_id or str(path), result
     except ContentMissing as error:
         raise CommandError(f"{path} cannot be audited: {error}; ask for a complete bundle") from None
     except BundleUnusable as error:
         raise CommandError(str(error)) from None
 
 
+def _check_signature(bundle: BundleReader, key: Ed25519PublicKey, result: AuditResult) -> None:
+    result.count("signature")
+    if not bundle.is_signed:
+        result.problem("signature_missing", SIGNATURE, "the bundle is not signed")
+    elif not bundle.is_signed_by(key):
+        result.problem("signature_differs", SIGNATURE, "the manifest was not signed with this key, or has changed")
+
+
 async def _check(
-    report: dict[str, Any],
-    forms: dict[str, bytes],
-    text: TextOf | None,
-    data: BytesOf | None,
-    isolated: KillableCalls,
-    before: AuditResult,
-) -> tuple[str, AuditResult]:
-    """Give the id of the run of a report, and everything that was compared."""
+    forms: dict[str, bytes], name: str, text: TextOf | None, data: BytesOf | None, before: AuditResult
+) -> AuditResult:
+    """Compare a report, which messages call by `name`, with everything that there is. Raises `CommandError`."""
+    _ensure_size(forms["json"], name)
     markdown = forms["md"].decode("utf-8", "replace") if "md" in forms else None
-    result = await check(report, text, data, isolated, markdown=markdown, html=forms.get("html"), before=before)
-    return str(report.get("research_id")), result
+    async with SubprocessPool(1, memory_bytes=MEMORY_BYTES) as pool:
+        try:
+            html = forms.get("html")
+            result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, before=before)
+        except InputUnprocessable as error:
+            raise CommandError(f"{name} cannot be audited: {error}") from None
+    if any(problem.kind == "malformed" and not problem.id for problem in result.problems):
+        raise CommandError(f"{name} {NO_REPORT}")
+    return result
 
 
-async def _load_files(context: CommandContext, path: Path, result: AuditResult) -> dict[str, bytes]:
-    """Load a `report.json` with the other forms in its folder; one that the store has must be the same."""
-    others = {form: path.with_name(name) for form, name in FORMATS.items() if form != "json"}
-    forms = {form: beside.read_bytes() for form, beside in others.items() if beside.is_file()}
-    forms["json"] = data = read_start(path, LARGEST_REPORT + 1, "the report")
-    research_id = str(_parse_report(data, str(path)).get("research_id"))
-    stored = await (await context.load_run(research_id)).result() if SAFE_ID.fullmatch(research_id) else None
+def _load_files(path: Path) -> dict[str, bytes]:
+    """Load a `report.json` with the other forms in its folder. Raises `CommandError`."""
+    forms = {"json": read_start(path, LARGEST_REPORT + 1, "the report")}
+    for form, name in FORMATS.items():
+        if form != "json" and (beside := path.with_name(name)).is_file():
+            forms[form] = read_start(beside, LARGEST_REPORT + 1, "the report")
+    return forms
+
+
+async def _compare_with_store(context: CommandContext, data: bytes, result: AuditResult) -> None:
+    """Compare a `report.json` with the one that the store has of this run, if it has one."""
+    known = bool(SAFE_ID.fullmatch(result.research_id))
+    stored = await (await context.load_run(result.research_id)).result() if known else None
     if stored is not None and stored.files is not None:
         result.count("report.json against the store")
         if stored.files.json_document.hash != "sha256:" + hashlib.sha256(data).hexdigest():
-            result.problem("report_differs", path.name, "it is not the report that is stored of this run")
-    return forms
+            result.problem("report_differs", JSON_FILE, "it is not the report that is stored of this run")
 
 
 async def _load_stored(context: CommandContext, run: RunInfo, result: AuditResult) -> dict[str, bytes]:
@@ -178,19 +226,25 @@ def _reference(text: str) -> DocumentRef:
         raise ContentMissing("the report names a document by something other than a hash") from None
 
 
-def _parse_report(data: bytes, name: str) -> dict[str, Any]:
-    """Parse a `report.json`, which messages call by `name`. Raises `CommandError`."""
+NO_REPORT: Final = "is not a report.json: name one that `research run` has written"
+
+
+def _ensure_size(data: bytes, name: str) -> None:
+    """Refuse a `report.json`, which messages call by `name`, that is too large. Raises `CommandError`."""
     if len(data) > LARGEST_REPORT:
         raise CommandError(
             f"{name} is larger than {LARGEST_REPORT:,} bytes: name a report that `research run` has written"
         )
-    try:
-        report = json.loads(data)
-    except (ValueError, RecursionError):
-        report = None
-    if not isinstance(report, dict):
-        raise CommandError(f"{name} is not a report.json: name one that `research run` has written")
-    return report
+
+
+async def _read(pool: SubprocessPool, data: bytes, name: str) -> Report:
+    """Read a `report.json`, which messages call by `name`. Raises `CommandError`, `InputUnprocessable`."""
+    _ensure_size(data, name)
+    report = await pool.call(READ, data)
+    if isinstance(report, Report):
+        return report
+    place, problem = report[0]
+    raise CommandError(f"{name} cannot be read: {place}: {problem}" if place else f"{name} {NO_REPORT}")
 
 
 def _print_audit(result: AuditResult, name: str) -> None:
@@ -220,6 +274,9 @@ async def export(
     quotes_only: Annotated[
         bool, typer.Option("--quotes-only", help="a bundle without the whole texts of the sources")
     ] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="KEYFILE", help="sign a bundle with this private Ed25519 key")
+    ] = None,
     form: Annotated[
         str | None, typer.Option("--format", metavar="docx|pdf|bibtex|csl", help="one format instead")
     ] = None,
@@ -236,6 +293,7 @@ async def export(
 
     research export last --bundle                          (ID.zip in this folder)
     research export last --bundle --quotes-only --out vacuum.zip
+    research export last --bundle --sign ~/.ssh/id_ed25519
     research export last --format docx                     (ID.docx; also pdf, bibtex, csl)
     research export last --format pdf --out vacuum.pdf
     """
@@ -243,20 +301,24 @@ async def export(
         raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
     if form is not None and form not in EXPORTS:
         raise CommandError(f"--format is one of {', '.join(EXPORTS)}; md, html and json: `research report --format`")
-    if quotes_only and not bundle:
-        raise CommandError("--quotes-only belongs to --bundle: add it")
+    if (quotes_only or sign is not None) and not bundle:
+        raise CommandError("--quotes-only and --sign belong to --bundle: add it")
+    key = None if sign is None else _read_key(private_key, sign)
     if out is not None and out.is_dir():
         raise CommandError(f"{out} is a folder: name a file in it")
-    async with open_context(Flags(config=config)) as context:
+    async with (
+        open_context(Flags(config=config)) as context,
+        SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool,
+    ):
         try:
             if form is None:
-                name, data = await _bundle(context, target, quotes_only=quotes_only)
+                name, data = await _bundle(context, target, pool, quotes_only=quotes_only, key=key)
             else:
                 make, suffix = EXPORTS[form]
-                report = read_report(await _load_report(context, target))
-                name, data = report.research_id + suffix, await asyncio.to_thread(make, report)
-        except ReportUnusable as error:
-            raise CommandError(str(error)) from None
+                report = await _read(pool, *await _load_report(context, target))
+                name, data = report.research_id + suffix, await pool.call(make, report, seconds=EXPORT_SECONDS)
+        except InputUnprocessable as error:
+            raise CommandError(f"{target} cannot be exported: {error}") from None
     out = out or Path(Path(name).name)  # a file of others may have any id
     with files_of_person():
         write_atomically(out, data)
@@ -264,13 +326,13 @@ async def export(
     return ExitCode.COMPLETED
 
 
-async def _load_report(context: CommandContext, target: str) -> dict[str, Any]:
-    """Load the `report.json` of a run, or the file of that name."""
+async def _load_report(context: CommandContext, target: str) -> tuple[bytes, str]:
+    """Load the `report.json` of a run, or the file of that name; and what messages call it."""
     if is_report_file(target):
         path = _report_path(target)
-        return _parse_report(read_start(path, LARGEST_REPORT + 1, "the report"), str(path))
+        return read_start(path, LARGEST_REPORT + 1, "the report"), str(path)
     forms = await _load_forms(context, await context.find(target))
-    return _parse_report(forms["json"], f"the stored report of {target}")
+    return forms["json"], f"the stored report of {target}"
 
 
 async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
@@ -283,11 +345,13 @@ async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]
     return forms
 
 
-async def _bundle(context: CommandContext, target: str, *, quotes_only: bool) -> tuple[str, bytes]:
+async def _bundle(
+    context: CommandContext, target: str, pool: SubprocessPool, *, quotes_only: bool, key: Ed25519PrivateKey | None
+) -> tuple[str, bytes]:
     """Give the name of a file, and the bundle of a run. Raises `CommandError`."""
     run = await context.find(target)
     research_id, forms = run.research_id, await _load_forms(context, run)
-    report = read_report(_parse_report(forms["json"], f"the stored report of {research_id}"))
+    report = await _read(pool, forms["json"], f"the stored report of {research_id}")
     files = {FORMATS[form]: data for form, data in forms.items()}
     hashes = [source.text_hash for source in report.sources if source.text_hash is not None]
     try:
@@ -302,5 +366,5 @@ async def _bundle(context: CommandContext, target: str, *, quotes_only: bool) ->
     if sum(map(len, files.values())) > BYTE_LIMIT:
         raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
     version = report.product_version
-    data = compose_bundle(files, research_id=research_id, product_version=version, quotes_only=quotes_only)
+    data = compose_bundle(files, research_id=research_id, product_version=version, quotes_only=quotes_only, key=key)
     return f"{research_id}.zip", data

@@ -32,7 +32,7 @@ from providers.storage.content import ObstoreContentStore
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records, open_records
-from workers.dev_server import ServerError, describe_server, detach_server, ensure_server
+from workers.dev_server import ServerError, ServerFiles, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings, load_settings
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
@@ -150,6 +150,12 @@ class CommandContext:
             self.server_away = str(error)
             print_hint(f"{error}; what is stored is still there: an open run appears as of its last checkpoint")
             return None
+
+    async def client_of_runs(self) -> ResearchClient | None:
+        """Connect to the server of the runs, the dev server started if need be; None where there never was one."""
+        if self.settings.uses_cluster or ServerFiles(self.settings.home).database.exists():
+            return await self.ensured_client()
+        return None
 
     async def running_client(self) -> ResearchClient:
         """Connect to the running server. Raises `CommandError` without one."""

@@ -10,10 +10,10 @@ from typing import Annotated, Final
 import typer
 
 from client.cli.context import ALLOWED_ID, CommandContext, open_context
-from client.cli.errors import CommandError, ExitCode, pasteable, quote, reason_of
+from client.cli.errors import CommandError, ExitCode, quote, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet
 from client.cli.output import print_hint, print_json, print_progress, print_result
-from client.view.words import printable
+from client.view.words import pasteable, printable
 from contracts.addresses import short_hash
 from contracts.resolved import CorpusSnapshot
 from contracts.texts import plural
@@ -70,11 +70,10 @@ async def list_corpora(*, config: ConfigFile = None) -> int:
     async with open_context(Flags(config=config)) as context:
         library = await context.stores.corpora()
         folders = await library.searchable()
-        rows = [
-            (await library.describe(name), folders[name] or "published by another host") for name in sorted(folders)
-        ]
+        rows = [(await library.describe(name), folders[name]) for name in sorted(folders)]
     for snapshot, folder in rows:
-        print_result(pasteable(f"{snapshot.name:<20} {summary(snapshot):<40} {folder}"))
+        place = folder or "published by another host"
+        print_result(pasteable(f"{snapshot.name:<20} {summary(snapshot):<40} {place}"))
     if not rows:
         print_hint("there is no corpus yet: research corpus add ./folder")
     return ExitCode.COMPLETED

@@ -5,15 +5,13 @@ from typing import Annotated
 
 import typer
 
-from client.cli.context import CommandContext, open_context
+from client.cli.context import open_context
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import Commands, ConfigFile
-from client.cli.output import confirm, print_progress, print_result
-from client.handle import ResearchClient
+from client.cli.output import confirm, print_hint, print_progress, print_result
 from contracts.texts import plural
 from providers.errors import SharedStateUnavailable
 from providers.storage.stored_records import has_sole_sessions
-from workers.dev_server import ServerFiles
 from workers.retention import Removed, Retention
 from workers.settings.loading import Flags
 
@@ -42,7 +40,8 @@ async def delete(
     if (given is None) == (older_than is None):
         raise CommandError("name one run, or --older-than DAYS")
     async with open_context(Flags(config=config)) as context:
-        client = await _server(context)
+        # Without it histories cannot be removed, and it is unknown which runs will continue with the documents.
+        client = await context.client_of_runs()
         stores, sole = context.stores, has_sole_sessions(context.settings.content_url)
         temporal = None if client is None else client.temporal
         retention = Retention(stores.sessions, stores.content, await stores.calls(), temporal, sole=sole)
@@ -73,15 +72,5 @@ async def _remove(retention: Retention, research_ids: list[str], *, sweep: bool)
             ExitCode.FAILED,
         ) from None
     if removed.remaining:
-        print_progress(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
+        print_hint(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
     return removed
-
-
-async def _server(context: CommandContext) -> ResearchClient | None:
-    """Connect to the server, the dev server started if need be; None where there never was one.
-
-    Without it histories cannot be removed, and it is unknown which runs will continue with the documents.
-    """
-    if context.settings.uses_cluster or ServerFiles(context.settings.home).database.exists():
-        return await context.ensured_client()
-    return None

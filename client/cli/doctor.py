@@ -17,11 +17,12 @@ from temporalio.client import RPCError
 from client.cli.app import installed_version
 from client.cli.context import CommandContext, open_context
 from client.cli.corpus import find_corpus, index_corpus
-from client.cli.errors import CommandError, ExitCode, pasteable, quote, reason_of
+from client.cli.errors import CommandError, ExitCode, quote, reason_of
 from client.cli.options import AsJson, Commands, ConfigFile, Corpus
 from client.cli.output import print_json, print_progress, print_result
+from client.cli.preflight import OF_RUN
 from client.handle import ResearchClient
-from client.view.words import printable
+from client.view.words import pasteable, printable
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.texts import plural
@@ -186,13 +187,16 @@ async def _check_shared_state(settings: Settings) -> Check:
 
 
 async def _check_workers(client: ResearchClient) -> Check:
-    counts = {
-        pool: len(await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE)) for pool, queue in POOLS.items()
+    workers = {
+        pool: await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE) for pool, queue in POOLS.items()
     }
-    missing = ",".join(pool for pool, count in counts.items() if not count)
+    missing = ",".join(pool for pool, found in workers.items() if not found)
     remedy = f"research serve (this machine), or research worker --pool {missing} (a cluster)" if missing else ""
-    found = ", ".join(f"{pool} {count}" for pool, count in counts.items())
-    return Check("workers", "warn" if missing else "ok", found, remedy)
+    marks = {each.rpartition("/")[2].removesuffix(OF_RUN) for found in workers.values() for each in found}
+    if len(marks) > 1 and not missing:
+        remedy = "they have different settings or keys: configure them alike, else it is chance what a run uses"
+    found = ", ".join(f"{pool} {len(found)}" for pool, found in workers.items())
+    return Check("workers", "warn" if remedy else "ok", found, remedy)
 
 
 async def _check_runs(client: ResearchClient) -> Check:
@@ -206,8 +210,8 @@ async def _check_runs(client: ResearchClient) -> Check:
     if not stuck:
         return Check("runs", "ok", "none is stuck")
     remedy = (
-        "start workers of the version that began the run; or terminate it in the web UI and continue from its last "
-        "checkpoint: research resume ID"
+        "start workers of the version that began the run; or end it and continue from its last checkpoint: "
+        "research cancel ID, then research resume ID"
     )
     return Check("runs", "fail", f"workflow task fails again and again: {printable(', '.join(stuck))}", remedy)
 

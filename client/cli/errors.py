@@ -1,15 +1,12 @@
 """Turn an error into lines on standard error and an exit code, which scripts rely on."""
 
 import os
-import re
-import shlex
-import shutil
 import sys
 import traceback
 from collections.abc import Callable
 from enum import IntEnum
-from pathlib import Path
 
+from client.view.words import pasteable
 from contracts.texts import visible
 from contracts.vocabulary import Outcome, StopReason
 
@@ -110,12 +107,3 @@ def complain(message: str) -> None:
     """Print a problem on standard error."""
     lines = pasteable(message).splitlines() or [""]
     sys.stderr.write(visible("research: " + "\n          ".join(lines)) + "\n")
-
-
-def pasteable(text: str) -> str:
-    """Write the commands in a text as this shell finds them: `.venv/bin/research` where that is not on the PATH."""
-    called = Path(sys.argv[0])
-    found = shutil.which("research")
-    if called.name != "research" or (found and Path(found).resolve() == called.resolve()):
-        return text
-    return re.sub(r"(?<![\w./-])research(?= [a-z]+\b)", shlex.quote(str(called)), text)

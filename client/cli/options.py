@@ -46,7 +46,9 @@ Corpus = Annotated[
 class RunOptions:
     """Options of `run`, `ask`, `start` and `resume`; None means not given."""
 
-    question: Annotated[str | None, typer.Argument(metavar="QUESTION", help="what you want to know")] = None
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION|-", help="what you want to know; - for standard input")
+    ] = None
     corpus: Corpus = None
     web: Annotated[bool, typer.Option("--web", help="search the web besides the corpus")] = False
     exclude: Annotated[
@@ -167,7 +169,7 @@ def _parameters_of(options: Any, without: Collection[str]) -> dict[str, inspect.
 
 
 def help_of(work: Callable[..., Any]) -> str:
-    """Give the docstring of a command; a paragraph that begins with `research` has examples, which are not wrapped."""
+    """Give the docstring of a command; a paragraph that starts with `research` has examples, which are not wrapped."""
     paragraphs = (inspect.getdoc(work) or "").split("\n\n")
     return "\n\n".join(
         f"\b\n{textwrap.indent(each, '  ')}" if each.startswith("research ") else each for each in paragraphs

@@ -11,7 +11,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from client.cli.errors import CommandError, pasteable
+from client.cli.errors import CommandError
+from client.view.words import pasteable
 from contracts.texts import visible, visible_json
 
 

@@ -1,39 +1,38 @@
-"""Before a run begins: resolve its request as a worker would, probe its services, and print egress and estimate."""
+"""Before a run starts: resolve its request as a worker would, probe its services, and print egress and estimate."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import os
+import re
+import socket
+from typing import Final
 
 from activities.preparation import RunRefused, resolve, resolve_again
-from client.cli.context import CommandContext
+from client.cli.context import CommandContext, RunInfo
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import RunOptions
-from client.cli.output import print_hint, print_json, print_progress, print_result
+from client.cli.output import print_json, print_progress, print_result
 from client.cli.request import RequestedRun
+from client.client_errors import PreviewRefused
 from client.view.words import duration, engine_words, printable, providers_words
-from contracts.base import Contract
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
-from contracts.plan import MOST_ROUNDS
-from contracts.presets import effective_limits, preset
-from contracts.request import Clarify, EngineChoice, ResearchRequest, SearchPolicy
+from contracts.names import RECORDS_QUEUE
+from contracts.presets import effective_limits, highest_limits, preset
+from contracts.request import Depth, EngineChoice, Mode, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
-from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, closing_calls, declaration
+from contracts.strategies import declaration
 from contracts.texts import plural
-from contracts.vocabulary import EngineKind, StopReason, ThinkMode
-from providers.models.chat import TokenCounts
+from contracts.vocabulary import EngineKind, StopReason
 from providers.models.endpoints import split_name
-from providers.models.prices import PriceTable
 from providers.search.availability import probe_address
-from providers.search.declarations import declared_names, search_declaration
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 
-EFFECTIVE: Final = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice"}
+EFFECTIVE: Final = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice", "estimate"}
 """Fields of a resolution that depend on the configuration."""
 PROBE_SECONDS: Final = 2.5
-FEWEST_SOURCES: Final = 2
-"""Sources of a sub-query that finds little."""
+IDENTITY: Final = re.compile(r"\w+-(?P<pid>\d+)@(?P<host>[^/]*)/.*")
+OF_RUN: Final = "+run"
+"""Ends the mark of workers that live as long as one `research run`."""
 
 
 # --- the lines before a run ----------------------------------------------------------------------------------------
@@ -43,53 +42,63 @@ async def preflight(
     context: CommandContext,
     wanted: RequestedRun,
     options: RunOptions,
-    stored: ResolvedResearch | None = None,
+    known: RunInfo,
     *,
-    probes: bool = True,
-    resolves: bool = True,
-) -> None:
-    """Print where text goes and, before a paid call, the expected amounts.
+    works: bool = True,
+) -> bool:
+    """Print what a run will use, where text goes and, before a paid call, the expected amounts and the cap.
 
-    `stored` is the resolution of a run that is resumed. `probes` connects to its model endpoints first. A dry run
-    prints the question, and with `--json` the effective request. Where workers of other processes (a cluster's, or
-    without `resolves`) resolve the request, only its limits are printed. Raises `CommandError` for a request that
-    cannot be met here.
+    Those say so who do the work: workers of other commands that are configured differently (any, unless this command
+    `works`), else this command. Returns whether others do it. Raises `CommandError` for a request that cannot be met.
     """
-    request, settings = wanted.request, context.settings
-    if not options.dry_run and (settings.uses_cluster or not resolves):
-        if not options.quiet:
-            limits = effective_limits(preset(request.strategy, request.depth), request.limits)
-            print_hint("the workers decide where text goes: see `research status`")
-            print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
-        return
-    resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
-    if probes and not settings.uses_cluster:
+    request, settings, stored = wanted.request, context.settings, known.resolved
+    others = await _other_workers(context, works=works)
+    if known.running and stored is not None:
+        resolved = stored
+    elif others:
+        resolved = await _ask_workers(context, request, options, known)
+    elif works or options.dry_run:
+        resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
         await require_endpoint(resolved, settings)
-    estimate = estimated(resolved, settings)
+    else:
+        if not options.quiet:
+            limits = effective_limits(_highest_preset(request), request.limits)
+            print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
+        return True
+    notices = ["the workers that are running do the work, with their settings"] if others else settings.notices()
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
-        asked = request.model_dump(mode="json", exclude_unset=True)
-        expected = estimate and estimate.model_dump(mode="json")
-        print_json({"request": asked, **effective, "estimate": expected})
+        print_json({"request": request.model_dump(mode="json", exclude_unset=True), **effective})
     elif options.dry_run:
         corpus = f", corpus {request.corpus}" if request.corpus else ""
         print_result(f"{printable(resolved.query)} ({resolved.strategy}, depth {resolved.depth.value}{corpus})")
-        for line in _lines(resolved, estimate, settings):
+        for line in [*_lines(resolved), *notices]:
             print_result(printable(line))
         print_progress("nothing was started; --json prints the whole effective request")
     elif not options.quiet:
-        for line in _lines(resolved, estimate, settings):
+        for line in [*_lines(resolved), *notices]:
             print_progress(line)
+    return bool(others)
 
 
-def _lines(resolved: ResolvedResearch, estimate: "Estimate | None", settings: Settings) -> list[str]:
+def _lines(resolved: ResolvedResearch) -> list[str]:
     """Give the lines before a run: egress, engine, search providers, limits, estimate, advice."""
+    estimate = resolved.estimate
     lines = [resolved.egress, f"engine: {engine_words(resolved)}"]
     if resolved.web or any(not choice.available for choice in resolved.providers):
         lines.append(f"searching {providers_words(resolved.providers)}")
-    lines.append(f"limits: {limits_words(resolved.limits, paid=estimate is not None and any(estimate.cost_usd or ()))}")
+    limits = highest_limits([resolved.limits, *resolved.choices.values()])
+    words = limits_words(limits, paid=estimate is not None and any(estimate.cost_usd or ()))
+    lines.append(f"limits: {'at most, as the question needs, ' if resolved.choices else ''}{words}")
     lines += [] if estimate is None else [estimate.words()]
-    return [*lines, *resolved.advice, *settings.notices()]
+    return [*lines, *resolved.advice]
+
+
+def _highest_preset(request: ResearchRequest) -> EffectiveLimits:
+    """Give the limits of the request's depth, or the highest that the run may choose."""
+    strategy = declaration(request.strategy)
+    is_open = strategy.decides and request.depth is Depth.AUTO and request.mode in (Mode.AUTO, Mode.DEEP)
+    return highest_limits(strategy.presets.values()) if is_open else preset(request.strategy, request.depth)
 
 
 def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
@@ -102,6 +111,60 @@ def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
     cost = [f"{limits.max_cost_usd:.2f} USD"] if limits.max_cost_usd is not None and paid else []
     time = f"{duration(limits.deadline_seconds)} {'hours' if limits.deadline_seconds >= 3_600 else 'minutes'}"
     return ", ".join([work, plural(limits.max_sources, "source"), time, *parts, *cost])
+
+
+# --- the workers of other commands ---------------------------------------------------------------------------------
+
+
+async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
+    """Give the identities of workers that would do a part of the run, and do it differently than this command.
+
+    Raises `CommandError` where they belong to another `research run`, which takes them with it when it ends.
+    """
+    client, own = await context.client_if_running(), context.settings.mark()
+    identities = [] if client is None else await client.polled_by(RECORDS_QUEUE, activities=True)
+    marks = {each: each.rpartition("/")[2] for each in identities if not _is_gone(each)}
+    others = [each for each, mark in marks.items() if not works or mark.removesuffix(OF_RUN) != own]
+    if works and any(marks[each].endswith(OF_RUN) for each in others):
+        raise CommandError(
+            "another `research run` is at work here with other settings, and would do a part of this run: wait for "
+            "its end, use the same settings, or set another RESEARCH_HOME"
+        )
+    return others
+
+
+def _is_gone(identity: str) -> bool:
+    """Return whether a worker of this machine has ended; the server lists it for a minute more."""
+    found = IDENTITY.fullmatch(identity)
+    if found is None or found["host"] != socket.gethostname():
+        return False
+    try:
+        os.kill(int(found["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+async def _ask_workers(
+    context: CommandContext, request: ResearchRequest, options: RunOptions, known: RunInfo
+) -> ResolvedResearch:
+    """Ask the workers that do the work what the run would use. Raises `CommandError` with what they refuse."""
+    doers = "the workers that are running (`research serve`) do the work"
+    if options.model_url is not None:
+        raise CommandError(f"{doers}, with their own model endpoint: leave --model-url out, or stop them")
+    asked = request
+    if known.resolved is not None:
+        asked = request.model_copy(update={"continue_from": known.research_id})
+    client = await context.running_client()
+    try:
+        return await client.preview(asked, known.research_id)
+    except PreviewRefused as refusal:
+        nothing = refusal.stop_reason == StopReason.NO_PROVIDERS
+        code = ExitCode.NOTHING_TO_WORK_WITH if nothing else ExitCode.USAGE
+        message = f"{refusal}\n{doers}, and these settings are theirs: start them again with what is missing"
+        raise CommandError(f"{message}, or stop them, and this command works by itself", code) from None
 
 
 # --- resolving ---------------------------------------------------------------------------------------------------
@@ -153,113 +216,3 @@ async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> No
         found = ", ".join(f"{host_of(place)} ({why})" for place, why in zip(addresses, problems, strict=True))
         message = f"the model endpoint cannot be used now: {found}; start it, check --model-url or ANTHROPIC_BASE_URL, "
         raise CommandError(f"{message}or use no model: --engine extractive", ExitCode.NOTHING_TO_WORK_WITH)
-
-
-# --- the estimate --------------------------------------------------------------------------------------------------
-
-
-Range = tuple[float, float]
-"""Lowest and highest expected amount."""
-
-
-class Estimate(Contract):
-    """Expected amounts of a run; a cost of None is unknown, never 0."""
-
-    calls: Range
-    tokens: Range
-    searches: Range
-    cost_usd: Range | None
-    """Of models and searches together."""
-    unpriced: list[str] = []
-    """Models and search providers without a known price."""
-    cap_usd: float | None
-
-    def words(self) -> str:
-        """Word the estimate and the cap in one line."""
-        calls = f"{between(self.calls)} model calls, {between(self.tokens)} tokens, " if self.calls[1] else ""
-        cost = (
-            f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])"
-            if self.cost_usd is None
-            else f"{between(self.cost_usd, '.2f')} USD"
-        )
-        known = " as far as prices are known" if self.unpriced else ""
-        cap = "no cap on cost" if self.cap_usd is None else f"the run stops at {self.cap_usd:.2f} USD{known}"
-        return f"about {calls}{between(self.searches)} searches; {cost}; {cap}"
-
-
-def between(amounts: Range, form: str = ",.0f") -> str:
-    """Word a range: `1,200 to 5,000`."""
-    low, high = (f"{amount:{form}}" for amount in amounts)
-    return low if low == high else f"{low} to {high}"
-
-
-def estimated(resolved: ResolvedResearch, settings: Settings) -> Estimate | None:
-    """Estimate a run from one that stops early to one that uses its limits; None for a run without any paid call.
-
-    Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.
-    """
-    if resolved.engine is not EngineKind.MODEL and not resolved.web:
-        return None
-    limits, prices = resolved.limits, PriceTable(settings.models.prices)
-    searches, search_usd = _searches(resolved, settings)
-    unpriced = [name for name, price in search_usd.items() if price is None]
-    known = [price for price in search_usd.values() if price is not None] or [0.0]
-    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
-    most = {"findings": findings, "reasoning_tokens": reasoning_room(resolved.reasoning_tokens)}
-    sizes: tuple[dict[str, int], ...] = (
-        {"sources": FEWEST_SOURCES, "findings": FEWEST_SUB_QUERIES},
-        {"sources": limits.max_sources_per_query, **most},
-    )
-    calls, tokens = [0.0, 0.0], [0.0, 0.0]
-    # The providers share the searches: the dearest bounds from above, the cheapest from below.
-    usd = [searches[0] * min(known), searches[1] * max(known)]
-    for role, counts in _calls_by_role(resolved).items() if resolved.engine is EngineKind.MODEL else ():
-        model = resolved.models[role.tier.value]
-        name = split_name(model, settings.models.endpoints)[1]
-        for bound, count in enumerate(counts):
-            size = expected_call(role, **sizes[bound])
-            price = prices.cost_usd(name, TokenCounts(size.input_tokens, size.output_tokens), written=model)
-            calls[bound] += count
-            tokens[bound] += count * size.tokens
-            usd[bound] += count * (price or 0.0)
-            if price is None and count and model not in unpriced:
-                unpriced.append(model)
-    return Estimate(
-        calls=_capped(calls, limits.max_model_calls),
-        tokens=_capped(tokens, limits.max_tokens),
-        searches=searches,
-        cost_usd=None if unpriced else _capped([round(amount, 4) for amount in usd], limits.max_cost_usd),
-        unpriced=unpriced,
-        cap_usd=limits.max_cost_usd,
-    )
-
-
-def _calls_by_role(resolved: ResolvedResearch) -> dict[Any, tuple[int, int]]:
-    """Give fewest and most calls by role."""
-    strategy = declaration(resolved.strategy)
-    expected = dict(strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL))
-    expected[strategy.clarifier.name] = (0, 0) if resolved.gates.clarify is Clarify.OFF else (1, MOST_ROUNDS)
-    closing = closing_calls(resolved)
-    calls = {}
-    for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
-        (fewest, most), (fewer, more) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
-        calls[role] = (fewest + fewer, most + more)
-    return calls
-
-
-def _searches(resolved: ResolvedResearch, settings: Settings) -> tuple[tuple[int, int], Mapping[str, float | None]]:
-    """Give fewest and most searches, and US dollars per search by provider; None where the price is unknown."""
-    stated = {name: price / 1_000 for name, price in settings.search.usd_per_1000.items()}
-    free = (name for name in declared_names() if not search_declaration(name).paid)
-    known = dict.fromkeys(free, 0.0) | stated
-    available = [choice for choice in resolved.providers if choice.available]
-    usd = {choice.name: known.get(choice.name) if choice.host else 0.0 for choice in available}
-    limits = resolved.limits
-    at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
-    fewest = min(FEWEST_SUB_QUERIES, limits.max_sub_queries) * at_once
-    return (fewest, limits.max_iterations * limits.max_sub_queries * len(usd)), usd
-
-
-def _capped(amount: Sequence[float], cap: float | None) -> Range:
-    high = amount[1] if cap is None else min(amount[1], cap)
-    return min(amount[0], high), high

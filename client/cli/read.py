@@ -1,4 +1,4 @@
-"""`report`, `open`, `sources` and `decisions`: read what a run has written, found and decided."""
+"""`report`, `open`, `sources` and `decisions`: read the report, sources and decisions of a run."""
 
 import asyncio
 import webbrowser
@@ -23,7 +23,7 @@ from contracts.vocabulary import Outcome, SourceStatus
 from workers.private_files import files_of_person
 from workers.settings.loading import Flags
 
-SHOWN_FIGURES: Final = ("score", "sub_queries", "source_count", "finding_count", "gap_count")
+SHOWN_FIGURES: Final = ("turn", "coerced_from", "score", "sub_queries", "source_count", "finding_count", "gap_count")
 
 commands = Commands()
 
@@ -136,7 +136,8 @@ async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, by
         raise CommandError(refusal_of(result), exit_code(result.outcome, result.stop_reason))
     resume = f"research resume {research_id}"
     if result is not None:
-        state, remedy = f"ended as {result.outcome.value.replace('_', ' ')}", resume
+        state, remedy = f"ended as {result.outcome.value.replace('_', ' ')}", f"see `research status {research_id}`"
+        remedy = resume if result.resumable else remedy
     elif run.running:
         state, remedy = "is not over", f"research watch {research_id}"
     else:

@@ -10,18 +10,20 @@ from typing import Final
 
 from rich.text import Text
 
+from activities.reporting.tree import Block, parse
 from client.cli.context import CommandContext
-from client.cli.errors import CommandError, ExitCode, exit_code, pasteable, reason_of
+from client.cli.errors import CommandError, ExitCode, exit_code, reason_of
 from client.cli.output import print_json, print_result
 from client.run_results import shortcomings_of
 from client.view.rendering import render_ending
-from client.view.words import printable
+from client.view.words import pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
 from contracts.texts import visible
 from workers.private_files import files_of_person
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
+VERDICT_WORDS: Final = {"unverified": "not checked", "not_enough_information": "not decided"}
 SLUG_CHARACTERS: Final = 48
 SHOWN_LINES: Final = 20
 LINE_CHARACTERS: Final = 100  # a paragraph of so many fills a line of a wide terminal
@@ -49,7 +51,7 @@ def write_report(folder: Path, documents: Mapping[str, bytes]) -> dict[str, Path
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing; a missing folder is made. Raises OSError."""
+    """Write a file completely or not at all; a missing folder is made. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -94,9 +96,8 @@ def _print_summary(
     for line in first_section(documents):
         print_result(line)
     print_result(render_ending(result))
-    verdicts = ", ".join(
-        f"{count} {name.replace('_', ' ')}" for name, count in result.verification.verdict_counts.items()
-    )
+    counts = result.verification.verdict_counts
+    verdicts = ", ".join(f"{count} {VERDICT_WORDS.get(name, name)}" for name, count in counts.items())
     if verdicts:
         print_result(f"  claims checked: {verdicts}")
     for line in shortcomings_of(result):
@@ -107,27 +108,41 @@ def _print_summary(
         print_result(f"  {main}" + (f"   ({others} beside it)" if others else ""))
     if documents:
         print_result(pasteable(f"  next: research open {result.research_id} · research audit {result.research_id}"))
-    if resume:
+    if result.advice:
+        print_result(pasteable(f"  what helps: {result.advice}"))
+    elif resume:
         now = "" if documents else f" · report from what is there: {resume} --now"
         print_result(pasteable(f"  continue: {resume}{now}"))
 
 
 def first_section(documents: Mapping[str, bytes]) -> list[str]:
-    """Give the first section of a report as at most 20 lines, with the titles of the numbers in it."""
+    """Give the first section of a report as at most 20 lines of plain text, with the titles of the numbers in it."""
     if "json" not in documents:
         return []
     report = json.loads(documents["json"])
-    _, _, body = str(report["report"]["markdown"]).partition("\n## ")
-    paragraphs = [part.strip() for part in body.partition("\n## ")[0].split("\n\n") if part.strip()]
+    _, heading, body = str(report["report"]["markdown"]).partition("\n## ")
     lines, used = list[str](), 0
-    for paragraph in paragraphs:
-        used += 1 + sum(1 + len(line) // LINE_CHARACTERS for line in paragraph.splitlines())
+    for block in parse(heading + body.partition(heading)[0]) if heading else ():
+        paragraph = _plain_lines(block)
+        used += 1 + sum(1 + len(line) // LINE_CHARACTERS for line in paragraph)
         if lines and used > SHOWN_LINES:
             lines.append("…")
             break
-        lines += [*visible(paragraph).splitlines(), ""]
+        lines += [*map(visible, paragraph), ""]
     numbers = {int(number) for number in re.findall(r"\[(\d+)\]", "\n".join(lines))}
     titles = {source["id"]: printable(source["title"]) for source in report["sources"]}
     cited = [each for each in report["citations"] if each["number"] in numbers]
     sources = [f"[{each['number']}] {titles.get(each['source_id'], each['source_id'])}" for each in cited]
     return [*lines, *sources, *([""] if sources else [])]
+
+
+def _plain_lines(block: Block) -> list[str]:
+    """Give a block of a report without its markup; quotations and lists are indented."""
+    if block.rows:
+        return [" | ".join(cell.text for cell in row) for row in block.rows]
+    lines = "".join(sentence.gap + sentence.text for sentence in block.sentences).splitlines()
+    for place, part in enumerate(block.parts):
+        sign = "" if block.kind == "quote" else "• " if block.start is None else f"{block.start + place}. "
+        inner = [line for each in part for line in _plain_lines(each)]
+        lines += [f"  {'' if number else sign}{line}" for number, line in enumerate(inner)]
+    return lines

@@ -42,7 +42,7 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
             "(or ANTHROPIC_BASE_URL)"
         )
     values: dict[str, Any] = {} if options.request_file is None else read_request_file(options.request_file)
-    values = merge(values, options.values())
+    values = merge(values, options.values() | _piped_question(options))
     values = merge(values, parse_assignments(options.assignments))
     if options.model is not None and values.get("engine") in (None, EngineChoice.AUTO.value):
         values["engine"] = EngineChoice.MODEL.value  # a model that is named is meant: no report without it
@@ -54,6 +54,14 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
     if folder is None and named is not None and not settings.uses_cluster and named not in registered:
         raise CommandError(unknown_corpus(named, registered))
     return RequestedRun(request, folder)
+
+
+def _piped_question(options: RunOptions) -> dict[str, str]:
+    """Give the question on standard input: for `-`, and for a pipe where nothing else has the question."""
+    named = options.question is not None or options.request_file is not None
+    if options.question == "-" or not (named or options.assignments or sys.stdin.isatty()):
+        return {"query": sys.stdin.read(LARGEST_REQUEST).strip()}
+    return {}
 
 
 def read_request_file(path: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import logging
 import shlex
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated, Any, Final
@@ -16,7 +16,7 @@ from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
 from client.cli.errors import CommandError, ExitCode, exit_code
 from client.cli.options import RunOptions
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
-from client.cli.preflight import preflight
+from client.cli.preflight import OF_RUN, preflight
 from client.cli.reports import default_folder, deliver_report
 from client.cli.request import RequestedRun, build_request, merge, parse_assignments, read_request
 from client.cli.talk import asker
@@ -52,15 +52,15 @@ commands = option.Commands()
 async def run(options: RunOptions) -> int:
     """Start a run, show it live, write the report.
 
-    Starts what is missing: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
+    Starts missing parts: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
     (the state is saved), twice to leave at once. Against a cluster Ctrl-C only detaches.
 
     research run "How does vacuum work?" --corpus ./manual
     research run "Compare A and B" --corpus ./papers --depth extended --out ./result
     research run "Which heat pumps are quiet?" --web --exclude example.com --exclude "gas boilers"
     research run "…" --corpus ./manual --set limits.max_iterations=2 --set limits.deadline_seconds=120
-    research run --request request.json --json > result.json
-    research run --request - < request.json
+    echo "How does vacuum work?" | research run --corpus ./manual
+    research run --request request.json --json > result.json        (or --request - < request.json)
 
     With --id: a running one is joined, an unfinished one is resumed, of a finished one the stored report is printed;
     another question under the same id is refused.
@@ -76,24 +76,28 @@ async def ask(
 ) -> int:
     """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
 
-    The corpus is that of the earlier run unless another is named.
+    Strategy and corpus are those of the earlier run unless others are named.
 
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
     """
     async with open_context(options.flags()) as context:
         before = await context.find(earlier)
-    if before.resolved is None:
+    return await _run(follow_up_options(options, question, before))
+
+
+def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> RunOptions:
+    """Give the options of a question that follows an earlier run. Raises `CommandError` if nothing is stored of it."""
+    resolved = before.resolved
+    if resolved is None:
         raise CommandError(f"nothing is stored of the run {before.research_id}: choose another one of `research list`")
-    known = before.resolved.corpus.name if before.resolved.corpus is not None else None
-    return await _run(
-        replace(
-            options,
-            question=question,
-            corpus=options.corpus or known,
-            web=options.web or before.resolved.web,
-            assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
-        )
+    return replace(
+        options,
+        question=question,
+        strategy=options.strategy or resolved.strategy,
+        corpus=options.corpus or (resolved.corpus.name if resolved.corpus is not None else None),
+        web=options.web or resolved.web,
+        assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
     )
 
 
@@ -104,8 +108,8 @@ async def start(options: RunOptions) -> int:
     research start "How does vacuum work?" --corpus manual
     research watch last --out ./result
 
-    The workers decide where text goes: see `research status`. With --id: a running one is joined, an unfinished one is
-    resumed, one that is completed is refused.
+    The workers are asked first where text goes and what the run may cost. With --id: a running one is joined, an
+    unfinished one is resumed, of a completed one the stored report is printed.
     """
     return await _run(options, follow=False)
 
@@ -133,12 +137,13 @@ async def resume(
     async with open_context(options.flags()) as context:
         known = await context.find(given)
         if not known.running:
-            require_resumable(known, await known.result())
+            changed = bool(options.assignments or options.model)
+            require_resumable(known, await known.result(), changed=changed)
         again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, options)
         request = build_request(merge(again, parse_assignments(options.assignments)))
-        if known.resolved is not None:
-            await preflight(context, RequestedRun(request), options, known.resolved, probes=not known.running)
-        return await RunCommand(context, RequestedRun(request), known.research_id, options, report_now=now).execute()
+        others = await preflight(context, RequestedRun(request), options, known)
+        command = RunCommand(context, RequestedRun(request), known.research_id, options, others=others, report_now=now)
+        return await command.execute()
 
 
 async def _run(options: RunOptions, *, follow: bool = True) -> int:
@@ -149,11 +154,11 @@ async def _run(options: RunOptions, *, follow: bool = True) -> int:
         if options.research_id is not None:
             known = await context.load_run(check_id(options.research_id))
         await check_request(known, wanted.request)
-        command = RunCommand(context, wanted, known.research_id, options)
         done = None if known.state is None else known.state.result
         if done is not None and done.outcome is Outcome.COMPLETED and not options.dry_run:
-            return await command.print_stored(done)
-        await preflight(context, wanted, options, known.resolved, probes=not known.running, resolves=follow)
+            return await RunCommand(context, wanted, known.research_id, options).print_stored(done)
+        others = await preflight(context, wanted, options, known, works=follow)
+        command = RunCommand(context, wanted, known.research_id, options, others=others)
         if options.dry_run:
             return ExitCode.COMPLETED
         return await (command.execute() if follow else command.start())
@@ -169,21 +174,22 @@ async def check_request(run: RunInfo, request: ResearchRequest) -> None:
         raise CommandError(f"the id {run.research_id} belongs to another question: leave --id out for a new run")
 
 
-def require_resumable(run: RunInfo, closed: ResearchResult | None) -> None:
-    """Raise `CommandError` for a run that cannot be resumed; `closed` is its result."""
+def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: bool = False) -> None:
+    """Raise `CommandError` for a run that cannot be resumed; `closed` is its result.
+
+    A partial or empty run with nothing left to do goes on only with `changed` limits or another model.
+    """
     if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
         raise CommandError(refusal_of(closed), exit_code(closed.outcome, closed.stop_reason))
     if run.resolved is None:
         raise CommandError(f"nothing is stored of the run {run.research_id}, so it cannot be resumed: start a new run")
-    if closed is not None and not can_be_resumed(closed):
+    may_go_on = closed is None or closed.resumable or (changed and closed.outcome in (Outcome.PARTIAL, Outcome.EMPTY))
+    if closed is not None and not may_go_on:
+        more = "" if closed.outcome is Outcome.COMPLETED else ", or give it higher limits with --set"
         raise CommandError(
-            f"the run {run.research_id} is {closed.outcome.value}: see `research report {run.research_id}`"
+            f"the run {run.research_id} is {closed.outcome.value} and has nothing left to do: "
+            f"see `research report {run.research_id}`{more}"
         )
-
-
-def can_be_resumed(result: ResearchResult) -> bool:
-    """Give whether a run that ended so has something left to do when it is resumed."""
-    return result.resumable or result.outcome not in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.REFUSED)
 
 
 def _request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
@@ -203,6 +209,8 @@ class RunCommand:
     wanted: RequestedRun
     research_id: str
     options: RunOptions
+    others: bool = False
+    """Whether workers of other commands do the work."""
     report_now: bool = False
 
     async def execute(self) -> int:
@@ -260,7 +268,8 @@ class RunCommand:
     async def _follow(self, client: ResearchClient) -> ResearchResult | None:
         """Work for the run and show it until it is over; None after Ctrl-C."""
         context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
-        async with _local_workers(context, client), first_interrupt() as interrupt:
+        workers = nullcontext() if self.others else _local_workers(context, client)
+        async with workers, first_interrupt() as interrupt:
             handle, how = await start_run(context, client, self.wanted.request, self.research_id)
             if not options.quiet:
                 print_progress(f"{self.research_id} {how}")
@@ -292,7 +301,7 @@ class RunCommand:
         """Write the files of the report, print its summary; the exit code."""
         options, context = self.options, self.context
         folder = options.out or default_folder(self.wanted.request.query, self.research_id)
-        resumable = can_be_resumed(result) and (await context.load_run(self.research_id)).state is not None
+        resumable = result.resumable and (await context.load_run(self.research_id)).state is not None
         resume = self._resume if resumable else ""
         return await deliver_report(
             context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume
@@ -302,7 +311,7 @@ class RunCommand:
 async def start_run(
     context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
 ) -> tuple[ResearchHandle, str]:
-    """Start, join or resume the run of this id, and say which. Raises `CommandError` for another question."""
+    """Start, join or resume the run of this id; return which. Raises `CommandError` for another question."""
     known = await context.load_run(research_id)
     await check_request(known, request)
     if known.running:
@@ -325,6 +334,6 @@ async def _local_workers(context: CommandContext, client: ResearchClient) -> Asy
         async with (
             end_if_stalled(log),
             compose(settings, client.temporal, pools) as contents,
-            run_pools(client.temporal, contents, pools, grace=GRACE),
+            run_pools(client.temporal, replace(contents, mark=contents.mark + OF_RUN), pools, grace=GRACE),
         ):
             yield

@@ -21,7 +21,7 @@ from client.cli.errors import CommandError, ExitCode
 from client.cli.options import Commands, ConfigFile, RunId
 from client.cli.output import print_hint, print_progress, print_result
 from client.client_errors import ClientError, MessageRefused
-from client.handle import ResearchHandle
+from client.handle import CLOSING_SECONDS, ResearchHandle
 from client.view.console import Ask
 from client.view.words import local_time, printable
 from contracts.parse_request import error_lines
@@ -41,13 +41,17 @@ commands = Commands()
 
 @asynccontextmanager
 async def _open_run(given: str, config: Path | None) -> AsyncIterator[ResearchHandle]:
-    """Open a handle on a run of the running server. Raises `CommandError`."""
+    """Open a handle on a run that is going on. Raises `CommandError`."""
     async with open_context(Flags(config=config)) as context:
         run = await context.find(given)
-        client = await context.client_if_running()
-        if client is None and await run.result() is not None:
-            raise CommandError(f"the run {run.research_id} has already finished: see `research status`")
-        yield (await context.running_client()).handle(run.research_id)
+        if run.handle is not None and run.running:
+            yield run.handle
+            return
+        name = run.research_id
+        if await run.result() is not None:
+            raise CommandError(f"the run {name} has already finished: see `research status {name}`")
+        problem = context.server_away or f"the run {name} is interrupted"
+        raise CommandError(f"{problem}: `research resume {name}` goes on with it", ExitCode.FAILED)
 
 
 # --- commands ------------------------------------------------------------------------------------------------------
@@ -115,13 +119,15 @@ async def approve(
 
 @commands.command("reject")
 async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
-    """Reject the plan of a run: it ends without any work, and `research resume` asks again.
+    """Reject the plan of a run: it ends without any work; `research resume` presents the plan again.
 
     research reject 7k3f
     """
     async with _open_run(given, config) as handle:
         print_result(await handle.reject_plan())
-        print_hint(f"the plan is stored: research resume {handle.research_id} asks for approval again")
+        print_hint(
+            f"to change the plan: research resume {handle.research_id} · research plan {handle.research_id} --edit"
+        )
     return ExitCode.COMPLETED
 
 
@@ -150,7 +156,7 @@ async def steer(
     *,
     config: ConfigFile = None,
 ) -> int:
-    """Give a running run guidance, and print its reaction.
+    """Guide a run that is going on, and print its reaction.
 
     research steer last "Look at the settings of version 16, not of version 9"
     research steer last "only from example.org"
@@ -178,15 +184,26 @@ async def stop(given: RunId = "last", *, config: ConfigFile = None) -> int:
 async def cancel(given: RunId = "last", *, config: ConfigFile = None) -> int:
     """Stop a run without a report; its state is saved and `research resume` continues it.
 
+    A run that does not react within 15 seconds, because no worker is there, is ended as of its last checkpoint.
+
     research cancel last
     """
-    async with _open_run(given, config) as handle:
-        research_id = handle.research_id
-        if not await handle.is_running():
+    async with open_context(Flags(config=config)) as context:
+        await context.client_of_runs()
+        run = await context.find(given)
+        research_id, handle = run.research_id, run.handle
+        if handle is None or not run.running:
             print_result(f"{research_id} has already finished")
-        else:
-            await handle.cancel()
-            print_result(f"{research_id} is being cancelled")
+            return ExitCode.COMPLETED
+        await handle.cancel()
+        print_progress(f"{research_id} is being cancelled")
+        try:
+            await asyncio.wait_for(handle.result(), CLOSING_SECONDS)
+            print_result(f"{research_id} is cancelled, its state is saved")
+        except TimeoutError:
+            await handle.terminate()
+            print_result(f"{research_id} did not react and was ended: what came after its last checkpoint is lost")
+        if (await context.load_run(research_id)).resolved is not None:
             print_hint(f"continue it later: research resume {research_id}")
     return ExitCode.COMPLETED
 
@@ -218,6 +235,8 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
         print_result(printable(known.brief))
     for place, query in enumerate(known.sub_queries, start=1):
         print_result(f"  {place}. {printable(query.text)}")
+        if query.expected_contribution not in ("", query.text):
+            print_result(f"     {printable(query.expected_contribution)}")
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
         print_waiting(known.waiting, research_id)
 

@@ -17,24 +17,22 @@ import typer
 from rich.text import Text
 
 from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun, open_context
-from client.cli.errors import CommandError, ExitCode, pasteable
+from client.cli.errors import CommandError, ExitCode
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet, RunId
 from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
-from client.handle import ResearchHandle
+from client.handle import CLOSING_SECONDS, ResearchHandle
 from client.run_results import STOP_REASONS, bare_status, reasons_of
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow
 from client.view.rendering import Frame, status_rows
-from client.view.words import local_time, printable
+from client.view.words import local_time, pasteable, printable
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AWAITING, RunStatus
 from workers.private_files import umask_of_person
 from workers.settings.loading import Flags
 from workflows.status import status_of
 
-CLOSING_SECONDS: Final = 15.0
-"""A cancelled run saves its state and closes within this time."""
 HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research steer {id} "…"'
 SHOW_CURSOR: Final = "\x1b[?25h"
 SERVER_STATUSES: Final = {"terminated": "failed", "canceled": "cancelled"}
@@ -166,7 +164,7 @@ async def status(given: RunId = "last", *, as_json: AsJson = False, config: Conf
         print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
         return ExitCode.COMPLETED
     for row in status_rows(known, datetime.now(tz=UTC)):
-        print_result(pasteable(row.line()))
+        print_result(row.line())
     if note:
         print_hint(note)
     return ExitCode.COMPLETED

@@ -1,4 +1,4 @@
-"""The cited sources as BibTeX and CSL-JSON. Titles and names are data: nothing in them ends a field."""
+"""The cited sources as BibTeX and CSL-JSON. Titles and names are data: no character of them ends a field."""
 
 import json
 import re
@@ -21,6 +21,8 @@ LATEX: Final = str.maketrans(
 """Braces by their names: BibTeX counts every brace, also one behind a backslash."""
 KEY: Final = re.compile(r"[^A-Za-z0-9_.-]")
 DATE: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?(?:-([0-9]{2}))?")
+COMPANY_FORMS: Final = frozenset("inc ltd llc gmbh ag corp co sa srl bv plc".split())
+MOST_WORDS_OF_A_NAME: Final = 5
 IN_ADDRESS: Final = "/?#[]@!$&'()*+,;=:%-._~"
 
 BIBTEX_KINDS: Final = {"academic": "article"}
@@ -43,7 +45,7 @@ def _bibtex_entry(number: int, source: ReportSource) -> str:
     year, month, _ = _date(source.published_at)
     fields = {
         "title": _bibtex_title(_title(source)),
-        "author": " and ".join(_bibtex_name(_line(name)) for name in source.authors if _line(name)),
+        "author": " and ".join(_bibtex_name(_line(name), source) for name in source.authors if _line(name)),
         "journal" if kind == "article" else "howpublished": _latex(source.venue),
         "publisher": _latex(source.publisher),
         "year": year,
@@ -63,7 +65,7 @@ def _csl_item(number: int, source: ReportSource) -> dict[str, Any]:
         "type": CSL_KINDS.get(source.source_type, "document"),
         "citation-number": number,
         "title": _title(source),
-        "author": [{"literal": _line(name)} for name in source.authors if _line(name)],
+        "author": [_csl_name(_line(name), source) for name in source.authors if _line(name)],
         "container-title": _line(source.venue),
         "publisher": _line(source.publisher),
         "issued": _csl_date(source.published_at),
@@ -91,9 +93,30 @@ def _bibtex_title(title: str) -> str:
     return " ".join(f"{{{_latex(word)}}}" if word != word.lower() else _latex(word) for word in title.split())
 
 
-def _bibtex_name(name: str) -> str:
-    """Write a name so that BibTeX does not take it apart: ` and ` or a comma in it would make two of it."""
-    return f"{{{_latex(name)}}}" if re.search(r"\band\b|,", name, re.IGNORECASE) else _latex(name)
+def _split_name(name: str, source: ReportSource) -> tuple[str, str] | None:
+    """Return family and given name, where they are known: by a comma, or by their order in an index of papers."""
+    family, comma, given = name.partition(", ")
+    if comma:
+        is_person = "," not in given and given.rstrip(".").casefold() not in COMPANY_FORMS
+        return (family, given) if is_person else None
+    words = name.split()
+    if source.source_type != "academic" or not 2 <= len(words) <= MOST_WORDS_OF_A_NAME:
+        return None
+    # A particle in small letters belongs to the family name.
+    start = next((place for place, word in enumerate(words) if place and word[0].islower()), len(words) - 1)
+    return " ".join(words[start:]), " ".join(words[:start])
+
+
+def _bibtex_name(name: str, source: ReportSource) -> str:
+    """Write a name so that BibTeX takes it apart as it is known, and no other name: ` and ` would make two of it."""
+    split = _split_name(name, source)
+    parts = split if split and not re.search(r"\band\b", name, re.IGNORECASE) else (name,)
+    return ", ".join(f"{{{_latex(part)}}}" for part in parts)
+
+
+def _csl_name(name: str, source: ReportSource) -> dict[str, str]:
+    split = _split_name(name, source)
+    return {"family": split[0], "given": split[1]} if split else {"literal": name}
 
 
 def _date(timestamp: str | None) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
 """Bundles: a ZIP file of a report, the stored texts behind it, and a manifest of hashes.
 
-A bundle may come from strangers: nothing is unpacked to disk, and nothing is read that was not declared and bounded.
+A bundle may come from strangers: no file is unpacked to disk, and only declared and bounded files are read.
 """
 
 import hashlib
@@ -13,18 +13,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    load_pem_private_key,
+    load_pem_public_key,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
 from pydantic import Field, ValidationError
 
 from contracts.base import StrictContract
 from contracts.parse_request import error_lines
+from contracts.report import LARGEST_REPORT
 from providers.errors import ContentCorrupt, ContentMissing
 
 MANIFEST: Final = "manifest.json"
-MEMBER: Final = re.compile(r"manifest\.json|report\.(?:md|html|json)|texts/[0-9a-f]{64}\.txt")
+SIGNATURE: Final = "manifest.sig"
+"""The Ed25519 signature of the manifest, 64 bytes: `openssl pkeyutl -verify -rawin` checks it, too."""
+MEMBER: Final = re.compile(r"manifest\.json|manifest\.sig|report\.(?:md|html|json)|texts/[0-9a-f]{64}\.txt")
 """Every name that a bundle may have; there are no folders, no other places and no links."""
 FILE_LIMIT: Final = 20_000
-BYTE_LIMIT: Final = 500_000_000
-"""Of all files together, unpacked: a report with a thousand sources is a fifth of it."""
+BYTE_LIMIT: Final = 200_000_000
+"""Of all files together, unpacked: a report with a thousand sources is half of it."""
+MANIFEST_LIMIT: Final = 4_000_000
 SUSPECT_BYTES: Final = 10_000_000
 RATIO_LIMIT: Final = 200
 """Unpacked to packed size of a file from `SUSPECT_BYTES` on; written text has a ratio of three to twenty."""
@@ -33,7 +45,11 @@ NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
 class BundleUnusable(Exception):
-    """A file is no bundle, or one that is not safe to read; the message says why."""
+    """A file is no bundle, or one that is not safe to read; the message has the reason."""
+
+
+class KeyUnusable(Exception):
+    """A file holds no Ed25519 key that can be used; the message says what it should hold."""
 
 
 class Manifest(StrictContract):
@@ -55,8 +71,18 @@ def text_path(text_hash: str) -> str:
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
-def compose_bundle(files: Mapping[str, bytes], *, research_id: str, product_version: str, quotes_only: bool) -> bytes:
-    """Make a ZIP file of files by path, behind a manifest of their hashes. Equal files give equal bytes."""
+def compose_bundle(
+    files: Mapping[str, bytes],
+    *,
+    research_id: str,
+    product_version: str,
+    quotes_only: bool,
+    key: Ed25519PrivateKey | None = None,
+) -> bytes:
+    """Make a ZIP file of files by path, behind a manifest of their hashes, which a key signs.
+
+    Equal files and keys give equal bytes.
+    """
     ordered = sorted(files.items())
     manifest = Manifest(
         research_id=research_id,
@@ -64,14 +90,39 @@ def compose_bundle(files: Mapping[str, bytes], *, research_id: str, product_vers
         quotes_only=quotes_only,
         files={path: hashlib.sha256(data).hexdigest() for path, data in ordered},
     )
-    whole = io.BytesIO()
+    whole, listed = io.BytesIO(), manifest.model_dump_json(indent=1).encode() + b"\n"
+    signed = [(SIGNATURE, key.sign(listed))] if key is not None else []
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, data in [(MANIFEST, manifest.model_dump_json(indent=1).encode() + b"\n"), *ordered]:
+        for path, data in [(MANIFEST, listed), *signed, *ordered]:
             entry = zipfile.ZipInfo(path, NO_TIME)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (stat.S_IFREG | 0o644) << 16
             archive.writestr(entry, data)
     return whole.getvalue()
+
+
+def private_key(data: bytes) -> Ed25519PrivateKey:
+    """Read an Ed25519 key without a password, as `ssh-keygen` or OpenSSL write it. Raises `KeyUnusable`."""
+    load = load_ssh_private_key if data.startswith(b"-----BEGIN OPENSSH") else load_pem_private_key
+    try:
+        found = load(data, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        found = None
+    if not isinstance(found, Ed25519PrivateKey):
+        raise KeyUnusable("no private Ed25519 key without a password: make one with `ssh-keygen -t ed25519 -f KEYFILE`")
+    return found
+
+
+def public_key(data: bytes) -> Ed25519PublicKey:
+    """Read the public part of such a key. Raises `KeyUnusable`."""
+    load = load_ssh_public_key if data.startswith(b"ssh-") else load_pem_public_key
+    try:
+        found = load(data)
+    except (ValueError, UnsupportedAlgorithm):
+        found = None
+    if not isinstance(found, Ed25519PublicKey):
+        raise KeyUnusable("no public Ed25519 key: name the file KEYFILE.pub of the key that signed")
+    return found
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -108,8 +159,21 @@ class BundleReader:
                 found.append(("file_differs", path, "the file is damaged: it cannot be unpacked"))
             except ContentMissing:
                 found.append(("file_missing", path, "the manifest lists this file, and it is not there"))
-        extra = sorted(set(self._entries) - set(self.manifest.files) - {MANIFEST})
+        extra = sorted(set(self._entries) - set(self.manifest.files) - {MANIFEST, SIGNATURE})
         return [*found, *(("file_unlisted", path, "the manifest does not list this file") for path in extra)]
+
+    @property
+    def is_signed(self) -> bool:
+        """True if there is a signature, of whatever key."""
+        return SIGNATURE in self._entries
+
+    def is_signed_by(self, key: Ed25519PublicKey) -> bool:
+        """Return true if the manifest was signed with the private part of this key. Raises `ContentCorrupt`."""
+        try:
+            key.verify(self.read(SIGNATURE), self.read(MANIFEST))
+        except (InvalidSignature, ContentMissing):
+            return False
+        return True
 
     def read(self, path: str) -> bytes:
         """Return a whole file. Raises `ContentMissing`, `ContentCorrupt`."""
@@ -158,6 +222,8 @@ def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInf
             "is there twice": entry.filename in files,
             "is encrypted or packed in a way that bundles do not use": encrypted
             or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+            "is larger than any file of a bundle": entry.file_size
+            > (MANIFEST_LIMIT if entry.filename == MANIFEST else LARGEST_REPORT),
             "is a ZIP bomb": entry.file_size > max(SUSPECT_BYTES, entry.compress_size * RATIO_LIMIT),
         }
         for problem, found in problems.items():

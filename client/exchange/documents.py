@@ -1,14 +1,14 @@
-"""A report as a Word document or a PDF, both made of the tree of its text: nothing in a text is markup any more."""
+"""A report as a Word document or a PDF, both made of the tree of its text, in which markup is resolved."""
 
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import typst
 from docx import Document
@@ -22,159 +22,245 @@ from docx.text.paragraph import Paragraph
 from docx.text.run import Run as WordRun
 
 from activities.reporting.addresses import KnownAddresses
-from activities.reporting.tree import Block, Blocks, Run, Sentence, heading, one_line, paragraph, parse, parse_words
+from activities.reporting.citations import ReportMarks
+from activities.reporting.tree import Block, Blocks, Run, Sentence, heading, one_line, paragraph, parse, sentences
 from activities.reporting.words import ReportWords
 from contracts.evidence import CheckMethod
-from contracts.report import Report, ReportUnusable
+from contracts.report import Report
 
 PROPERTY_CHARACTERS: Final = 255
 """The longest property of a Word document."""
 INDENT: Final = Cm(0.75)
 """Of a quotation or a list."""
+DEEPEST_LIST: Final = 3
+"""Word's own styles of lists have so many levels."""
 LINK_COLOUR: Final = RGBColor(0x0B, 0x58, 0x66)
 
 
-def document_blocks(report: Report) -> Blocks:
-    """Return the text of a report, and its statements that are no quotations with the result of their check."""
-    quotes = (item.quote for item in report.evidence)
-    registry = KnownAddresses.of([source.url for source in report.sources], report.query, quotes)
-    blocks = parse(report.report.markdown, registry.filter([]))
-    say, items = ReportWords(report.language), []
+class Piece(NamedTuple):
+    """Words of a document; a link to a place in it begins with `#`."""
+
+    run: Run
+    anchor: str = ""
+    """Name of the place that links to a source lead to."""
+
+
+@dataclass(frozen=True)
+class ReportDocument:
+    """The text of a report for a document."""
+
+    blocks: Blocks
+    title: str
+    language: str
+    """Two or three letters."""
+    sources: Mapping[Sentence, int]
+    """The first sentences of the entries in the list of sources, with their numbers."""
+
+    @classmethod
+    def of(cls, report: Report) -> "ReportDocument":
+        """Parse a report; its statements that are no quotations follow with the result of their check."""
+        quotes = (item.quote for item in report.evidence)
+        urls = {source.id: source.url for source in report.sources}
+        registry = KnownAddresses.of(urls.values(), report.query, quotes)
+        labels = {(each.label, urls.get(each.source_id, "")): each.number for each in report.citations if each.label}
+        blocks = parse(report.report.markdown, ReportMarks(labels), registry.filter([]))
+        titled = bool(blocks) and blocks[0].kind == "heading" and blocks[0].level == 1
+        title = blocks[0].words if titled else one_line(report.query)
+        say, code = ReportWords(report.language), re.match(r"[a-z]{2,3}(?=-|\Z)", report.language.lower())
+        sources = _source_entries(blocks, say("sources"))
+        if items := list(_statements(report, say)):
+            blocks = (*blocks, heading(2, say("statements")), Block("list", parts=tuple(items), start=1))
+        return cls(blocks, title, code[0] if code else "en", sources)
+
+    def pieces(self, parts: Iterable[Sentence]) -> list[Piece]:
+        """Return the words of sentences; a citation links to the entry of its source."""
+        return [piece for part in parts for piece in self._pieces(part) if piece.run.text]
+
+    def _pieces(self, part: Sentence) -> Iterator[Piece]:
+        yield Piece(Run(part.gap))
+        own = self.sources.get(part)
+        for inline in part.inlines:
+            if isinstance(inline, Run):
+                yield Piece(inline)
+            elif inline.sign:
+                yield Piece(Run(f"({inline.sign})", italic=True))
+            elif inline.link:
+                yield Piece(Run(inline.label, link=inline.link))
+            elif inline.number == own:
+                yield Piece(Run(f"[{own}]"), f"source-{own}")
+                own = None
+            else:
+                listed = inline.number in self.sources.values()
+                yield Piece(Run(f"[{inline.number}]", link=f"#source-{inline.number}" if listed else None))
+
+
+def _source_entries(blocks: Blocks, title: str) -> dict[Sentence, int]:
+    """Return the first sentences of the items below a heading that begin with a number, each number once."""
+    found: dict[int, Sentence] = {}
+    below = False
+    for block in blocks:
+        below = block.words == title if block.kind == "heading" else below
+        for item in block.parts if below and block.kind == "list" else ():
+            first = next(sentences(item), None)
+            if first and first.marks:
+                found.setdefault(first.marks[0].number, first)
+    return {sentence: number for number, sentence in found.items()}
+
+
+def _statements(report: Report, say: ReportWords) -> Iterator[Blocks]:
     for claim in report.claims:
-        if claim.method == CheckMethod.VERBATIM:
-            continue
-        verdict = f"{say.name('judged', claim.verdict)} ({say.name('method', claim.method)}): "
-        reason = f" {one_line(say.translated(claim.reason))}"
-        words = parse_words(claim.text)
-        items.append((paragraph(Run(one_line(verdict), bold=True), f" {words}", Run(reason, italic=True)),))
-    listed = (heading(2, say("statements")), Block("list", parts=tuple(items), start=1))
-    return (*blocks, *listed) if items else blocks
-
-
-def _title(report: Report, blocks: Blocks) -> str:
-    """Return the title of the text, else the question."""
-    titled = bool(blocks) and blocks[0].kind == "heading" and blocks[0].level == 1
-    return blocks[0].words if titled else one_line(report.query)
+        if claim.method != CheckMethod.VERBATIM:
+            verdict = f"{say.name('judged', claim.verdict)} ({say.name('method', claim.method)}): "
+            words = " ".join(each.words for each in sentences(parse(claim.text, ReportMarks())))
+            reason = f" {one_line(say.translated(claim.reason))}"
+            yield (paragraph(Run(one_line(verdict), bold=True), f" {words}", Run(reason, italic=True)),)
 
 
 # --- PDF -------------------------------------------------------------------------------------------------------------
 def to_pdf(report: Report) -> bytes:
-    """Set a report with Typst and the fonts in its wheel: no program, no network, no file. Raises `ReportUnusable`.
+    """Set a report with Typst and the fonts in its wheel: no program, no network, no file. Raises `TypstError`.
 
     The text reaches the template as JSON and is shown as strings. Equal reports give equal bytes.
     """
-    blocks = document_blocks(report)
-    language = re.match(r"[a-z]{2,3}(?=-|\Z)", report.language.lower())
+    shown = ReportDocument.of(report)
     data = {
-        "title": _title(report, blocks),
-        "language": language[0] if language else "en",
+        "title": shown.title,
+        "language": shown.language,
         "footer": f"{one_line(report.research_id)} · durable-research {one_line(report.product_version)}".strip(),
-        "blocks": [_block_data(block) for block in blocks],
+        "blocks": [_block_data(block, shown) for block in shown.blocks],
     }
     template = (resources.files("client.exchange") / "report.typ").read_bytes()
-    try:
-        made = typst.compile(template, format="pdf", sys_inputs={"report": json.dumps(data)})
-    except typst.TypstError as error:
-        raise ReportUnusable(f"the report cannot be set as a PDF: {error}") from None
+    made = typst.compile(template, format="pdf", sys_inputs={"report": json.dumps(data)})
     assert isinstance(made, bytes)
     return made
 
 
-def _block_data(block: Block) -> dict[str, Any]:
+def _block_data(block: Block, shown: ReportDocument) -> dict[str, Any]:
     return {
         "kind": block.kind,
         "level": block.level,
         "start": block.start,
         "text": block.sentences[0].text if block.kind == "code" else "",
-        "runs": _run_data(block.sentences),
-        "parts": [[_block_data(each) for each in part] for part in block.parts],
-        "rows": [[_run_data([cell]) for cell in row] for row in block.rows],
+        "runs": _run_data(block.sentences, shown),
+        "parts": [[_block_data(each, shown) for each in part] for part in block.parts],
+        "rows": [[_run_data([cell], shown) for cell in row] for row in block.rows],
     }
 
 
-def _run_data(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
-    return [asdict(run) for run in _runs(sentences)]
-
-
-def _runs(sentences: Iterable[Sentence]) -> list[Run]:
-    found = [run for each in sentences for run in (Run(each.gap), *each.inlines) if isinstance(run, Run)]
-    return [run for run in found if run.text]
+def _run_data(parts: Sequence[Sentence], shown: ReportDocument) -> list[dict[str, Any]]:
+    return [asdict(piece.run) | {"anchor": piece.anchor} for piece in shown.pieces(parts)]
 
 
 # --- Word ------------------------------------------------------------------------------------------------------------
 def to_docx(report: Report) -> bytes:
     """Make a Word document."""
-    blocks = document_blocks(report)
+    shown = ReportDocument.of(report)
     document = Document()
     properties = document.core_properties
-    properties.title, properties.comments = _title(report, blocks)[:PROPERTY_CHARACTERS], ""
+    properties.title, properties.comments = shown.title[:PROPERTY_CHARACTERS], ""
     properties.author = f"durable-research {one_line(report.product_version)}".strip()[:PROPERTY_CHARACTERS]
     properties.identifier = one_line(report.research_id)[:PROPERTY_CHARACTERS]
+    properties.language = shown.language
+    for language in document.styles.element.iter(qn("w:lang")):
+        language.set(qn("w:val"), shown.language)
     with suppress(ValueError):  # a report of another program may have no time
         properties.created = properties.modified = datetime.fromisoformat(report.ended_at)
-    _add_blocks(document, blocks, depth=0, quoted=False)
+    _WordWriter(document, shown).add(shown.blocks)
     whole = io.BytesIO()
     document.save(whole)
     return whole.getvalue()
 
 
-def _add_blocks(document: WordDocument, blocks: Blocks, *, depth: int, quoted: bool) -> None:
-    for block in blocks:
-        match block.kind:
-            case "heading":
-                added = document.add_heading(level=min(block.level, 9) if block.level > 1 else 0)
-                _add_runs(added, _runs(block.sentences))
-            case "quote":
-                _add_blocks(document, block.parts[0], depth=depth + 1, quoted=True)
-            case "list":
-                _add_list(document, block, depth=depth, quoted=quoted)
-            case "table":
-                _add_table(document, block)
-            case "code":
-                _add_runs(_paragraph(document, depth, quoted=False), _runs(block.sentences))
-            case "rule":
-                document.add_paragraph("⁂").alignment = WD_PARAGRAPH_ALIGNMENT.CENTER
-            case "paragraph":
-                _add_runs(_paragraph(document, depth, quoted=quoted), _runs(block.sentences))
+class _WordWriter:
+    """Adds blocks to a Word document."""
 
+    def __init__(self, document: WordDocument, shown: ReportDocument) -> None:
+        self._document, self._shown = document, shown
+        self._anchors = 0
 
-def _paragraph(document: WordDocument, depth: int, *, quoted: bool) -> Paragraph:
-    added = document.add_paragraph(style="Quote" if quoted else None)
-    added.paragraph_format.left_indent = INDENT * depth
-    return added
+    def add(self, blocks: Blocks, *, depth: int = 0, level: int = 0, quoted: bool = False) -> None:
+        """Add blocks; `depth` counts the quotations and lists around them, `level` the lists alone."""
+        for block in blocks:
+            match block.kind:
+                case "heading":
+                    added = self._document.add_heading(level=min(block.level, 9) if block.level > 1 else 0)
+                    self._add_words(added, block.sentences)
+                case "quote":
+                    self.add(block.parts[0], depth=depth + 1, level=level, quoted=True)
+                case "list":
+                    self._add_list(block, depth + 1, level + 1, quoted=quoted)
+                case "table":
+                    self._add_table(block)
+                case "code":
+                    self._add_words(self._add_paragraph(depth), block.sentences)
+                case "rule":
+                    self._document.add_paragraph("⁂").alignment = WD_PARAGRAPH_ALIGNMENT.CENTER
+                case "paragraph":
+                    self._add_words(self._add_paragraph(depth, "Quote" if quoted else None), block.sentences)
 
+    def _add_paragraph(self, depth: int, style: str | None = None) -> Paragraph:
+        added = self._document.add_paragraph(style=style)
+        added.paragraph_format.left_indent = INDENT * depth
+        return added
 
-def _add_list(document: WordDocument, block: Block, *, depth: int, quoted: bool) -> None:
-    """Add a list with numbers and bullets as text: they stay what they are when passages are copied."""
-    for place, item in enumerate(block.parts):
-        first, rest = (item[0].sentences, item[1:]) if item[0].kind == "paragraph" else ((), item)
-        added = _paragraph(document, depth + 1, quoted=quoted)
-        added.paragraph_format.first_line_indent = -INDENT
-        added.paragraph_format.tab_stops.add_tab_stop(INDENT * (depth + 1))
-        added.add_run("•\t" if block.start is None else f"{block.start + place}.\t")
-        _add_runs(added, _runs(first))
-        _add_blocks(document, rest, depth=depth + 1, quoted=quoted)
+    def _add_list(self, block: Block, depth: int, level: int, *, quoted: bool) -> None:
+        """Add a list in Word's own style for its level; each list of numbers counts anew."""
+        nth = f" {min(level, DEEPEST_LIST)}" if level > 1 else ""
+        style = f"List {'Bullet' if block.start is None else 'Number'}{nth}"
+        number = None if block.start is None else self._new_numbers(style, block.start)
+        for item in block.parts:
+            added = self._add_paragraph(depth, style)
+            added.paragraph_format.first_line_indent = -INDENT
+            if number is not None:
+                properties = added._p.get_or_add_pPr().get_or_add_numPr()  # noqa: SLF001  python-docx has no call for it
+                properties.get_or_add_numId().val = number
+                properties.get_or_add_ilvl().val = 0
+            first, rest = (item[0].sentences, item[1:]) if item[0].kind == "paragraph" else ((), item)
+            self._add_words(added, first)
+            self.add(rest, depth=depth, level=level, quoted=quoted)
 
+    def _new_numbers(self, style: str, start: int) -> int:
+        """Return the id of a numbering that looks like a style's and begins at a number."""
+        numbering = self._document.part.numbering_part.element
+        of_style = self._document.styles[style].element.pPr.numPr.numId.val
+        made = numbering.add_num(numbering.num_having_numId(of_style).abstractNumId.val)
+        made.add_lvlOverride(ilvl=0).add_startOverride(min(start, 32_767))  # the largest that Word takes
+        return int(made.numId)
 
-def _add_table(document: WordDocument, block: Block) -> None:
-    table = document.add_table(rows=len(block.rows), cols=len(block.rows[0]), style="Table Grid")
-    for number, (row, cells) in enumerate(zip(table.rows, block.rows, strict=True)):
-        for added, cell in zip(row.cells, cells, strict=True):
-            _add_runs(added.paragraphs[0], [replace(run, bold=run.bold or number == 0) for run in _runs([cell])])
+    def _add_table(self, block: Block) -> None:
+        table = self._document.add_table(rows=len(block.rows), cols=len(block.rows[0]), style="Table Grid")
+        for number, (row, cells) in enumerate(zip(table.rows, block.rows, strict=True)):
+            for added, cell in zip(row.cells, cells, strict=True):
+                self._add_words(added.paragraphs[0], [cell], bold=number == 0)
 
-
-def _add_runs(added: Paragraph, runs: Iterable[Run]) -> None:
-    for run in runs:
-        if run.link is None:
-            words = added.add_run(run.text)
-        else:
-            link = OxmlElement("w:hyperlink")
-            link.set(qn("r:id"), added.part.relate_to(run.link, RELATIONSHIP_TYPE.HYPERLINK, is_external=True))
+    def _add_words(self, added: Paragraph, parts: Iterable[Sentence], *, bold: bool = False) -> None:
+        for run, anchor in self._shown.pieces(parts):
             words = WordRun(OxmlElement("w:r"), added)
             words.text = run.text
-            words.underline, words.font.color.rgb = True, LINK_COLOUR
-            link.append(words._r)  # noqa: SLF001  python-docx has no call that makes a link
-            added._p.append(link)  # noqa: SLF001
-        words.bold, words.italic = run.bold or None, run.italic or None
-        if run.code:
-            words.font.name, words.font.size = "Courier New", Pt(9.5)
+            words.bold, words.italic = run.bold or bold or None, run.italic or None
+            if run.code:
+                words.font.name, words.font.size = "Courier New", Pt(9.5)
+            outer = added._p  # noqa: SLF001  python-docx has no calls that make links and bookmarks
+            if run.link:
+                outer = OxmlElement("w:hyperlink")
+                if run.link.startswith("#"):
+                    outer.set(qn("w:anchor"), run.link[1:])
+                else:
+                    outer.set(qn("r:id"), added.part.relate_to(run.link, RELATIONSHIP_TYPE.HYPERLINK, is_external=True))
+                    words.underline = True
+                words.font.color.rgb = LINK_COLOUR
+                added._p.append(outer)  # noqa: SLF001
+            if anchor:
+                self._anchors += 1
+                outer.append(_bookmark("w:bookmarkStart", self._anchors, anchor))
+            outer.append(words._r)  # noqa: SLF001
+            if anchor:
+                outer.append(_bookmark("w:bookmarkEnd", self._anchors))
+
+
+def _bookmark(tag: str, number: int, name: str = "") -> Any:
+    made = OxmlElement(tag)
+    made.set(qn("w:id"), str(number))
+    if name:
+        made.set(qn("w:name"), name)
+    return made

@@ -14,9 +14,10 @@ from rich.live import Live
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.rendering import Frame, render_live
-from client.view.words import event_lines, queue_words
+from client.view.words import AGENT_EVENTS, event_lines, queue_words
 from contracts.outcome import Event, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
+from contracts.vocabulary import AgentStatus
 
 Ask = Callable[[Waiting], Awaitable[None]]
 """Asks the person at this terminal, or prints the commands that answer."""
@@ -29,7 +30,7 @@ SHOWN_NEWS: Final = 4  # lines below the live view
 
 @dataclass
 class TerminalSink:
-    """The live view: it is drawn several times a second, so that clocks go on between two answers of the run."""
+    """The live view: it is drawn several times a second, so that clocks continue between two answers of the run."""
 
     console: Console
     frame: Frame
@@ -103,10 +104,10 @@ class PlainSink:
         self._notice = text
 
     def pause(self) -> None:
-        """Go on: lines are never in the way."""
+        """Continue: lines are never in the way."""
 
     def resume(self) -> None:
-        """Go on."""
+        """Continue."""
 
 
 Sink = TerminalSink | PlainSink
@@ -154,17 +155,19 @@ class _Watcher:
         self._asking: asyncio.Task[None] | None = None
         self._status: ResearchStatus | None = None
         self._cursor = 0
+        self._agents: dict[str, int] = {}
+        """Cursors of the agents that were at work at the last look, by workflow."""
 
     async def look(self) -> None:
         """Read status and events once, and ask the person if the run waits for one."""
         try:
             self._status = await self._handle.status()
-            news = await self._news()
+            news = [*await self._news(), *await self._news_of_agents(self._status)]
         except ClientError as error:
             self._sink.notice(str(error))
             return
         self._sink.notice(queue_words(self._status))
-        self._sink.show(self._status, news)
+        self._sink.show(self._status, sorted(news, key=lambda event: event.time))
         await self._ask_person(self._status.waiting)
 
     def conclude(self, result: ResearchResult) -> None:
@@ -197,6 +200,19 @@ class _Watcher:
         while (page := await self._handle.events(self._cursor)).events:
             news += page.events
             self._cursor = page.next
+        return news
+
+    async def _news_of_agents(self, status: ResearchStatus) -> list[Event]:
+        """Return turns and thoughts of agents at work, and of those that have ended since the last look."""
+        at_work, news = dict[str, int](), list[Event]()
+        for agent in status.agents:
+            is_working = agent.status is AgentStatus.RUNNING
+            if is_working or agent.workflow_id in self._agents:
+                page = await self._handle.agent_events(agent, self._agents.get(agent.workflow_id, 0))
+                news += [event for event in page.events if event.type in AGENT_EVENTS]
+                if is_working:
+                    at_work[agent.workflow_id] = page.next
+        self._agents = at_work
         return news
 
 

@@ -14,6 +14,7 @@ from client.view.words import (
     elapsed_at,
     ending_words,
     local_time,
+    pasteable,
     printable,
     providers_words,
     usage_words,
@@ -77,8 +78,8 @@ def render_live(status: ResearchStatus | None, news: Sequence[str], frame: Frame
     lines = [(row.line(), row.style) for row in rows]
     lines += [(line, "dim") for line in news]
     lines += [(printable(frame.notice), "bold yellow")] if frame.notice else []
-    lines += [(printable(frame.hint), "dim")] if frame.hint else []
-    return Group(*(Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines))
+    drawn = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
+    return Group(*drawn, *([Text(printable(frame.hint), style="dim")] if frame.hint else []))  # commands stay whole
 
 
 def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
@@ -95,6 +96,7 @@ def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
         Row("question", status.query, "bold"),
         Row("with", " · ".join(filter(None, (status.strategy, status.engine, corpus))) if begun else ""),
         Row("text", status.egress),
+        Row("expected", status.estimate),
         Row("searching", providers_words(status.providers) if status.web else ""),
         Row("started", local_time(status.started_at)),
         Row("time", duration(elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
@@ -129,7 +131,7 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
         for question in waiting.questions:
             yield Row("", question, "yellow")
         for way in waiting.ways(status.research_id):
-            yield Row("", way, "yellow")
+            yield Row("", pasteable(way), "yellow")
     waits = waits_of(status, now)
     more = [f"and {len(waits) - SHOWN_WAITS} more"] if len(waits) > SHOWN_WAITS else []
     for place, wait in enumerate([*waits[:SHOWN_WAITS], *more]):

@@ -1,7 +1,12 @@
 """Words of a run for a person: figures, statuses and events, each on one line without control characters."""
 
+import re
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from contracts.outcome import AgentProgress, Event, ResearchResult, ResearchStatus
@@ -16,6 +21,15 @@ CLOCK: Final = "%H:%M:%S"
 def printable(text: str) -> str:
     """Give one line without control characters: titles and questions are foreign text and must not drive a terminal."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def pasteable(text: str) -> str:
+    """Write the commands in a text as this shell finds them: `.venv/bin/research` where that is not on the PATH."""
+    called = Path(sys.argv[0])
+    found = shutil.which("research")
+    if called.name != "research" or (found and Path(found).resolve() == called.resolve()):
+        return text
+    return re.sub(r"(?<![\w./-])research(?= [a-z]+\b)", shlex.quote(str(called)), text)
 
 
 def local_time(time: str, form: str = "%Y-%m-%d %H:%M %Z") -> str:
@@ -129,13 +143,17 @@ def ending_words(result: ResearchResult) -> str:
         parts.append("no answer found" + ("" if documents is None else f" in {plural(documents, 'document')}"))
     natural = result.outcome is Outcome.PARTIAL and result.stop_reason in NATURAL_STOPS
     if result.outcome is not Outcome.COMPLETED and not natural:
-        parts.append(result.stop_reason.value.replace("_", " "))
+        parts.append(result.stop_reason.text)
     return " · ".join(parts)
 
 
 # --- events --------------------------------------------------------------------------------------------------------
 
-COURSE_CHANGES: Final = ("retry", "iterate", "complete", "decide_iteration", "gap_opened", "gap_pursued")
+AGENT_EVENTS: Final = ("agent.turn", "agent.thought")
+"""Types of events of agents that are shown beside those of their run."""
+COURSE_CHANGES: Final = (
+    *("retry", "iterate", "complete", "continue", "adjust", "decide_iteration", "gap_opened", "gap_pursued", "think"),
+)
 """Actions of decisions that change the course of a run; phases and gates report the others."""
 REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "report.updated")
 """Types of events whose content comes with another one."""
@@ -143,8 +161,14 @@ REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "re
 
 def event_lines(events: Iterable[Event]) -> list[str]:
     """Give the lines of these events, each with the local time in front."""
-    texts = [(event.time, shorten(printable(event_words(event)), LONGEST_LINE)) for event in events]
-    return [f"{local_time(time, CLOCK)} {words}".lstrip() for time, words in texts if words]
+    lines = []
+    for event in events:
+        words = shorten(printable(event_words(event)), LONGEST_LINE)
+        if words:
+            # Only waits name commands; titles may have the word research in them.
+            words = pasteable(words) if event.type.startswith("wait.") else words
+            lines.append(f"{local_time(event.time, CLOCK)} {words}".lstrip())
+    return lines
 
 
 def event_words(event: Event) -> str:
@@ -157,4 +181,7 @@ def event_words(event: Event) -> str:
         "task.finished": not data.get("error"),
         "status": "found" in data,  # the reads of a search report its hits
     }
-    return "" if event.type in REPEATED or repeats.get(event.type, False) else event.text or event.type
+    if event.type in REPEATED or repeats.get(event.type, False):
+        return ""
+    sender = f"{data.get('scope')}: " if event.type in AGENT_EVENTS else ""
+    return sender + (event.text or event.type)

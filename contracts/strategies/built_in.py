@@ -100,6 +100,7 @@ REFLECTIVE_STRATEGY: Final = StrategyDeclaration(
     roles=(*reflective.ROLES, ANALYZER, SYNTHESIZER),
     presets=STEP_LIMITS,
     expected_calls=_reflective_calls,
+    clarifier=reflective.COORDINATOR,
     modes={Mode.QUICK: QUICK, Mode.DIRECT: QUICK.model_copy(update={"deadline_seconds": 60.0})},
     decides=True,
 )
@@ -145,7 +146,7 @@ ORCHESTRATOR_STRATEGY: Final = StrategyDeclaration(
     presets=AGENT_LIMITS,
     expected_calls=_orchestrator_calls,
     clarifier=orchestrating.INTAKE,
-    reasoning_limits={"max_iterations": REASONING_CYCLES},
+    reasoning_limits={orchestrating.ORCHESTRATOR.tier: {"max_iterations": REASONING_CYCLES}},
 )
 AGENT_STRATEGY: Final = StrategyDeclaration(
     name="agent",

@@ -1,4 +1,4 @@
-"""Strategies as data: what the product knows of each one before any of its code is loaded.
+"""Strategies as data: the declaration of each one, known before any of its code is loaded.
 
 A strategy from outside the product is declared by a package whose metadata names it under the entry point group
 `durable_research.strategies`; no file of the product mentions it.
@@ -13,7 +13,7 @@ from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import CLARIFIER, SYNTHESIZER, RoleSpec
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 PLANNED: Final = ("living", "recursive")
@@ -40,8 +40,8 @@ class StrategyDeclaration:
     """True if a run decides for itself where mode or depth are `auto`."""
     clarifier: RoleSpec[Any, Any] = CLARIFIER
     """Role that clarifies the question where the request wants it; one with tools calls one to ask."""
-    reasoning_limits: Mapping[str, int] = field(default_factory=dict)
-    """Limits that differ where the models of its roles with tools reason by themselves."""
+    reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
+    """Limits that differ where the model of a tier reasons by itself, by tier."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
@@ -99,6 +99,6 @@ def writers() -> frozenset[str]:
 
 
 def writer_engine(engine_by_role: Mapping[str, str]) -> EngineKind | None:
-    """Return the engine of the report of a run, whatever its strategy calls the writer; None if nothing was written."""
+    """Return the engine of the report of a run, under any name of the writer's role; None if nothing was written."""
     known = writers()
     return next((EngineKind(engine) for role, engine in engine_by_role.items() if role in known), None)

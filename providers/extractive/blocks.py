@@ -1,4 +1,4 @@
-"""Blocks: a stored text of light Markdown cut into what can be quoted, each with what is above it. Pure."""
+"""Blocks: a stored text of light Markdown cut into quotable blocks, each with its heading path. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class PassageBlock:
 
 @lru_cache(maxsize=16)
 def blocks_of(text: str) -> tuple[PassageBlock, ...]:
-    """Cut a text. Headings are in the paths of what is below them; tables of contents and indexes are left out."""
+    """Cut a text. Headings are in the paths of the blocks below them; tables of contents and indexes are skipped."""
     found = _Cutter(text).cut()
     titles = {title.casefold() for block in found for title in block.path}
     return tuple(block for block in found if not _lists_links(text, block, titles))

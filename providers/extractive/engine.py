@@ -50,7 +50,7 @@ WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
 
 
 class ExtractiveEngine:
-    """Does every role without a language model: same input, same bytes. Costs nothing, makes no request."""
+    """Does every role without a language model: same input, same bytes. Free of cost and requests."""
 
     kind = EngineKind.EXTRACTIVE
     paid = False
@@ -64,7 +64,7 @@ class ExtractiveEngine:
         return EngineAnswer(content=answer, engine=self.kind)
 
     async def close(self) -> None:
-        """Do nothing: the engine has nothing open."""
+        """No effect: the engine has no connections."""
 
 
 def work_of(kind: type[RoleInput], module: str | None) -> Work | None:

@@ -1,4 +1,4 @@
-"""Ranking: the passages of what was read that share the rarest words with a question, best first. Pure.
+"""Ranking: the passages of the sources that share the rarest words with a question, best first. Pure.
 
 A passage is a paragraph or its best sentences, a list item with its introduction, a table row with its header, or a few
 short blocks of one section. Nothing here judges whether it answers: the score says how much of the weight of the
@@ -44,7 +44,7 @@ CUT: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """`text[start:end]` of a source, with what is above it and how much of the question it covers (0 to 1)."""
+    """`text[start:end]` of a source, with its heading path and the share of the question that it covers (0 to 1)."""
 
     source: SourceExtract
     start: int
@@ -146,7 +146,7 @@ class Ranking:
         return self.measure(self._sources[source_id], start, end, inside)
 
     def measure(self, source: SourceExtract, start: int, end: int, block: PassageBlock | None) -> Passage:
-        """Score a range that begins in a block."""
+        """Score a range that starts in a block."""
         found = self._inside(source, start, end)
         path = block.path if block else ()
         lead = self.texts[source.id][slice(*block.lead)] if block and block.lead and block.lead[0] < start else ""
@@ -222,7 +222,7 @@ class Ranking:
         return start, start + len(text[start:end].rstrip())
 
     def _with_predecessor(self, text: str, start: int, block: PassageBlock) -> int:
-        """Return where a passage begins whose first word needs the sentence before it."""
+        """Return where a passage starts whose first word needs the sentence before it."""
         if block.kind is not Kind.PROSE or not _opens_with(text, start, language_data(self._language).openings):
             return start
         blocks = blocks_of(text)

@@ -1,7 +1,7 @@
 """The other roles without a model: plan, clarify, reflect, refine, review, steps, and turns with tools. Pure.
 
-None of them judges what was found. They ask in a few other forms, go on as long as something planned is left, and name
-in their reasons what they counted.
+None of them judges findings. They ask in a few other forms, continue while planned steps are left, and name
+counts as their reasons.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ LONG_SENTENCE: Final = 32
 
 # --- plan ------------------------------------------------------------------------------------------------------------
 def plan(task: roles.PlanInput) -> roles.PlannerAnswer:
-    """Propose the question as asked, what people want looked at, and the words of the question in other forms."""
+    """Propose the question as given, requests of people, and the words of the question in other forms."""
     queries = _queries(task, task.max_sub_queries, tried=set())
     return roles.PlannerAnswer(
         research_brief="The question as it was asked, then its words in other forms: the best passages are shown.",
@@ -168,8 +168,12 @@ def classify(task: reflective.ClassifyInput) -> reflective.CoordinatorAnswer:
         if few
         else reflective.Complexity.MODERATE
     )
+    asked = roles.ClarifyInput(query=task.query, language=task.language, rounds=task.rounds, required=task.required)
+    questions = clarify(asked).questions if task.required else []
     return reflective.CoordinatorAnswer(
         complexity=complexity,
+        is_ambiguous=bool(questions),
+        clarifying_questions=questions,
         reasoning=f"The question has {plural(count, 'word')} of meaning.",
     )
 
@@ -198,7 +202,7 @@ def search_for_step(task: reflective.ResearchStepInput) -> reflective.Researcher
 
 
 def reflect_on_step(task: reflective.ReflectOnStepInput) -> reflective.ReflectorAnswer:
-    """Go on while steps are planned; adjust where the last one brought nothing and a gap is open."""
+    """Continue while steps are planned; adjust where the last one brought nothing and a gap is open."""
     done = [step for step in task.steps if step.status is NodeStatus.COMPLETED]
     if not task.pending:
         decision, reasoning = reflective.ReflectionDecision.COMPLETE, "Every step is done."

@@ -75,7 +75,7 @@ def limit_call(cpu_seconds: float, wall_seconds: float) -> None:
 
 
 def run(function: str, arguments: tuple[Any, ...]) -> bytes:
-    """Run `module:name` and pickle its frame. Unexpected errors leave type and place: a message could hold a page."""
+    """Run `module:name` and pickle its frame. Unexpected errors leave type and place: messages may contain a page."""
     frame: tuple[Any, ...]
     try:
         module, _, name = function.partition(":")
@@ -92,7 +92,7 @@ def run(function: str, arguments: tuple[Any, ...]) -> bytes:
 
 
 def listen(stream: BinaryIO, calls: "queue.SimpleQueue[Any]") -> None:
-    """Pass calls on; when the parent closes the pipe or dies, end this process at once, whatever it is doing."""
+    """Pass calls on; when the parent closes the pipe or dies, end this process at once, in the middle of any work."""
     while (call := read_frame(stream)) is not None:
         calls.put(call)
     os._exit(0)

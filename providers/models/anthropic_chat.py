@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
@@ -15,12 +16,25 @@ from providers.credentials import NO_KEY, ensure_confidential, ensure_key
 from providers.errors import NotConfigured, Unavailable
 from providers.models.answers import read_reply
 from providers.models.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
+from providers.models.event_stream import StreamError, message_of
 from providers.models.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 CONNECT_SECONDS: Final = 10.0
 """A silent endpoint of several is given up after this long."""
+SILENCE_SECONDS: Final = 40.0
+"""An endpoint that streams sends something at least every few seconds; the Messages API has pings for that."""
+MORE_PATIENCE: Final = 1.5
+"""After each call that was given up for silence: a slow endpoint of one's own is slow, and not away."""
 MAX_REPLY_BYTES: Final = 8_000_000
+STATUS_OF_STREAM_ERROR: Final = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
+"""Status that the Messages API gives an error outside of a stream; others may pass."""
 EPHEMERAL: Final[CacheControlEphemeralParam] = {"type": "ephemeral"}
 
 
@@ -47,9 +61,14 @@ class AnthropicChat:
     """One connection pool to one endpoint."""
 
     def __init__(
-        self, *, api_key: str | None, base_url: str = DEFAULT_BASE_URL, places: EndpointPlaces = DEFAULT_PLACES
+        self,
+        *,
+        api_key: str | None,
+        base_url: str = DEFAULT_BASE_URL,
+        places: EndpointPlaces = DEFAULT_PLACES,
+        silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
-        """Open the pool; `places` name the settings for messages.
+        """Open the pool; `places` name the settings for messages, `silence_seconds` is the longest silence of a call.
 
         Raises `NotConfigured` when the public API is meant and no key is there, key or address cannot be one, or the
         key would be sent unencrypted.
@@ -63,6 +82,7 @@ class AnthropicChat:
         # At its debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
         self._places = places
+        self._least_patience = self._patience = silence_seconds
         connections = httpx2.AsyncClient(
             trust_env=False,
             follow_redirects=False,
@@ -78,8 +98,11 @@ class AnthropicChat:
             ensure_confidential(api_key, base_url, places.address, places.credential)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Send one request, once; raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        seconds = request.timeout_seconds
+        """Send one request, once; raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`.
+
+        The answer is streamed, so that an endpoint that hangs is not waited for as long as one that writes.
+        """
+        seconds, patience = request.timeout_seconds, min(self._patience, request.timeout_seconds)
         # Plain text unless it is marked: not every endpoint reads blocks here.
         system: list[TextBlockParam] = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]
         sending = self._client.messages.with_streaming_response.create(
@@ -87,18 +110,25 @@ class AnthropicChat:
             max_tokens=request.max_tokens,
             system=system if request.cache else request.system,
             messages=_conversation(request) if request.tools else _prompt(request),
-            timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
+            timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), read=patience),
+            stream=True,
             **_tool_arguments(request),
         )
-        async with self._translate_errors(request), sending as response:
-            return read_reply(await _receive(response.iter_bytes()), request.model)
+        async with self._translate_errors(request, patience), sending as response:
+            body = await _receive(response.iter_bytes())
+            if response.headers.get("content-type", "").startswith("text/event-stream"):
+                self._patience = max(self._least_patience, self._patience / MORE_PATIENCE)
+                body = message_of(body)
+            else:
+                self._patience = math.inf  # it does not stream, so a long answer is a long silence
+            return read_reply(body, request.model)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
     @asynccontextmanager
-    async def _translate_errors(self, request: ChatRequest) -> AsyncIterator[None]:
+    async def _translate_errors(self, request: ChatRequest, patience: float) -> AsyncIterator[None]:
         """Raise every failure of the block as an error of our tree (statuses: `model_errors.error_for_status`)."""
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
@@ -106,12 +136,18 @@ class AnthropicChat:
                 yield
         except TimeoutError:
             raise Unavailable(f"the model endpoint gave no answer in {request.timeout_seconds:.0f} s") from None
+        except StreamError as error:
+            status = STATUS_OF_STREAM_ERROR.get(error.kind, 500)
+            raise error_for_status(status, [], error.kind, request.model, self._places) from None
         except APIStatusError as error:
             headers = error.response.headers.multi_items()
             raise error_for_status(error.status_code, headers, str(error.body), request.model, self._places) from None
         except httpx2.InvalidURL:
             raise self._no_address() from None
         except (APIConnectionError, httpx2.HTTPError) as error:
+            if isinstance(error.__cause__ or error, httpx2.ReadTimeout) and patience < request.timeout_seconds:
+                self._patience = max(self._patience, patience * MORE_PATIENCE)
+                raise Unavailable(f"the model endpoint sent nothing for {patience:.0f} s") from None
             reason = type(error.__cause__ or error).__name__
             raise Unavailable(f"no connection to the model endpoint ({reason})") from None
 

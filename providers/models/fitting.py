@@ -91,8 +91,7 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         cache=capabilities.caching,
         messages=messages,
         tools=tools,
-        must_call=(mode is ChatMode.TOOL or bool(tools and task.role.must_call))
-        and capabilities.tools is ToolUse.FORCED,
+        must_call=(mode is ChatMode.TOOL or bool(tools)) and capabilities.tools is ToolUse.FORCED,
     )
     return FittedRequest(request, estimate, share, [*warnings, *shown.left_out])
 

@@ -61,7 +61,7 @@ class TextBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFacts:
-    """A document's statements about itself, empty for what it does not state, and notes of its reader."""
+    """A document's statements about itself, empty where it has none, and notes of its reader."""
 
     title: str = ""
     media_type: str = ""
@@ -90,7 +90,7 @@ class Extraction(DocumentFacts):
 def canonical_text(markdown: str, media_type: str, *, escaped: bool, limit: int = TEXT_LIMIT) -> Extraction:
     r"""Rewrite Markdown as canonical text.
 
-    Blank lines part blocks, a paragraph keeps its forced line ends only, code stands between fences, a term on the
+    Blank lines part blocks, a paragraph keeps its forced line ends only, code is between fences, a term on the
     line above its definition. `escaped`: whether the Markdown has inline markup (emphasis, links, `\*`), which is
     dropped; inline code remains.
     """
@@ -172,7 +172,7 @@ class _Writer:
         self._close()
 
     def _line(self, found: re.Match[str]) -> None:
-        """Write a line that is a block, or begins a list item."""
+        """Write a line that is a block, or starts a list item."""
         self._close()
         if found["heading"]:
             words = one_line(self._plain(found["title"])).rstrip("¶# ")

@@ -93,10 +93,6 @@ HTML_OPENING: Final = re.compile(
     rb"(?:\s++|\xef\xbb\xbf|<\?xml[^>]{0,200}+>|<!--.{0,500}?-->)*+(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
     re.IGNORECASE | re.DOTALL,
 )
-MAIL_HEADER: Final = re.compile(
-    rb"(?:from|to|subject|date|received|return-path|delivered-to|message-id|mime-version|x-[a-z-]{1,40})[ \t]*:[ \t]",
-    re.IGNORECASE,
-)
 MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+", re.IGNORECASE)
 CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})", re.IGNORECASE)
 META_CHARSET: Final = re.compile(
@@ -132,7 +128,7 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     if _is_notebook(raw):
         return DocumentKind.NOTEBOOK
     if suffix == ".eml":
-        return DocumentKind.MAIL if MAIL_HEADER.match(raw) else TEXT
+        return DocumentKind.MAIL
     if suffix in REMEDIES:
         raise _not_read(suffix)
     if suffix in NO_DOCUMENTS:
@@ -233,7 +229,7 @@ def _is_notebook(raw: bytes) -> bool:
 
 
 def _is_binary(raw: bytes) -> bool:
-    """Tell whether a file begins as no text does, or more than a fiftieth of its first bytes are control characters."""
+    """Return true for a binary signature, or more than a fiftieth of control characters among the first bytes."""
     window = raw[:WINDOW_BYTES]
     controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x1b" for byte in window)
     return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(MARKS))

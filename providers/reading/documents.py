@@ -1,4 +1,4 @@
-"""From the bytes of a document to its canonical text, whatever its kind: the functions that run in child processes.
+"""From the bytes of a document of any kind to its canonical text: the functions that run in child processes.
 
 `kreuzberg` turns every kind into Markdown, without optical character recognition and without any model; what it
 returns is rewritten as canonical text. Raised everywhere: `SourceUnreadable` with one of its kinds.
@@ -163,7 +163,7 @@ def _page_offsets(text: str, pages: list[str]) -> list[int]:
 def without_invisible_text(raw: bytes) -> bytes:
     """Remove text of render mode 3 (neither filled nor stroked) from the pages of a PDF that show no image.
 
-    On a page with an image such text is what was recognised on a scan, and the image shows it.
+    On a page with an image such text is recognised from a scan, and the image shows it.
     """
     try:
         document = pypdfium2.PdfDocument(raw)

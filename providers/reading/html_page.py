@@ -90,7 +90,7 @@ DATES: Final = (
 
 
 def read_html(markup: str) -> tuple[str, DocumentFacts]:
-    """Return the content of a page as clean HTML, empty if nothing is visible, and its facts.
+    """Return the content of a page as clean HTML, empty without visible text, and its facts.
 
     Raises `SourceUnreadable` too_large, malformed.
     """
@@ -162,7 +162,7 @@ class _Writer:
         return words, words if element.tag == "a" and element.get("href") is not None else linked
 
     def _child(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write an element, unless nobody sees it or it is navigation; return its words and those of links."""
+        """Write an element, unless no one sees it or it is navigation; return its words and those of links."""
         tag = element.tag
         if not isinstance(tag, str) or (tag in DROPPED and not _is_button_of_heading(element)) or is_hidden(element):
             return 0, 0
@@ -173,7 +173,9 @@ class _Writer:
         start, characters, titles = len(self._parts), self._characters, self._titles
         self._titles += tag == "h1"
         words, linked = self._element(element, depth, names)
-        is_navigation = linked >= max(1, MOSTLY_LINKS * words) and _may_be_navigation(names)
+        is_navigation = linked >= max(1, MOSTLY_LINKS * words) and any(
+            part in PERHAPS_NAVIGATION for name in names for part in name.replace("_", "-").split("-")
+        )
         if (may_be_dropped and is_navigation) or (tag == "header" and titles == self._titles):
             del self._parts[start:]
             self._mains = [main for main in self._mains if main[0] < start]
@@ -237,7 +239,7 @@ class _Writer:
                 self._parts.append("</p>")
 
     def _script(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write a superscript or subscript as text: `^32`, `_i`. Marks of footnotes go, ordinals stay as they are."""
+        """Write a superscript or subscript as text: `^32`, `_i`. Marks of footnotes go, ordinals stay unchanged."""
         start = len(self._parts)
         words, linked = self.write(element, depth)
         inner = "".join(self._parts[start:]).strip()
@@ -280,10 +282,6 @@ def _hides(declaration: str) -> bool:
         number = value.rstrip("%abcdefghijklmnopqrstuvwxyz ")
         return number != "" and not number.strip("0.")
     return (name, value) in {("display", "none"), ("visibility", "hidden")}
-
-
-def _may_be_navigation(names: list[str]) -> bool:
-    return any(part in PERHAPS_NAVIGATION for name in names for part in name.replace("_", "-").split("-"))
 
 
 def _is_button_of_heading(element: Element) -> bool:

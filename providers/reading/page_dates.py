@@ -14,7 +14,7 @@ YEARS: Final = range(1000, 2101)
 def iso_date(value: str | None) -> str | None:
     """The date at the start of a value, or None if there is none, or none that the calendar has.
 
-    Read are ISO 8601 and what looks like it, a mail's form, and `May 17, 2024`. Never raises: the text is a page's.
+    Read are ISO 8601 and similar forms, a mail's form, and `May 17, 2024`. Never raises: the text is a page's.
     """
     written = (value or "").strip()
     if len(written) > LONGEST_DATE:

@@ -21,22 +21,20 @@ from providers.errors import ContentMissing, InputUnprocessable, ProviderError, 
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument
 from providers.isolation.pool import SubprocessPool, TaskFailed
 from providers.reading.canonical_text import DocumentFacts, Extraction
-from providers.reading.document_kinds import BINARY, DocumentKind
-from providers.reading.egress.client import BodyLimits, Egress, Fetched, FetchPolicy
+from providers.reading.document_kinds import LARGEST_FILE_BYTES, DocumentKind
+from providers.reading.egress.client import Egress, Fetched, FetchPolicy
 from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache
 
 DEFAULT_TENANT: Final = "default"
 LEAST_TEXT: Final = 20
 """Characters of a page: one that needs scripts, or asks whether a person is reading, often says less."""
-PAGE_LIMITS: Final = BodyLimits(most_bytes=3_000_000, seconds=30)
-LARGE_LIMITS: Final = BodyLimits(most_bytes=20_000_000, seconds=60)
-LARGE: Final = frozenset({*map(str, BINARY), "application/x-pdf", "text/csv", "text/tab-separated-values"})
 POLICY: Final = FetchPolicy(
-    accept="text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
-    limits_of=lambda media_type: LARGE_LIMITS if media_type in LARGE else PAGE_LIMITS,
+    "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
+    most_bytes=LARGEST_FILE_BYTES,
+    seconds=60,
 )
-"""Figures: reliability-and-security 2.2. The time counts for robots.txt, redirects and the page together."""
+"""Figures: reliability-and-security 2.2."""
 KILLED: Final = {
     "timeout": ("timeout", "reading took too long"),
     "memory": ("memory", "reading needed too much memory"),
@@ -71,7 +69,7 @@ class WebReader:
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Fetch and extract a document; its URL is the one that the redirects ended at.
 
-        No host outside the domains is asked for the page. Raises `SourceUnreadable` as `Egress.fetch`, domains, robots
+        Only hosts of the domains get a request. Raises `SourceUnreadable` as `Egress.fetch`, domains, robots
         and extraction do, and too_little_text; `Unavailable`, `RateLimited`.
         """
         way: list[str] = []
@@ -155,7 +153,7 @@ class CachedReader:
         self._identity = identity
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Return the document, `cached` if no site was asked. Raises what the reader raises, and `StorageFull`.
+        """Return the document, `cached` if no site was asked. Raises the errors of the reader, and `StorageFull`.
 
         A page is cached for all runs, and returned only to those whose domains allow every address on its way.
         """
@@ -193,7 +191,7 @@ class RoutedReader:
         self._web = web
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Read a document by its address; domains restrict the web alone. Raises what the responsible reader raises."""
+        """Read a document by its address; domains restrict the web alone. Raises the errors of its reader."""
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
         return await self._web.read(url, tenant=tenant, domains=domains)

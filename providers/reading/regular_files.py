@@ -21,7 +21,7 @@ REASONS: Final = {
 
 
 def unreadable(error: OSError) -> SourceUnreadable:
-    """The typed reason for what the operating system said."""
+    """The typed reason for an error of the operating system."""
     return SourceUnreadable(*REASONS.get(error.errno or 0, ("malformed", "the file cannot be read from its disk")))
 
 
@@ -43,7 +43,9 @@ def read_regular_file(path: Path, root: Path | None = None) -> bytes:
 
 
 def check_state(state: os.stat_result) -> None:
-    """Refuse what is no document by its kind or its size alone. Raises `SourceUnreadable`."""
+    """Refuse a file that is no document by its kind or its size alone. Raises `SourceUnreadable`."""
+    if stat.S_ISLNK(state.st_mode):
+        raise SourceUnreadable("not_a_file", "a link: links are not followed")
     if not stat.S_ISREG(state.st_mode):
         raise SourceUnreadable("not_a_file", "not a regular file")
     if state.st_size == 0:

@@ -13,22 +13,20 @@ from cachetools import TLRUCache
 from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
 from providers.errors import Retryable, SourceUnreadable
-from providers.reading.egress.client import BodyLimits, Egress, FetchPolicy
+from providers.reading.egress.client import Egress, FetchPolicy
 
 FRESH_SECONDS: Final = 24 * 3600.0
 FAILURE_SECONDS: Final = 30.0
 """Time for which a failure is remembered, so that a silent site costs one deadline, not one for each of its pages."""
-LONGEST_FAILURE_SECONDS: Final = 300.0
 LONGEST_DELAY_SECONDS: Final = 10.0
 """Between two requests, if the site asks for a delay (reliability-and-security 2.3)."""
 MOST_SITES: Final = 1_000
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
 """Failures after which everything may be read: the site has no such file for us. After any other nothing may."""
 AGENT_LINE: Final = re.compile(r"[ \t]*user[ -]?agent", re.IGNORECASE)
-MOST_AGENTS: Final = 2_000
 MOST_WORK: Final = 1_000_000
 """User agents times lines: the parser takes time in proportion to it, and minutes for a file made for that."""
-POLICY: Final = FetchPolicy("text/plain, */*;q=0.1", lambda _: BodyLimits(500 * 1024, 10.0), is_document=False)
+POLICY: Final = FetchPolicy("text/plain, */*;q=0.1", most_bytes=500 * 1024, seconds=10, is_document=False)
 """At most 500 KiB are read (RFC 9309 2.5)."""
 
 
@@ -51,9 +49,9 @@ class Robots:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def check(self, url: httpx2.URL) -> float:
-        """Return the seconds between two requests that the site asks for, if the page may be read.
+        """Return the seconds between two requests that the site demands, if the page may be read.
 
-        Raises `SourceUnreadable` robots if the site forbids it; whatever fetching the rules raised if that failed.
+        Raises `SourceUnreadable` robots if the site forbids it; the error of fetching the rules if that failed.
         """
         site = f"{url.scheme}://{url.netloc.decode('ascii')}"
         async with self._locks.setdefault(site, asyncio.Lock()):
@@ -79,8 +77,7 @@ class Robots:
             failure = SourceUnreadable(error.kind, f"the site's robots.txt: {error}")
             return _Known(FAILURE_SECONDS, failure=failure)
         except Retryable as error:
-            wait = min(error.retry_after or 0.0, LONGEST_FAILURE_SECONDS)
-            return _Known(max(wait, FAILURE_SECONDS), failure=error)
+            return _Known(FAILURE_SECONDS, failure=error)
         return _Known(FRESH_SECONDS, rules)
 
 
@@ -88,6 +85,6 @@ def parse(text: str) -> Protego:
     """Parse a file. Raises `SourceUnreadable` robots for one that takes too long to parse."""
     lines = text.splitlines()
     agents = sum(AGENT_LINE.match(line) is not None for line in lines)
-    if agents > MOST_AGENTS or agents * len(lines) > MOST_WORK:
+    if agents * len(lines) > MOST_WORK:
         raise SourceUnreadable("robots", "the file is too large to be understood")
     return Protego.parse(text.removeprefix("\ufeff"))

@@ -25,8 +25,6 @@ LANGUAGES = frozenset(
 )
 """Values of `lr` that are written as ISO 639 does."""
 OWN_LANGUAGES = {"he": "iw", "nb": "no", "nn": "no", "zh": "zh-CN"}
-DATES = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
-AUTHORS = ("citation_author", "author", "article:author")
 THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
 """Threads of its own: a search that hangs must not hold up the loop's few default ones, which read and store."""
 
@@ -106,15 +104,4 @@ def site_words(domains: Domains) -> tuple[str, bool]:
 
 
 def _result(result: dict[str, Any]) -> RawResult:
-    """Date and author are statements of the page's head."""
-    tags = list_at(result, "pagemap", "metatags") or [None]
-    published, author = (
-        next(filter(None, (text_at(tags[0], name) for name in names)), None) for names in (DATES, AUTHORS)
-    )
-    return RawResult(
-        url=text_at(result, "link"),
-        title=text_at(result, "title"),
-        snippet=text_at(result, "snippet"),
-        published=published,
-        authors=[author] if author and not author.startswith("http") else (),
-    )
+    return RawResult(text_at(result, "link"), text_at(result, "title"), text_at(result, "snippet"))

@@ -1,1 +1,1 @@
-"""State that all workers share: stores of small values, and what is built upon them."""
+"""State that all workers share: stores of small values, and their uses."""

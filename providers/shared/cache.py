@@ -55,7 +55,7 @@ class Codec(Protocol[T]):
         ...
 
     async def decode(self, text: str) -> T:
-        """Inverse of `encode`. Raises ValueError if the text is invalid or what it refers to is gone: a miss."""
+        """Inverse of `encode`. Raises ValueError for an invalid text, or if a document that it refers to is gone."""
         ...
 
 

@@ -76,7 +76,7 @@ def record_failure(state: ServiceState, now: float, retry_after: float | None) -
 
 
 class Limiter:
-    """Limits by service in a shared store. Every method raises what the store raises: then the call waits, too."""
+    """Limits by service in a shared store. Every method raises the errors of the store: then the call waits, too."""
 
     def __init__(self, store: SharedStore, limits_by_service: Mapping[str, ServiceLimits]) -> None:
         self._services = SharedValue(store, ServiceState, STORED_SECONDS)
@@ -107,7 +107,7 @@ class Limiter:
             await self._services.update(_key(service), lambda state, _: (ServiceState(due=state.due), None))
 
     async def _take(self, service: str, spacing: float) -> ServiceState:
-        """Return the state before the call, once the call may begin."""
+        """Return the state before the call, once the call may start."""
         while True:
 
             def decide(state: ServiceState, now: float) -> tuple[ServiceState, tuple[ServiceState, float]]:

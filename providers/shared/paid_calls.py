@@ -65,16 +65,16 @@ class CallStore:
         return lease if answer is None else answer
 
     async def renew(self, lease: CallLease, lease_seconds: float) -> None:
-        """Extend the lease, also one that has expired unnoticed; nothing happens if another attempt has the call."""
+        """Extend the lease, also one that has expired unnoticed; no effect if another attempt has the call."""
         place, owner = _lease_key(lease), lease.owner.encode()
         lapsed = not await self._leases.swap(place, owner, owner, lease_seconds)
         if lapsed and not await self._is_forgotten(lease.research_id):
             await self._leases.swap(place, None, owner, lease_seconds)
 
     async def finish(self, lease: CallLease, answer: str) -> None:
-        """Write the answer; the first one stays. Nothing happens if the run was forgotten meanwhile.
+        """Write the answer; the first one stays. No effect if the run was forgotten meanwhile.
 
-        Raises what the store raises after a few attempts: the answer was paid for.
+        Raises the errors of the store after a few attempts: the answer was paid for.
         """
         for pause in WRITE_PAUSES:
             try:
@@ -84,13 +84,13 @@ class CallStore:
         return await self._finish(lease, answer)
 
     async def release(self, lease: CallLease) -> None:
-        """Give the call up without an answer; nothing happens if another attempt has it."""
+        """Give the call up without an answer; no effect if another attempt has it."""
         await self._leases.swap(_lease_key(lease), lease.owner.encode(), None)
 
     async def forget(self, research_id: str) -> int:
         """Remove all rows of a run; the number of answers removed. An answer that comes later is refused.
 
-        Raises what the store raises when it removes nothing, `SharedStateUnavailable` above all: then try again.
+        Raises the errors of the store when it removes nothing, `SharedStateUnavailable` above all: then try again.
         """
         answers = f"{_prefix(research_id)}answer/"
         answered = await self._store.remove(answers)  # first: this makes room for the mark in a store that is full

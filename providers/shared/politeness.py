@@ -48,7 +48,7 @@ def start_request(state: HostState, now: float, lease: str, delay_seconds: float
 
 
 class Politeness:
-    """Hosts in a shared store; every method raises what the store raises."""
+    """Hosts in a shared store; every method raises the errors of the store."""
 
     def __init__(self, store: SharedStore) -> None:
         self._hosts = SharedValue(store, HostState, LEASE_SECONDS)

@@ -1,6 +1,6 @@
-"""The queue of runs: how many go on at once, in all and of one tenant, and which one begins next.
+"""The queue of runs: how many continue at once, in all and of one tenant, and which one starts next.
 
-A waiting run asks again and again, which keeps its place in the queue; a run that stops asking loses it, and so does an
+A waiting run polls, which keeps its place in the queue; a run that stops polling loses it, and so does an
 admitted run that the server no longer lists as open.
 """
 
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class QueueLimits:
-    """How many runs may go on at once."""
+    """Number of runs that may be active at once."""
 
     at_once: int = 16
     at_once_per_tenant: int | None = None
@@ -42,7 +42,7 @@ class QueueLimits:
 
 
 class QueuedRun(BaseModel):
-    """A run that goes on or waits."""
+    """An active or a waiting run."""
 
     id: str
     tenant: str
@@ -61,7 +61,7 @@ class QueueState(BaseModel):
 
 
 def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float) -> QueueTurn:
-    """Admit a run or return its place; changes the state. One that goes on already is admitted again."""
+    """Admit a run or return its place; changes the state. An active one is admitted again."""
     state.running = [one for one in state.running if one.until > now]
     state.waiting = [one for one in state.waiting if one.until > now]
     if any(one.id == research_id for one in state.running):
@@ -83,7 +83,7 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
 
 
 def begin_order(state: QueueState, limits: QueueLimits) -> list[tuple[QueuedRun, bool]]:
-    """Return the waiting runs in the order in which they begin, each with whether its tenant has room for it.
+    """Return the waiting runs in the order in which they start, each with whether its tenant has room for it.
 
     Tenants with the fewest runs go first; of one tenant, the run that waits longest. Runs of tenants without room are
     last.

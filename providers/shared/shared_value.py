@@ -43,7 +43,7 @@ class SharedValue(Generic[S]):
     async def update(self, key: str, step: Callable[[S, float], tuple[S, T]]) -> T:
         """Replace the value by that of `step(value, now)` and return its result; repeated if another worker is quicker.
 
-        `now` is the store's clock. Raises `RateLimited` under lasting contention, and what the store raises.
+        `now` is the store's clock. Raises `RateLimited` under lasting contention, and the errors of the store.
         """
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:  # the tasks of this process need not race each other

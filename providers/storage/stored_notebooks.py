@@ -225,7 +225,7 @@ class Notebooks:
         return state.model_copy(update=update)
 
     async def _page_starts(self, state: ResearchState) -> dict[str, list[int]]:
-        """By cited source that has pages or slides: the offsets at which they begin."""
+        """By cited source that has pages or slides: the offsets at which they start."""
         cited = {item.source_id for item in state.evidence.values()}
         paged = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
         texts = await asyncio.gather(*map(self._content.get_text, paged.values()))
@@ -271,7 +271,7 @@ def _source_fields(entry: SourceEntry) -> dict[str, Any]:
 
 
 def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:
-    """Complete a passage; its page is the one on which it begins, and `starts` are the offsets of the pages."""
+    """Complete a passage; its page is the one on which it starts, and `starts` are the offsets of the pages."""
     if item.entry is not None:
         item = _find(analyses[item.entry].evidence, item.id).model_copy(update={"entry": item.entry})
     return item if starts is None else item.model_copy(update={"page": bisect_right(starts, item.start)})

@@ -278,7 +278,7 @@ def read_number(written: str) -> tuple[tuple[float, ...], float, int]:
 def _finish(
     text: str, tokens: list[_Token], first: int, values: tuple[float, ...], half_step: float, digits: int
 ) -> tuple[Quantity, int]:
-    """Scale, unit, currency and comparator around a number; and where to go on."""
+    """Scale, unit, currency and comparator around a number; and where to continue."""
     following = first + 1
     while following < len(tokens) and (scale := SCALES.get(tokens[following].word)):
         values, half_step = tuple(value * scale for value in values), half_step * scale
@@ -313,7 +313,7 @@ def _finish(
 
 
 def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple[float, ...], int]:
-    """The unit that begins at a token, its factors, and the token behind it."""
+    """The unit that starts at a token, its factors, and the token behind it."""
     for count in range(LONGEST_UNIT, 0, -1):
         if place + count > len(tokens):
             continue

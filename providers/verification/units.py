@@ -1,4 +1,4 @@
-"""Units, scales and currencies: how they are written in seven languages, and what they come to in a base unit."""
+"""Units, scales and currencies: how they are written in seven languages, and their factors to a base unit."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -71,9 +71,7 @@ def test_agents_begin_when_the_plan_is_approved_as_it_was_edited(
     decided = bench.run("decisions", "approved").stdout
     assert "person: approve plan" in decided
     assert re.search(r"agents: merge +agent-2 ", decided)
-    report = bench.run("report", "approved").stdout
-    assert "2 agents worked on a task each, knowing nothing but that task" in report
-    assert re.search(r"\[1\]", report)
+    assert re.search(r"\[1\]", bench.run("report", "approved").stdout)
 
 
 def test_a_question_is_answered_and_a_plan_rejected_from_another_terminal(bench: Bench, model: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 REQUEST = {"query": QUESTION, "corpus": "documents"}
 CHECKED = {**REQUEST, "verify": "full"}
 PHASES = (Phase.PLANNING, Phase.GATHERING, Phase.ANALYSIS, Phase.SYNTHESIS, VERIFICATION)
+TWO_PHASES = (Phase.ANALYSIS, VERIFICATION)
 SCENARIO = "embroiders"
 """A writer whose statements are in part not borne out, so that there is something to ask a checker."""
-LATENCY = 1.0
+LATENCY = 0.5
 
 
 async def prepared(made: Topology) -> None:
@@ -39,8 +41,9 @@ async def undisturbed(home: Path) -> tuple[ResearchResult, int]:
         return await handle.result(), len(made.calls())
 
 
-async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> None:
-    """All workers killed once in each phase: same report, at most the calls in flight repeated (S0-131, invariant 12)."""
+@pytest.mark.parametrize("phases", [TWO_PHASES, pytest.param(PHASES, marks=pytest.mark.soak)], ids=["two", "every"])
+async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: tuple[str, ...]) -> None:
+    """All workers killed once in each of these phases: same report, at most the calls in flight repeated (S0-131, invariant 12)."""
     # The claims of the report are checked and corrected by a model, which is one of the phases.
     # Beside one another: most of the time a killed worker is waited for.
     async with asyncio.TaskGroup() as beside, topology(tmp_path / "storm", LATENCY, SCENARIO) as made:
@@ -49,7 +52,7 @@ async def test_workers_killed_in_every_phase_change_nothing(tmp_path: Path) -> N
         await made.start_workers()
         handle = await start(await made.client(), CHECKED, id="r-survivor")
         in_flight = 0
-        for phase in PHASES:
+        for phase in phases:
             await until(handle, lambda status, phase=phase: status.phase == phase or status.outcome is not None)
             if phase == VERIFICATION:
                 assert (await handle.query("status", result_type=ResearchStatus)).outcome is None
@@ -109,7 +112,7 @@ async def test_workers_killed_within_a_step_change_nothing(tmp_path: Path) -> No
         _, decisions, _ = await made.command("decisions", "r-disturbed")
     assert decisions.count("reflector: continue") == 2
     assert "step-3" in decisions
-    assert "\nphase     synthesis, step 3 of 3\nstep 1    done: 5 findings: Research what it is" in shown
+    assert re.search(r"✔ step 1 +5 findings: Research what it is", shown)
 
 
 @pytest.mark.parametrize("request_", [AGENTS, pytest.param(PARTY, marks=pytest.mark.soak)], ids=["orchestrator", "toy"])
@@ -121,7 +124,7 @@ async def test_workers_killed_while_three_agents_work_change_nothing(tmp_path: P
         _, shown, _ = await made.command("status", "r-disturbed")
         _, listed, _ = await made.command("list")
     for number in range(1, len(TASKS) + 1):
-        assert f"agent-{number}   done · " in shown
+        assert re.search(rf"✔ agent-{number} +done · ", shown)
     assert [line.split()[0] for line in listed.splitlines()] == ["r-disturbed", "r-undisturbed"]
 
 

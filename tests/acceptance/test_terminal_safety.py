@@ -73,9 +73,7 @@ def assert_harmless(written: str) -> None:
 READING = (
     ("sources", "evil"),
     ("report", "evil", "--format", "json"),
-    ("list",),
     ("status", "evil"),
-    ("decisions", "evil"),
     ("run", ATTACK, "--corpus", f"./none{ATTACK}"),
 )
 

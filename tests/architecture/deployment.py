@@ -179,11 +179,6 @@ def deployment(pool: str) -> dict[str, Any]:
     return made
 
 
-def mounted(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Place → mount of the only container."""
-    return {mount["mountPath"]: mount for mount in container_of(manifest)["volumeMounts"]}
-
-
 @cache
 def makefile() -> str:
     """The Makefile."""

@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.architecture.repository import found_in, python_files, relative, syntax, tracked_files
 
 # Put together from parts, so that this file does not hold what it forbids.
@@ -23,6 +25,12 @@ def silent_tests(path: Path) -> list[str]:
 def test_every_test_says_what_it_shows() -> None:
     """Each test function has a docstring of its behaviour."""
     assert found_in(python_files("tests"), silent_tests) == {}
+
+
+def test_the_gate_has_few_acceptance_tests(request: pytest.FixtureRequest) -> None:
+    """Tests that start and kill processes take most of its time: further ones are slow proofs (`soak`)."""
+    chosen = [item for item in request.session.items if item.get_closest_marker("acceptance") is not None]
+    assert len(chosen) <= 15
 
 
 def reads_of_the_environment(path: Path) -> set[str]:

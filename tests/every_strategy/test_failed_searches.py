@@ -40,6 +40,7 @@ TRIALS: Final = [
       if engine != MODEL and name != "toy"),
     *(("supervisor", MODEL, lost) for lost in ("first", "last", "all")),
     ("reflective", MODEL, "all"),
+    *(("orchestrator", MODEL, lost) for lost in ("first", "last", "all")),
 ]  # fmt: skip
 """With a model the next step is its decision: these are the ones in which the fake one looks further."""
 
@@ -78,3 +79,22 @@ async def test_the_report_lists_the_searches_that_were_made(tmp_path: Path, name
     assert {query["text"] for query in document["queries"]} == made
     report = await whole.report()
     assert not [text for text in made if text not in report.replace("\\", "")]
+
+
+@pytest.mark.parametrize(("name", "engine"), ENGINES)
+async def test_a_run_that_searched_nothing_never_says_that_nothing_answers(
+    tmp_path: Path, name: str, engine: str
+) -> None:
+    """Neither as its outcome nor as a limitation: nobody looked."""
+    corpus = FragileCorpus()
+    corpus.refused = None
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url, corpus) if engine == MODEL else World(tmp_path, corpus)
+        trial = await begin_trial(world, name)
+        await trial.conduct()
+        await world.close()
+    result = trial.state.result
+    assert result is not None
+    assert result.outcome is Outcome.FAILED
+    said = " ".join([*result.limitations, result.summary, await trial.report()])
+    assert not [words for words in ("Nothing in the sources", "No passage matches", "nothing answers") if words in said]

@@ -95,7 +95,7 @@ async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> 
         assert world.corpus.searches
         assert all("freeze" in text for text in world.corpus.searches)
     assert trial.state.plan.brief == "freezing alone"
-    (leaf,) = [node for node in trial.state.plan.sub_queries if node.origin == "plan"]
+    (leaf,) = [node for node in trial.state.plan.questions if node.origin == "plan"]
     assert trial.state.findings
     if leaf.parent:
         assert leaf.parent in {node.id for node in trial.state.plan.nodes if not node.needs_search}
@@ -150,7 +150,7 @@ async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_pa
         outcome, reason = ENDS[how]
         result = trial.state.result
         assert (result.outcome if result else None, result.stop_reason if result else None) == (outcome, reason)
-        assert result is None or (result.resumable and "r-unit" in result.limitations[0])
+        assert result is None or (result.resumable and "r-unit" in f"{result.limitations[0]} {result.advice}")
         assert (trial.state.draft, trial.left) == (None, 0)
         again = await begin_again(trial, **APPROVE)
         again.start()

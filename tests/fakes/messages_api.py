@@ -21,7 +21,7 @@ from contracts.resolved import ModelPrice
 from tests.fakes.conversation import Remembered, blocks_of
 from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
 from tests.fakes.model_request import ModelRequest, read_request
-from tests.fakes.model_scenarios import Reply, check, error, reply_to
+from tests.fakes.model_scenarios import Reply, check, error, reply_to, streamed
 from tests.fakes.model_tokens import TokenBook
 
 TRICKLE_SECONDS = 0.05
@@ -142,7 +142,7 @@ class MessagesApi(LoopbackServer):
                 self.waiting.set()
                 await reader.read()  # until the client hangs up
                 return False
-            going_on = await _send(writer, reply)
+            going_on = await _send(writer, streamed(reply) if request.body.get("stream") else reply)
             call.delivered = reply.delivery == "whole" and not reader.at_eof()
             return going_on
         finally:

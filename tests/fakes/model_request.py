@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import checking_work, model_work, orchestrator_work, reflective_work, tool_work
+from tests.fakes import checking_work, model_work, reflective_work, tool_work
 from tests.fakes.conversation import has_tools, refuse, text_of
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
@@ -21,13 +21,24 @@ ROLE_BY_PROPERTY = {
     "coverage": "reviewer",
     "markdown": "synthesizer",
 }
-ROLES = (
-    *("planner", "analyzer", "synthesizer", "refiner", "supervisor", "clarifier", "scout", "scribe"),
-    *("checker", "corrector", "reviewer"),
-    *("coordinator", "investigator", "step_planner", "researcher", "reflector", "responder"),
-    "outliner",
-    *tool_work.TOOL_WORK,
-)
+ANSWERS = {
+    "clarifier": (model_work, "clarification"),
+    "planner": (model_work, "plan"),
+    "scout": (model_work, "plan"),
+    "refiner": (model_work, "refinement"),
+    "supervisor": (model_work, "reflection"),
+    "coordinator": (reflective_work, "classification"),
+    "investigator": (reflective_work, "background"),
+    "step_planner": (reflective_work, "steps"),
+    "researcher": (reflective_work, "searches"),
+    "reflector": (reflective_work, "reflection"),
+    "checker": (checking_work, "careful"),
+    "corrector": (checking_work, "correcting"),
+    "reviewer": (checking_work, "reviewing"),
+    "outliner": (tool_work, "outline"),
+}
+"""What sensible models answer in JSON, by role: a function by its name, so that a test can replace it."""
+ROLES = (*ANSWERS, "analyzer", "synthesizer", "scribe", "responder", *tool_work.TOOL_WORK)
 
 
 @dataclass(frozen=True)
@@ -60,23 +71,8 @@ class ModelRequest:
             return model_work.report(self.prompt)
         if self.role == "analyzer":
             return json.dumps(model_work.analysis(self.prompt, with_gap=with_gap))
-        work = {
-            "clarifier": model_work.clarification,
-            "planner": model_work.plan,
-            "scout": model_work.plan,
-            "refiner": model_work.refinement,
-            "supervisor": model_work.reflection,
-            "coordinator": reflective_work.classification,
-            "investigator": reflective_work.background,
-            "step_planner": reflective_work.steps,
-            "researcher": reflective_work.searches,
-            "reflector": reflective_work.reflection,
-            "checker": checking_work.careful,
-            "corrector": checking_work.correcting,
-            "reviewer": checking_work.reviewing,
-            "outliner": orchestrator_work.outline,
-        }
-        return json.dumps(work[self.role](self.prompt)) if self.role in work else "I do not know what is wanted."
+        module, name = ANSWERS.get(self.role, (None, ""))
+        return json.dumps(getattr(module, name)(self.prompt)) if module else "I do not know what is wanted."
 
 
 def read_request(raw: bytes) -> ModelRequest:

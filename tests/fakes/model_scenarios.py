@@ -65,6 +65,40 @@ def message(
     return Reply(200, JSON_TYPE, json.dumps(body).replace(RAW, raw).encode())
 
 
+def streamed(reply: Reply) -> Reply:
+    """The same reply as an event stream, with a ping; one that is no well-written message stays as it is."""
+    try:
+        body = json.loads(reply.body)
+        whole = json.dumps(body).encode() == reply.body and isinstance(body["usage"], dict)
+        content = [dict(block) for block in body["content"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return reply
+    if not whole or reply.status != 200:
+        return reply
+    usage = {name: count for name, count in body["usage"].items() if name != "output_tokens"}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": body | {"content": [], "stop_reason": None, "usage": usage}},
+        {"type": "ping"},
+    ]
+    for index, block in enumerate(content):
+        deltas: list[dict[str, Any]] = []
+        if block.get("type") == "text" and isinstance(block.get("text"), str):
+            words, block["text"] = block["text"], ""
+            parts = (words[: len(words) // 2], words[len(words) // 2 :])
+            deltas = [{"type": "text_delta", "text": part} for part in parts]
+        elif block.get("type") == "tool_use" and "input" in block:
+            deltas = [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+            block["input"] = {}
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    counted = {name: count for name, count in body["usage"].items() if name == "output_tokens"}
+    events.append({"type": "message_delta", "delta": {"stop_reason": body["stop_reason"]}, "usage": counted})
+    events.append({"type": "message_stop"})
+    lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    return Reply(200, {"content-type": "text/event-stream; charset=utf-8"}, lines.encode(), reply.delivery)
+
+
 def text(request: ModelRequest, answer: str, stop_reason: str | None = "end_turn") -> Reply:
     """An answer as text."""
     return message(request, [{"type": "text", "text": answer}], stop_reason)

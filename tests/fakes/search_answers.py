@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -84,7 +84,6 @@ class Item:
     snippet: str
     kind: str = ""
     """`web`, `news` or `academic`; empty for all of them."""
-    language: str = ""
     published: str = ""
     """The day; empty where a service shows the same one for everything."""
 
@@ -102,35 +101,6 @@ def items(count: int) -> list[Item]:
     ]
 
 
-class BadParameterError(Exception):
-    """A name or a value that the service does not know."""
-
-
-@dataclass
-class Wanted:
-    """The meaning of the parameters: which part of the results, and which of them."""
-
-    first: int
-    count: int
-    kind: str = "web"
-    allow: Sequence[str] = ()
-    deny: Sequence[str] = ()
-    language: str | None = None
-    days: tuple[date, date] = field(default=(date.min, date.max))
-
-    def admits(self, item: Item) -> bool:
-        """Whether the service would give this."""
-        host = "." + re.split(r"[/:?#]", item.url.partition("//")[2], maxsplit=1)[0]
-        day = date.fromisoformat(item.published) if item.published else None
-        return (
-            item.kind in {"", self.kind}
-            and (not self.allow or any(host.endswith("." + name) for name in self.allow))
-            and not any(host.endswith("." + name) for name in self.deny)
-            and (self.language is None or item.language in {"", self.language})
-            and (day is None or self.days[0] <= day <= self.days[1])
-        )
-
-
 def refused(asked: Asked) -> tuple[int, Any] | None:
     """What the service says of a key or a parameter that it does not take; None if all is well."""
     key, bad = KEYS.get(asked.provider), 422 if asked.provider == "brave" else 400
@@ -141,13 +111,15 @@ def refused(asked: Asked) -> tuple[int, Any] | None:
         return error(asked, 403, "format")
     longest = {"tavily": 400, "brave": 400, "wikipedia": 300}.get(asked.provider, 100_000)
     most = {"tavily": 20, "google": 10, "brave": 20, "semantic_scholar": 100, "wikipedia": 500}
+    known = KNOWN["brave_news" if "news" in asked.path else asked.provider].split()
     try:
-        wanted = _wanted(asked)
-        _check(1 <= len(asked.query) <= longest, "length of the query")
-        _check(1 <= wanted.count <= most.get(asked.provider, 100), "number of results")
-    except (BadParameterError, KeyError, ValueError, TypeError) as unknown:
-        return error(asked, bad, f"unknown: {unknown}")
-    return None
+        _, count = PAGES[asked.provider](asked.body or asked.parameters)
+        usable = 1 <= len(asked.query) <= longest and 1 <= count <= most.get(asked.provider, 100)
+        usable = usable and asked.parameters.get("cx", CSE_ID) == CSE_ID
+        usable = usable and asked.parameters.keys() | asked.body.keys() <= set(known)
+    except (KeyError, ValueError, TypeError):
+        usable = False
+    return None if usable else error(asked, bad, "unknown: a parameter")
 
 
 def error(asked: Asked, status: int, reason: str) -> tuple[int, Any]:
@@ -164,11 +136,35 @@ def error(asked: Asked, status: int, reason: str) -> tuple[int, Any]:
 
 
 def found(asked: Asked, all_items: Sequence[Item], *, ignore_limits: bool = False) -> Any:
-    """A good answer: the page of the items that was asked for, or all of them from a service that ignores limits."""
-    wanted = _wanted(asked)
-    matching = [item for item in all_items if wanted.admits(item)]
-    page = matching if ignore_limits else matching[wanted.first : wanted.first + wanted.count]
-    return ANSWERS[asked.provider](asked, page, wanted.first, len(matching))
+    """A good answer: the page of the items that was asked for, or all of them from a service that ignores limits.
+
+    Domains, languages and days are not applied: clients must not rely on it that a service does.
+    """
+    first, count = PAGES[asked.provider](asked.body or asked.parameters)
+    matching = [item for item in all_items if item.kind in {"", _kind(asked)}]
+    page = matching if ignore_limits else matching[first : first + count]
+    return ANSWERS[asked.provider](asked, page, first, len(matching))
+
+
+def _kind(asked: Asked) -> str:
+    """The type of source that is searched for."""
+    if asked.provider == "searxng":
+        return {"general": "web", "news": "news", "science": "academic"}[asked.parameters["categories"]]
+    if asked.provider == "semantic_scholar":
+        return "academic"
+    return "news" if "news" in asked.path or asked.body.get("topic") == "news" else "web"
+
+
+PAGES: dict[str, Callable[[Mapping[str, Any]], tuple[int, int]]] = {
+    "tavily": lambda given: (0, given["max_results"]),
+    "google": lambda given: (int(given["start"]) - 1, int(given["num"])),
+    "semantic_scholar": lambda given: (int(given["offset"]), int(given["limit"])),
+    "brave": lambda given: (int(given["offset"]) * int(given["count"]), int(given["count"])),
+    "searxng": lambda given: ((int(given["pageno"]) - 1) * 30, 30),
+    "wikipedia": lambda given: (int(given["sroffset"]), int(given["srlimit"])),
+    "anthropic": lambda given: (0, MODEL_RESULTS),
+}
+"""Place of the first result and number of results, from the parameters of a request."""
 
 
 def encoded(answer: Any) -> tuple[str, bytes]:
@@ -189,114 +185,6 @@ def message(*blocks: Any, stop_reason: str = "end_turn", searches: int = 1) -> A
         "stop_reason": stop_reason,
         "usage": usage | {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0},
     }
-
-
-def _wanted(asked: Asked) -> Wanted:
-    """The meaning of a request. Raises `BadParameterError`, and whatever a missing or malformed parameter raises."""
-    known = "brave_news" if "news" in asked.path else asked.provider
-    _only(asked.parameters, "" if asked.body else KNOWN[known])
-    _only(asked.body, KNOWN[known])
-    return READERS[asked.provider](asked)
-
-
-def _read_tavily(asked: Asked) -> Wanted:
-    given = asked.body
-    allow, deny = given.get("include_domains", []), given.get("exclude_domains", [])
-    _check(all("." in host for host in (*allow, *deny)), "domains")
-    kind = {"general": "web", "news": "news"}[given["topic"]]
-    return Wanted(
-        0, given["max_results"], kind, allow, deny, None, _days(given.get("start_date"), given.get("end_date"))
-    )
-
-
-def _read_google(asked: Asked) -> Wanted:
-    given = asked.parameters
-    allow, deny = _sites(given["q"])
-    start, count = int(given["start"]), int(given["num"])
-    _check(start + count <= 101 and given["cx"] == CSE_ID, "start or cx")
-    language = _google_languages()[given["lr"]] if "lr" in given else None
-    ends = re.fullmatch(r"date:r:(\d{8}):(\d{8})", given.get("sort", "date:r:00010101:99991231"))
-    first, last = (date(int(end[:4]), int(end[4:6]), int(end[6:])) for end in ends.groups()) if ends else _fail("sort")
-    return Wanted(start - 1, count, "web", allow, deny, language, (first, last))
-
-
-def _read_semantic_scholar(asked: Asked) -> Wanted:
-    given = asked.parameters
-    _check("-" not in given["query"], "words with a hyphen match nothing")
-    _check(int(given["offset"]) + int(given["limit"]) <= 1_000, "window")
-    first, last = given.get("publicationDateOrYear", ":").split(":")
-    return Wanted(int(given["offset"]), int(given["limit"]), "academic", days=_days(first, last))
-
-
-def _read_brave(asked: Asked) -> Wanted:
-    given, code = asked.parameters, asked.parameters.get("search_lang")
-    _check(code is None or code in BRAVE_LANGUAGES, "search_lang")
-    _check(0 <= int(given["offset"]) <= 9 and len(given["q"].split()) <= 50, "offset or words")
-    count, kind = int(given["count"]), "news" if "news" in asked.path else "web"
-    first, last = given.get("freshness", "0001-01-01to9999-12-31").split("to")
-    language = OWN_NAMES.get(code, code) if code else None
-    return Wanted(int(given["offset"]) * count, count, kind, *_sites(given["q"]), language, _days(first, last))
-
-
-def _read_searxng(asked: Asked) -> Wanted:
-    given, language = asked.parameters, asked.parameters.get("language")
-    _check(not any(re.match(r"[!:?]|<[0-9]", word) for word in given["q"].split()), "a word that leads elsewhere")
-    _check(language is None or re.fullmatch(r"[a-z]{2,3}", language) is not None, "language")
-    kind = {"general": "web", "news": "news", "science": "academic"}[given["categories"]]
-    back = {"day": 1, "week": 7, "month": 31, "year": 366}[given["time_range"]] if "time_range" in given else None
-    first = datetime.now(UTC).date() - timedelta(days=back) if back else date.min
-    return Wanted((int(given["pageno"]) - 1) * 30, 30, kind, *_sites(given["q"]), language, (first, date.max))
-
-
-def _read_wikipedia(asked: Asked) -> Wanted:
-    language = asked.path.split("/")[1]
-    given = asked.parameters
-    return Wanted(int(given["sroffset"]), int(given["srlimit"]), language=None if language == "w" else language)
-
-
-def _read_anthropic(asked: Asked) -> Wanted:
-    (tool,) = asked.body["tools"]
-    _only(tool, KNOWN["anthropic_tool"])
-    choice = asked.body["tool_choice"]
-    _check((tool["type"], tool["name"], tool["max_uses"]) == ("web_search_20250305", "web_search", 1), "tools")
-    _check(choice.get("name", "web_search" if choice["type"] == "auto" else "") == "web_search", "tool_choice")
-    _check(not {"allowed_domains", "blocked_domains"} <= tool.keys(), "only one of the two lists")
-    _check(list(json.loads(asked.body["messages"][0]["content"])) == ["query"], "messages")
-    _check(asked.body["max_tokens"] >= 1 and bool(asked.headers["anthropic-version"]), "max_tokens")
-    return Wanted(0, MODEL_RESULTS, "web", tool.get("allowed_domains", []), tool.get("blocked_domains", []))
-
-
-READERS: dict[str, Callable[[Asked], Wanted]] = {
-    "tavily": _read_tavily,
-    "google": _read_google,
-    "semantic_scholar": _read_semantic_scholar,
-    "brave": _read_brave,
-    "searxng": _read_searxng,
-    "wikipedia": _read_wikipedia,
-    "anthropic": _read_anthropic,
-}
-
-
-def _check(holds: bool, parameter: str) -> None:
-    if not holds:
-        raise BadParameterError(parameter)
-
-
-def _fail(parameter: str) -> Any:
-    raise BadParameterError(parameter)
-
-
-def _only(given: Mapping[str, Any], known: str) -> None:
-    _check(given.keys() <= set(known.split()), ", ".join(sorted(given)))
-
-
-def _days(first: str | None, last: str | None) -> tuple[date, date]:
-    return date.fromisoformat(first or "0001-01-01"), date.fromisoformat(last or "9999-12-31")
-
-
-def _sites(query: str) -> tuple[list[str], list[str]]:
-    sites: Sequence[tuple[str, str]] = re.findall(r"(?<!\S)\(?(-?)site:([^\s()]+)\)?", query)
-    return [host for sign, host in sites if not sign], [host for sign, host in sites if sign]
 
 
 @cache

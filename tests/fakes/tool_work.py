@@ -1,56 +1,121 @@
-"""What a sensible model would do with tools, turn by turn: pure functions of the conversation."""
+"""What a sensible model would do with tools, turn by turn, and as an outliner: pure functions of the conversation."""
 
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.fakes import orchestrator_work
-from tests.fakes.conversation import blocks_of, signed
+from tests.fakes.conversation import blocks_of, signed, text_of
+from tests.fakes.model_work import clarification, element, key_words, question_of
 
 Blocks = list[dict[str, Any]]
+ASPECTS = ("how it works", "which settings it has", "where it fails")
+THOUGHTS_BEFORE_END = 1
 
 
-def answers_so_far(body: Mapping[str, Any]) -> list[str]:
-    """What its calls were answered, in order."""
-    said = (block for message in body["messages"] for block in blocks_of(message))
-    return [block["content"] for block in said if block["type"] == "tool_result"]
+def opening_of(body: Mapping[str, Any]) -> str:
+    """What the conversation begins with."""
+    return "\n".join(text_of(block) for block in blocks_of(body["messages"][0]))
 
 
-def called_so_far(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Its calls, in order."""
+def called(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The calls so far, in order."""
     said = (block for message in body["messages"] for block in blocks_of(message))
     return [(block["name"], block["input"]) for block in said if block["type"] == "tool_use"]
 
 
-def turns_so_far(body: Mapping[str, Any]) -> int:
+def answered(body: Mapping[str, Any]) -> list[str]:
+    """What they were answered."""
+    said = (block for message in body["messages"] for block in blocks_of(message))
+    return [block["content"] for block in said if block["type"] == "tool_result"]
+
+
+def offered(body: Mapping[str, Any]) -> list[str]:
+    """The tools of this turn."""
+    return [tool["name"] for tool in body.get("tools") or []]
+
+
+def turns(body: Mapping[str, Any]) -> int:
     """How often it has spoken."""
     return sum(message["role"] == "assistant" for message in body["messages"])
 
 
-def calls(body: Mapping[str, Any], *wanted: tuple[str, dict[str, Any]], thought: str = "") -> Blocks:
-    """Blocks that call tools, under ids that are new in the conversation."""
-    turn = turns_so_far(body)
-    blocks = [
-        {"type": "tool_use", "id": f"toolu_{turn}_{number}", "name": name, "input": given}
+def blocks(body: Mapping[str, Any], *wanted: tuple[str, dict[str, Any]], thought: str = "") -> Blocks:
+    """Calls under ids that are new in the conversation, after a thought if there is one."""
+    made = [
+        {"type": "tool_use", "id": f"toolu_{turns(body)}_{number}", "name": name, "input": given}
         for number, (name, given) in enumerate(wanted)
     ]
-    return [*([signed(thought)] if thought else []), *blocks]
+    return [*([signed(thought)] if thought else []), *made]
+
+
+def outline(prompt: str) -> dict[str, Any]:
+    """Three steps, or as many as are allowed."""
+    question = question_of(prompt).rstrip("?. ")
+    most = int(re.findall(r"at most (\d+) steps", prompt)[-1])
+    return {
+        "approach": f"First {', then '.join(ASPECTS[:most])}.",
+        "steps": [{"step": f"{question}: {aspect}", "facet": aspect} for aspect in ASPECTS[:most]],
+    }
+
+
+def take_in(body: Mapping[str, Any]) -> Blocks:
+    """Hand over, or ask what the clarifier of the product would ask."""
+    asked = clarification(opening_of(body))["questions"]
+    return blocks(body, ("ask_person", {"questions": asked}) if asked else ("generate_plan", {}))
+
+
+def plan_steps(body: Mapping[str, Any]) -> list[str]:
+    """The steps as the opening tells them."""
+    return re.findall(r"^- \d+\. (.+)$", element(opening_of(body), "plan"), re.MULTILINE)
+
+
+def orchestrate(body: Mapping[str, Any]) -> Blocks:
+    """One agent for each step, a thought when they are back, then the report."""
+    made = [name for name, _ in called(body)]
+    if "research_agent" not in made:
+        tasks = [
+            ("research_agent", {"task": f"{step}. Give figures where there are some.", "steps": [number]})
+            for number, step in enumerate(plan_steps(body), start=1)
+        ]
+        return blocks(body, *tasks)
+    if "think_tool" in offered(body) and made.count("think_tool") < THOUGHTS_BEFORE_END:
+        return blocks(body, ("think_tool", {"reasoning": "Each step has a report; nothing contradicts itself."}))
+    return blocks(body, ("generate_report", {}))
+
+
+def work(body: Mapping[str, Any]) -> Blocks:
+    """Search in the task's words, open the first six pages, search once more for details, report."""
+    task = question_of(opening_of(body))
+    made = [name for name, _ in called(body)]
+    if not made:
+        return blocks(body, ("search", {"query": " ".join(key_words(task)[:12])}))
+    pages = [int(number) for number in re.findall(r"(\d+)\. ", answered(body)[0])]
+    if "open_page" not in made and pages and "open_page" in offered(body):
+        further = ("search", {"query": f"{' '.join(key_words(task)[-6:])} in detail"})
+        more = [further] if "search" in offered(body) else []
+        return blocks(body, *(("open_page", {"index": page}) for page in pages[:6]), *more)
+    return blocks(body, ("generate_report", {"open_questions": []}))
 
 
 def ask_glossary(body: Mapping[str, Any]) -> Blocks:
     """Look the word up, then what its answer refers to, then hand over."""
-    answers, called = answers_so_far(body), called_so_far(body)
-    thought = f"Turn {turns_so_far(body)}: {{what}} next? \u2014 I have {len(answers)} answers."
-    if not called:
+    answers, made = answered(body), called(body)
+    thought = f"Turn {turns(body)}: {{what}} next? \u2014 I have {len(answers)} answers."
+    if not made:
         opening = "".join(block["text"] for block in blocks_of(body["messages"][0]))
         word = re.findall(r"Look up (\w+) first", opening)[-1]
-        return calls(body, ("look_up", {"word": word}), thought=thought)
+        return blocks(body, ("look_up", {"word": word}), thought=thought)
     further = re.search(r"See also: (\w+)", answers[-1])
-    if further and not any(given.get("word") == further[1] for _, given in called):
-        return calls(body, ("look_up", {"word": further[1]}), thought=thought)
-    words = [given["word"] for name, given in called if name == "look_up" and given]
-    return calls(body, ("hand_over", {"text": "Found.", "words": words}), thought=thought)
+    if further and not any(given.get("word") == further[1] for _, given in made):
+        return blocks(body, ("look_up", {"word": further[1]}), thought=thought)
+    words = [given["word"] for name, given in made if name == "look_up" and given]
+    return blocks(body, ("hand_over", {"text": "Found.", "words": words}), thought=thought)
 
 
-TOOL_WORK: dict[str, Callable[[Mapping[str, Any]], Blocks]] = {"asker": ask_glossary, **orchestrator_work.TOOL_WORK}
+TOOL_WORK: dict[str, Callable[[Mapping[str, Any]], Blocks]] = {
+    "asker": ask_glossary,
+    "intake": take_in,
+    "orchestrator": orchestrate,
+    "agent": work,
+}
 """By role."""

@@ -117,6 +117,7 @@ class World:
         return [
             *roles.register(),
             records.prepare_research,
+            records.preview_research,
             records.prepare_agent,
             records.save_session,
             records.read_document,

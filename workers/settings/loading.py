@@ -3,7 +3,7 @@
 Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults. A
 `research.toml` of the working directory is not read: a folder that was cloned or unpacked may contain a stranger's.
 
-A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, because it may be set for another
+A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, since it may be set for another
 program, and sending text away or paying for it must be decided. `RESEARCH_MODEL` (or the file, or a flag) decides it.
 """
 
@@ -54,6 +54,8 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 """Variable → the setting it sets. An empty variable counts as unset. Search providers declare their own variables."""
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
+LARGEST_FILE = 100_000
+"""Bytes of a `research.toml`: the parser needs seconds for one that was made for that."""
 CONFIG_VARIABLE = "RESEARCH_CONFIG"
 """Names a file as `--config` does, which goes before it."""
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
@@ -161,6 +163,14 @@ class Settings(FileSettings):
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def mark(self) -> str:
+        """Return a short hash for the identity of workers: equal where each would resolve every request alike.
+
+        Unlike the digest it depends on which keys there are.
+        """
+        usable = [choice.name for choice in self.web_search.choices() if choice.available]
+        return hashlib.sha256(f"{self.digest()} {self.model_host} {usable}".encode()).hexdigest()[:8]
+
     def notices(self) -> list[str]:
         """Return warnings about settings that have no effect."""
         half_set = self.models.by_tier() or self.anthropic_api_key is not None or self.models.base_url is not None
@@ -224,9 +234,13 @@ def without_user(url: str) -> str:
 
 
 def _read_file(path: Path) -> Found:
-    """Read a file; an absent one sets nothing. Relative folders are relative to it. Raises `SettingsError`."""
+    """Read a file; an absent one has no effect. Relative folders are relative to it. Raises `SettingsError`."""
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            if len(data := file.read(LARGEST_FILE + 1)) > LARGEST_FILE:
+                raise SettingsError(f"{visible(str(path))}: is larger than {LARGEST_FILE:,} bytes")
+        values = tomllib.loads(data.decode("utf-8"))
+        leaves = list(_leaves(values))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
@@ -236,7 +250,7 @@ def _read_file(path: Path) -> Found:
     if unknown := sorted(values.keys() - FileSettings.model_fields.keys()):  # secrets too
         raise SettingsError("\n".join(visible(f"{path}: {name}: unknown key") for name in unknown))
     found: Found = {}
-    for place, value in _leaves(values):
+    for place, value in leaves:
         is_folder = place == ("home",) or (place[0] == "corpus" and place[2:] == ("path",))
         folder = path.parent / Path(value).expanduser() if is_folder and isinstance(value, str) else value
         found[place] = (path, folder)

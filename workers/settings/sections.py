@@ -1,4 +1,4 @@
-"""The sections of `research.toml`: what an operator may set; an unknown key is refused by name."""
+"""The sections of `research.toml`: the settings of an operator; an unknown key is refused by name."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,7 +106,7 @@ class WorkersSettings(ConfigSection):
 
 
 class RunsSettings(ConfigSection):
-    """`[runs]`: how many runs go on at once; further ones wait for their turn, and their clocks with them."""
+    """`[runs]`: the number of active runs; further ones wait for their turn, and their clocks with them."""
 
     at_once: int = Field(default=16, ge=1, le=10_000)
     """In all. More than the workers and the model endpoint can serve in time makes all of them late."""

@@ -18,7 +18,7 @@ from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Qualit
 from workflows.phases.role_inputs import analyze_input, sources_of
 from workflows.rules import gaps
 from workflows.rules.sub_queries import queries_to_analyze
-from workflows.run.calls import reason_of
+from workflows.run.calls import explain
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -30,7 +30,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     """Analyze the sub-queries that were gathered and not analyzed yet, at most `max_parallel` at a time.
 
     `again` repeats those of this iteration with the issues of the pause; the new results replace the old ones. Finished
-    analyses are merged whatever happens. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
+    analyses are merged in any case. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
     """
     state = run.state
     repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
@@ -59,7 +59,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
             interruption = interruption or error
         elif isinstance(error, ActivityError):
             # An analysis that failed for good costs its own branch, not the run.
-            run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {reason_of(error)}")
+            run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {explain(error)}")
             merge(run, query, None)
             redo.append(query.id)
         elif call is None:
@@ -162,7 +162,7 @@ def _assess_sources(state: ResearchState, output: AnalyzerResult) -> None:
 def update_quality(source: Source, update: QualityUpdate) -> Source:
     """Return the source with the analyzer's label, at most one step from that of the rules.
 
-    A label of the operator remains, and the opinion `unknown` changes nothing. However often a source is analyzed, the
+    A label of the operator remains, and the opinion `unknown` has no effect. However often a source is analyzed, the
     steps do not add up. A source without a label by rules starts in the middle.
     """
     if update.quality not in QUALITY_STEPS or source.quality_reason.startswith(CHOSEN_BY_OPERATOR):
@@ -178,7 +178,7 @@ def update_quality(source: Source, update: QualityUpdate) -> Source:
 
 
 def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalyzerResult | None) -> list[str]:
-    """Open and close gaps; the ids of all gaps that this sub-query states, whoever opened them."""
+    """Open and close gaps; the ids of all gaps that this sub-query states, of any origin."""
     state = run.state
     drafts = output.gaps if output else []
     if not query.finding_count and not drafts and not query.gap_id and query.facet != OTHER_FORM:

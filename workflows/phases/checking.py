@@ -1,18 +1,17 @@
 """Checks of a finished draft: its review, and the verification of its claims with corrections.
 
-Both work on the draft of any strategy, also after a forced ending. Whatever ends them (a limit, a person, a fault),
+Both work on the draft of any strategy, also after a forced ending. Whether a limit, a person or a fault ends them,
 the verdicts so far count, and the other claims are unverified.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import accumulate
 from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
 from contracts import activities, names
-from contracts.call_sizes import BYTES_PER_TOKEN, CLAIMS_PER_CALL
+from contracts.call_sizes import CLAIMS_PER_CALL
 from contracts.checking import ReviewSummary, Verification, VerificationSummary
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
 from contracts.evidence import ReportDraft, Verdict
@@ -45,13 +44,6 @@ VERIFICATION: Final = "verification"
 """Name of the phase."""
 AT_ONCE: Final = 4
 """Calls in parallel, at least."""
-TOKEN_SHARE: Final = 0.25
-"""Share of the run's earlier tokens that checking and correcting may add."""
-CALL_TOKENS: Final = 1_100
-"""Tokens of a call besides its claims."""
-CORRECTION_TOKENS: Final = 350
-"""Tokens of a proposal and of checking it again."""
-FEWEST_CORRECTIONS: Final = 5
 NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "iteration", "kind", "direct", "empty")
 """Fields of a draft that do not follow from its text."""
 
@@ -60,7 +52,7 @@ NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "i
 async def review(run: ResearchRun) -> None:
     """Score the draft against question and brief, and have it revised once if it falls short; the better one remains.
 
-    An interruption leaves the draft as it is. A direct answer, which rests on no source, and one that is due within a
+    An interruption leaves the draft unchanged. A direct answer, which rests on no source, and one that is due within a
     minute are not reviewed.
     """
     state, mode = run.state, run.resolved.checks.review
@@ -112,8 +104,8 @@ def _review_input(state: ResearchState, draft: ReportDraft) -> ReviewInput:
     return ReviewInput(
         brief=state.plan.brief,
         draft=draft.document,
-        sub_queries=[query.text for query in state.plan.sub_queries],
-        unanswered=[query.text for query in state.plan.sub_queries if not query.finding_count],
+        sub_queries=[query.text for query in state.plan.questions],
+        unanswered=[query.text for query in state.plan.questions if not query.finding_count],
         sources_cited=len({item.source_id for item in cited}),
         findings=len(state.findings),
     )
@@ -127,7 +119,7 @@ def verification_is_due(run: ResearchRun) -> bool:
 
 
 async def verify(run: ResearchRun) -> None:
-    """Check and correct the draft. A fault leaves it as it is, and the report says so."""
+    """Check and correct the draft. A fault leaves it unchanged and is named in the report."""
     if not verification_is_due(run):
         return
     state = run.state
@@ -182,7 +174,6 @@ class _ClaimChecks:
         self._run = run
         self._ids = {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
         self._by_model = run.resolved.engine is EngineKind.MODEL
-        self._tokens_before = run.state.usage.tokens
 
     async def carry_out(self) -> None:
         """Find and weigh the claims and have them checked, then correct those that fall short and check again."""
@@ -275,7 +266,7 @@ class _ClaimChecks:
                 proposals[call] = output.entry
 
         if self._by_model:
-            await self._in_batches(concluded.sizes[: self._affordable(concluded.sizes)], correct)
+            await self._in_batches(concluded.sizes, correct)
         request = ApplyRequest(
             **self._ids,
             by_model=self._by_model,
@@ -288,13 +279,6 @@ class _ClaimChecks:
         corrected = await run.host.execute(activities.APPLY_CORRECTIONS, request, options)
         run.operation_done("apply")
         return corrected
-
-    def _affordable(self, sizes: Sequence[int]) -> int:
-        """Return the number of corrections, the most important first, that the share of tokens allows."""
-        spent = self._run.state.usage.tokens - self._tokens_before
-        left = TOKEN_SHARE * self._tokens_before - spent - 2 * CALL_TOKENS
-        needed = accumulate(size / BYTES_PER_TOKEN + CORRECTION_TOKENS for size in sizes)
-        return max(FEWEST_CORRECTIONS, sum(tokens <= left for tokens in needed))
 
     async def _in_batches(self, sizes: Sequence[int], call: Callable[[int, list[int], int], Awaitable[None]]) -> int:
         """Divide claims of these sizes evenly over as few calls as possible, and make these in parallel within bounds.

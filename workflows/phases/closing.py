@@ -22,7 +22,7 @@ from contracts.vocabulary import (
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
-from workflows.rules.endings import completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
+from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import CLOSING_SECONDS, CallOptions, call_options, is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
@@ -71,6 +71,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         ending.stop_reason,
         ending.ended_at,
         resumable=incomplete,
+        advice=advice_of(state, ending.outcome, ending.stop_reason) if incomplete else "",
         completeness=ending.completeness,
         kind=state.draft.kind if state.draft else ReportKind.REPORT,
         summary=rendered.summary or (state.draft.summary if state.draft else ""),
@@ -84,7 +85,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     )
     state.status = RunStatus(ending.outcome.value)
     natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
-    why = "see the limitations in the report" if natural else ending.stop_reason.value.replace("_", " ")
+    why = "see the limitations in the report" if natural else ending.stop_reason.text
     run.note("run.finished", f"{ending.outcome.value}: {why}", outcome=ending.outcome.value)
     try:
         await run.checkpoints.save(closed=True, options=_closing_options(run, "save", "save the session"))

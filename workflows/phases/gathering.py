@@ -79,7 +79,7 @@ class Gathering:
         self._reads: dict[str, Read] = {}
 
     async def carry_out(self) -> None:
-        """Search and read. Finished searches and reads are in the state afterwards, whatever happens.
+        """Search and read. Finished searches and reads are in the state afterwards, in any case.
 
         Raises `Interrupted` or `asyncio.CancelledError`.
         """
@@ -130,7 +130,11 @@ class Gathering:
         failed = [identity for identity, read in self._reads.items() if _is_unavailable(read)]
         if 2 * len(failed) <= len(self._reads):
             return
-        run.note("status", f"{len(failed)} of {len(self._reads)} sources are unavailable: waiting", level="warning")
+        run.note(
+            "status",
+            f"{len(failed)} of {len(self._reads)} sources are away: trying again later",
+            level="warning",
+        )
         for identity in failed:
             hit = self._reads[identity].hit
             self._reads[identity] = Read(hit, asyncio.ensure_future(self._read(identity, hit, OUTAGE_SECONDS)))
@@ -164,7 +168,7 @@ class Gathering:
     async def _read(self, identity: str, hit: SearchHit, patience: float = PATIENCE_SECONDS) -> ReadRecord:
         run = self._run
         if (page := self._ledger.get(identity)) is not None:
-            run.note("source.added", f"known: {page.title}", source_id=page.id, title=page.title)
+            run.note("source.added", f"read before: {page.title}", source_id=page.id, title=page.title)
             return known_record(page)
         request = ReadRequest(
             source_id=identity,
@@ -273,6 +277,7 @@ class Gathering:
         if response is not None and not any(one.sub_query_id == query.id for one in state.candidates):
             state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
             state.term_documents.update(response.term_documents)
+            state.spellings.update(response.spellings)
             if response.documents_searched is not None:
                 state.documents_searched = response.documents_searched
         if answers is not None:

@@ -35,16 +35,16 @@ def needs_approval(state: ResearchState) -> bool:
 
 
 class HumanGate:
-    """Asks a person before the work of a run, and waits for the reply."""
+    """Gets the consent of a person before the work of a run."""
 
     def __init__(self, run: ResearchRun) -> None:
         self._run = run
         self._providers_checked = False
 
     async def wait_for_approval(self) -> bool:
-        """Ask and wait as the request demands; false if the person wants another plan, by the new guidance.
+        """Ask and wait as the request demands; false if the person demands another plan, by the new guidance.
 
-        Raises `Interrupted` when the run is stopped, the plan is rejected, or nobody answers in time.
+        Raises `Interrupted` when the run is stopped, the plan is rejected, or no one answers in time.
         """
         run, state, gates = self._run, self._run.state, self._run.resolved.gates
         while gates.clarify is not Clarify.OFF and not state.clarification.done and not state.plan.nodes:

@@ -94,7 +94,7 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
 
 
 def state_for_hook(state: ResearchState) -> dict[str, Any]:
-    """Return the part of a state that a hook gets: at most about 20 kB, whatever the size of the run."""
+    """Return the part of a state that a hook gets: at most about 20 kB, regardless of the size of the run."""
     newest = slice(-MOST_SHOWN, None)
     return {
         "research_id": state.resolution.research_id,

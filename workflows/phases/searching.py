@@ -182,7 +182,7 @@ class Searching:
         if known is not None and known.text != query.text:
             # The cache has the answer to the earlier wording.
             request = request.model_copy(update={"text": known.text})
-            run.note("status", f"asked before: “{shorten(known.text, 150)}”", provider=provider)
+            run.note("status", f"searched before: “{shorten(known.text, 150)}”", provider=provider)
         remaining = run.clock.remaining_work_seconds()
         options = call_options(SEARCH_QUEUE, request.operation, f"search: {query.text}", remaining)
         try:

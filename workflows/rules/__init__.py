@@ -1,1 +1,1 @@
-"""Pure decisions: which hits are read, what is the same, how a run ends."""
+"""Pure decisions: which hits are read, which sources are equal, how a run ends."""

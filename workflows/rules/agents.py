@@ -18,16 +18,15 @@ from contracts.agents import (
 )
 from contracts.evidence import Gap, Source
 from contracts.messages import ReadRecord
-from contracts.outcome import Counts
+from contracts.outcome import AgentDecision, Counts
 from contracts.plan import PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
-from contracts.vocabulary import GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
+from contracts.vocabulary import AgentRole, GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
-from workflows.rules.sub_queries import queries_to_analyze
 
 LEAST_SECONDS: Final = 1.0
 REPORT_SHARE: Final = 0.2
@@ -100,9 +99,14 @@ SHARED_WITH_AGENTS: Final = (
 
 
 def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
-    """Return the part of a run's request that an agent gets, with its task for a question."""
+    """Return the part of a run's request that an agent gets, with its task for a question.
+
+    Sources of an earlier run are offered to each agent; what was asked there is not given.
+    """
+    earlier = resolved.follow_up
     return ResolvedResearch(
         **{name: getattr(resolved, name) for name in SHARED_WITH_AGENTS},
+        follow_up=earlier.model_copy(update={"query": "", "summary": ""}) if earlier else None,
         query=task.text,
         strategy=task.strategy,
         limits=limits,
@@ -174,7 +178,8 @@ def known_record(page: Source) -> ReadRecord:
 # --- the result ----------------------------------------------------------------------------------------------------
 FOUND: Final = (
     "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
-    "documents_searched term_documents lost_providers engine_by_role prompt_versions models_used degraded"
+    "documents_searched term_documents spellings lost_providers engine_by_role prompt_versions models_used degraded "
+    "decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
 
@@ -200,8 +205,8 @@ def task_result(
 
 
 # --- the merge -----------------------------------------------------------------------------------------------------
-def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> None:
-    """Take over the results of an agent.
+def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> list[AgentDecision]:
+    """Take over the results of an agent; the decisions of its strategy, which are for the log of the run.
 
     Its findings belong to the node of its task; its searches are in the list of queries.
     """
@@ -222,12 +227,15 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> No
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.term_documents = {**found.term_documents, **state.term_documents}
+    state.spellings = {**found.spellings, **state.spellings}
     state.lost_providers = {**found.lost_providers, **state.lost_providers}
     state.engine_by_role = {**state.engine_by_role, **found.engine_by_role}
     state.prompt_versions = {**state.prompt_versions, **found.prompt_versions}
     state.models_used = _union(state.models_used, found.models_used)
     state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
+    own = (decision for decision in found.decisions if decision.agent not in set(AgentRole))
+    return [decision for decision in own if not decision.action.startswith("execute_")]
 
 
 def _merge_gaps(state: ResearchState, found: ResearchState, node: str) -> list[Gap]:
@@ -250,7 +258,7 @@ def _merge_sources(state: ResearchState, found: ResearchState, node: str) -> int
     sources, new = dict(state.sources), 0
     for source in found.sources.values():
         known, is_readable = sources.get(source.id), source.status is SourceStatus.FULL
-        owners = _union(known.sub_query_ids if known else [], [node])
+        owners = _union(known.sub_query_ids if known else [], [node, *source.sub_query_ids])
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
             update: dict[str, object] = {"iteration": state.iteration, "sub_query_ids": owners}
             sources[source.id] = source.model_copy(update=update)
@@ -268,13 +276,13 @@ def _merge_sources(state: ResearchState, found: ResearchState, node: str) -> int
 
 
 def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: ResearchState, new: int) -> None:
-    """Update the node of the task; unanalyzed sources are analyzed when the run ends."""
+    """Update the node of the task, and put the agent's searches below it; what is not analyzed is so at the end."""
     node = next((node for node in state.plan.nodes if node.id == task.id), None)
     if node is None:
         return
     stated = node.stated_gaps if result.is_stub else result.gap_ids
     if not result.finding_ids and not stated and not result.is_stub:
-        stated = [_state_silence(state, node, result.problem)]
+        stated = [_state_silence(state, node, result.problem or "; ".join(result.failed_branches[:1]))]
     of_node = [finding.id for finding in state.findings if finding.sub_query_id == node.id]
     update = {
         "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
@@ -285,14 +293,16 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         "duplicate_count": node.duplicate_count + found.duplicates,
         "stated_gaps": list(stated),
     }
-    state.plan = state.plan.with_nodes(node.model_copy(update=update))
-    if not queries_to_analyze(found):
-        state.analyzed_sub_queries = _union(state.analyzed_sub_queries, [node.id])
+    others = {other.id for other in state.plan.nodes if other.parent != node.id}
+    below = {"parent": node.id, "depth": node.depth + 1, "iteration": state.iteration}
+    searches = [query.model_copy(update=below) for query in found.plan.sub_queries if query.id not in others]
+    state.plan = state.plan.with_nodes(node.model_copy(update=update), *searches)
+    state.analyzed_sub_queries = _union(state.analyzed_sub_queries, found.analyzed_sub_queries)
 
 
 def _state_silence(state: ResearchState, node: PlanNode, problem: str) -> str:
     """Open the gap of a task without findings, and return its id."""
-    # An agent that was cut short proves nothing about what can be found.
+    # An agent that was cut short, or whose searches failed, proves nothing about what can be found.
     cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
     silent = silent_gap(node.model_copy(update=cut_short))
     state.gaps = reopen_stated(state.gaps, [silent])

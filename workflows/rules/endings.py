@@ -16,6 +16,7 @@ from contracts.vocabulary import (
     Completeness,
     EngineKind,
     GapStatus,
+    NodeKind,
     NodeStatus,
     Outcome,
     StopReason,
@@ -49,9 +50,21 @@ REJECTED_OUTCOMES: Final = {
 REJECTED_REMEDIES: Final = {
     StopReason.CLARIFICATION_EXPIRED: "nobody answered in time: `research resume {id}` asks again",
     StopReason.APPROVAL_EXPIRED: "nobody approved the plan in time: it is kept, and `research resume {id}` asks again",
-    StopReason.APPROVAL_REJECTED: "the plan was rejected: it is kept, and `research resume {id}` asks for it again",
+    StopReason.APPROVAL_REJECTED: "the plan was rejected; it is kept",
     StopReason.USER_STOPPED: "stopped before any work: what was planned is kept, and `research resume {id}` asks again",
 }
+
+
+REJECTED_ADVICE: Final = (
+    "ask in other words, or change the plan: `research resume {id}` shows it again, then `research plan {id} --edit`"
+)
+LIMIT_OF: Final = {
+    StopReason.BUDGET_TOKENS: "max_tokens",
+    StopReason.BUDGET_CALLS: "max_model_calls",
+    StopReason.BUDGET_COST: "max_cost_usd",
+    StopReason.MAX_ITERATIONS: "max_iterations",
+}
+"""Limits that a resumed run would meet again at once: what was used goes on counting."""
 
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
@@ -107,6 +120,25 @@ def result_of(
     )
 
 
+def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str:
+    """Return what helps where resuming a run as it is would do nothing; empty where it does, or nothing is left."""
+    if outcome not in (Outcome.PARTIAL, Outcome.EMPTY):
+        return ""
+    ended_by = LIMIT_OF.get(reason)
+    raised = f"raise the limit: `research resume {state.resolution.research_id} --set limits.{ended_by}=N`"
+    if ended_by and reason is not StopReason.MAX_ITERATIONS:
+        return raised
+    skipped = [node for node in state.plan.nodes if node.status is NodeStatus.SKIPPED and node.status_reason != ENOUGH]
+    failed = [node for node in state.plan.nodes if node.status is NodeStatus.FAILED]
+    rewritten = state.findings and report_issues(state)
+    undone = skipped or failed or state.failed_branches or state.hasty_analyses or lost_sources(state) or rewritten
+    if undone or reason not in (*NATURAL_STOPS, StopReason.NO_EVIDENCE):
+        return ""
+    return (
+        raised if ended_by else "ask in other words, or add sources with `--corpus` or `--web`: the same would be found"
+    )
+
+
 def rejected_outcome(state: ResearchState, reason: StopReason) -> Outcome | None:
     """Return the outcome of a run that ends while it waits for a person; None if there is something to report."""
     if state.waiting is None or state.sources:
@@ -123,7 +155,7 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
 
 
 def completeness_of(question: str, state: ResearchState, reason: StopReason) -> Completeness:
-    """Return how much of the question is covered, whatever the quality of the report."""
+    """Return how much of the question is covered, regardless of the quality of the report."""
     if not state.findings and not is_direct(state):
         return Completeness.EMPTY
     missing = not is_direct(state) and _is_missing(question, state, reason)
@@ -174,7 +206,9 @@ def find_unanswered(question: str, state: ResearchState) -> list[str]:
     if state.resolution.engine is EngineKind.EXTRACTIVE:
         return []
     closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
-    return [node.text for node in state.plan.nodes if not _is_settled(node, question, state, closing)]
+    tasks = {node.id for node in state.plan.nodes if node.kind is NodeKind.TASK and node.needs_search}
+    judged = [node for node in state.plan.nodes if node.parent not in tasks]
+    return [node.text for node in judged if not _is_settled(node, question, state, closing)]
 
 
 def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:
@@ -207,12 +241,14 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
         return [GateIssue(code="no_report", message="there is no report")]
     issues = []
     if draft.characters < MIN_REPORT_CHARACTERS:
-        message = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS}"
+        message = f"the report has {draft.characters} characters, where at least {MIN_REPORT_CHARACTERS} are wanted"
         issues.append(GateIssue(code="short_report", message=message))
     if not draft.has_headings:
         issues.append(GateIssue(code="no_sections", message="the report has no section headings"))
     if draft.unresolved_markers:
-        message = f"{len(draft.unresolved_markers)} citations named nothing known and were removed"
+        message = (
+            f"{len(draft.unresolved_markers)} citations or names of the prompt named nothing known and were removed"
+        )
         issues.append(GateIssue(code="unresolved_citations", message=message))
     if state.findings and not draft.evidence_ids:
         issues.append(GateIssue(code="no_citations", message="the report cites nothing although there are findings"))

@@ -87,7 +87,7 @@ def asked_for(gaps: Iterable[Gap]) -> bool:
 
 
 def apply_assessments(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
-    """Apply the refiner's assessments by gap id; requests of people are searched for whatever it says of them."""
+    """Apply the refiner's assessments by gap id; requests of people are searched for in any case."""
     by_id = {assessment.gap_id: assessment for assessment in assessments}
     result = []
     for gap in gaps:

@@ -19,7 +19,7 @@ ENOUGH: Final = "what was found answers the question, as was judged after an ear
 
 # --- from proposals to nodes ---------------------------------------------------------------------------------------
 def plan_sub_queries(proposed: Sequence[SubQuery], iteration: int, limit: int) -> list[PlanNode]:
-    """Return at most `limit` distinct sub-queries, most important first, otherwise in the planner's order."""
+    """Return at most `limit` distinct sub-queries, most important first, else in the planner's order."""
     queries: list[PlanNode] = []
     for proposal in sorted(proposed, key=lambda one: one.priority):
         text = proposal.query.strip()[:500]

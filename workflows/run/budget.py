@@ -1,6 +1,6 @@
 """The budget: reserved before each model call, settled after it. Pure functions of limits, use and reservations.
 
-A call may start only if its reservation fits beside what was used, what is under way and what is kept for the report.
+A call may start only if its reservation fits in addition to usage, calls under way and the reserve for the report.
 So no limit is exceeded as long as no call needs more than its reservation.
 """
 
@@ -32,7 +32,7 @@ MOST_PAID_FAILURES = 200
 
 @dataclass(frozen=True)
 class Reservation:
-    """Most that a call may use; `cost_usd` is 0 where the price is unknown, because nothing can be reserved of it."""
+    """Most that a call may use; `cost_usd` is 0 where the price is unknown, and cannot be reserved."""
 
     calls: int = 0
     tokens: int = 0
@@ -59,7 +59,7 @@ def reservation(size: CallSize, price: ModelPrice | None) -> Reservation:
 def report_reserve(
     limits: EffectiveLimits, sub_queries: int, price: ModelPrice | None, reasoning_tokens: int | None = None
 ) -> Reservation:
-    """Return what is kept for writing a report on so many sub-queries, one repair included, within each limit."""
+    """Return the reserve for writing a report on so many sub-queries, one repair included, within each limit."""
     size = worst_report(max(1, sub_queries) * FINDINGS_PER_SUB_QUERY, reasoning_tokens)
     calls, tokens = REPORT_CALLS, REPORT_CALLS * size.tokens
     cost = REPORT_CALLS * (size.most_usd(price) or 0.0)
@@ -74,7 +74,7 @@ def report_reserve(
 
 
 def check_reserve(limits: EffectiveLimits) -> Reservation:
-    """Return what is kept for checking the claims of a report, within each limit; nothing of what is not limited."""
+    """Return the reserve for checking the claims of a report, within each limit that is set."""
     calls = CHECKING_CALLS if limits.max_model_calls is None else int(limits.max_model_calls * CHECKING_SHARE)
     return Reservation(
         min(CHECKING_CALLS, calls),
@@ -86,7 +86,7 @@ def check_reserve(limits: EffectiveLimits) -> Reservation:
 def refusal(
     limits: EffectiveLimits, used: Usage, held: Reservation, wanted: Reservation, kept: Reservation = NOTHING
 ) -> StopReason | None:
-    """Return which limit forbids what is wanted, if any.
+    """Return the limit that forbids the request, if any.
 
     `held` is reserved for calls under way, `kept` for the report. Of the cost that was used only the known part counts;
     what searches cost is in it.
@@ -102,7 +102,7 @@ def refusal(
 
 
 class Holdings:
-    """Reservations of one run: of calls under way, and of calls that ended without a word of what they used."""
+    """Reservations of one run: of calls under way, and of calls that ended without a report of their usage."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, Reservation] = {}
@@ -124,14 +124,14 @@ class Holdings:
         return number
 
     def close(self, number: int, left: Reservation) -> None:
-        """The call ended: what it used is in the usage now, but for what is `left` because nobody knows."""
+        """The call ended: its usage is counted now, except for `left`, which is unknown."""
         del self._under_way[number]
         self.unexplained = self.unexplained + left
         self.changes += 1
 
 
 def account(state: ResearchState, role: str, usage: Usage, phase: str | None = None) -> None:
-    """Add what a role used in a phase (the current one), so that roles and phases each sum up to the total.
+    """Add the usage of a role in a phase (the current one), so that roles and phases each sum up to the total.
 
     Searches and reads are the gatherer's (`AgentRole.GATHERER`).
     """
@@ -144,7 +144,7 @@ def account(state: ResearchState, role: str, usage: Usage, phase: str | None = N
 def account_failure(
     state: ResearchState, role: str, request: RoleInput, usage: Usage, phase: str | None = None
 ) -> None:
-    """Add what an unusable answer cost, once.
+    """Add the cost of an unusable answer, once.
 
     An operation that was cut off is repeated when the run is resumed, and the journal gives the same answer again.
     """

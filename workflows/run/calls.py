@@ -72,7 +72,7 @@ def call_options(
 ) -> CallOptions:
     """Schedule a call within the remaining time for it, all attempts with their pauses; None sets no end.
 
-    One attempt takes at most `attempt_seconds`, or what the queue allows if that is less.
+    One attempt takes at most `attempt_seconds`, or the limit of its queue if that is less.
     """
     longest, whole = min(attempt_seconds, ATTEMPT_SECONDS[queue]), None
     if remaining_seconds is not None:
@@ -127,6 +127,12 @@ def reason_of(error: ActivityError) -> str:
     return type(cause).__name__ if cause else "failed"
 
 
+def explain(error: ActivityError) -> str:
+    """Explain a failed call to a person, in a clause."""
+    reason = reason_of(error)
+    return failures.WORDS.get(reason, reason)
+
+
 def describe_failure(error: ActivityError) -> str:
     """Describe a failed call in the words of its last failure, at most 200 characters."""
     cause = last_failure(error)
@@ -154,7 +160,7 @@ def spent_by(error: ActivityError) -> Usage:
 
 
 def describe_unstarted(error: ActivityError) -> str:
-    """Describe the failure of a call that a run cannot begin without."""
+    """Describe the failure of a call that a run cannot start without."""
     cause = last_failure(error)
     if isinstance(cause, ActivityTimeout) and cause.type in (
         TimeoutType.SCHEDULE_TO_START,

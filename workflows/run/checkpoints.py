@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
+from contracts.agents import AgentRecord
 from contracts.evidence import Candidate, SearchHit
 from contracts.failures import PASSING
 from contracts.messages import SaveRequest, StateChange
@@ -18,7 +19,7 @@ from contracts.roles import ANALYZER
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
 from contracts.strategies import CLOSING_ROLES, writers
-from contracts.vocabulary import AWAITING, AgentStatus, NodeStatus, RunStatus, SourceStatus
+from contracts.vocabulary import AWAITING, AgentStatus, NodeKind, NodeStatus, RunStatus, SourceStatus
 from workflows.rules.endings import OUR_FAULTS
 from workflows.run.calls import CallOptions, call_options, is_cancelled
 from workflows.run.context import RunContext
@@ -42,7 +43,7 @@ class _Snapshot:
 
 
 class Checkpoints:
-    """Saves the session of a run; knows what the session store holds."""
+    """Saves the session of a run; knows the content of the session store."""
 
     def __init__(self, run: RunContext, stored: dict[str, Any] | None = None) -> None:
         """`stored` is the snapshot of the state that the session store has already."""
@@ -67,7 +68,7 @@ class Checkpoints:
         self._take_note_of_failure()
 
     def abandon(self) -> None:
-        """Cancel what is under way; what the store holds then is unknown."""
+        """Cancel the save under way; the content of the store is unknown afterwards."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             self._stored = None
@@ -128,7 +129,7 @@ class Checkpoints:
             self._run.degrade(UNSAVED)
 
     async def save_with_events(self) -> bool:
-        """Have the newest state saved before the history starts anew; whether it is."""
+        """Have the newest state saved before a new history starts; true if it is saved."""
         await self.settle()
         try:
             await self.save(events=PACKED_EVENTS)
@@ -151,9 +152,9 @@ def _change(stored: _Snapshot | None, snapshot: _Snapshot) -> StateChange:
 def resume_state(
     state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Callable[..., None]
 ) -> ResearchState:
-    """Return the state to go on with: completed work is kept, marks of the earlier end are removed.
+    """Return the state to continue with: completed work is kept, marks of the earlier end are removed.
 
-    Usage goes on counting; the deadline is fresh. What got no answer is done again: searches, pages, tasks, and
+    Usage continues counting; the deadline is fresh. What got no answer is done again: searches, pages, tasks, and
     analyses that failed or were done without their model. `reposition` is `Strategy.resume`.
     """
     hasty, unread = set(state.hasty_analyses), _find_again_lost_pages(state)
@@ -161,7 +162,6 @@ def resume_state(
     redone = hasty | unread | failed
     # A run that was killed goes on as if nothing had been: what it has noted still holds.
     interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
-    repeated = any(query.status is NodeStatus.FAILED for query in state.plan.sub_queries)
     # What was concluded from work that failed does not hold once the work is done again.
     origins = {f"sub_query:{name}" for name in redone}
     state.gaps = [gap for gap in state.gaps if gap.origin not in origins]
@@ -171,7 +171,7 @@ def resume_state(
     state.status = RunStatus.RUNNING
     state.started_at = state.started_at or started_at
     state.degraded = state.degraded if interrupted else []
-    state.failed_branches = state.failed_branches if interrupted and not repeated else []
+    state.failed_branches = state.failed_branches if interrupted and not failed else []
     if not interrupted:
         # The others are not asked again: what they did without the model remains.
         asked_again = {ANALYZER.name, *writers(), *(role.name for role in CLOSING_ROLES)}
@@ -180,11 +180,7 @@ def resume_state(
     state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
     state.limitations, state.last_failure, state.result = [], "", None
     state.hasty_analyses, state.lost_providers = [], {}
-    # A task that failed is given again where the strategy still wants it.
-    state.agents = [
-        record.model_copy(update={"status": AgentStatus.CUT_OFF}) if record.status is AgentStatus.FAILED else record
-        for record in state.agents
-    ]
+    state.agents = [_resumed_agent(record, unread) for record in state.agents]
     again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
     ended = (NodeStatus.FAILED, NodeStatus.SKIPPED)
     state.plan = state.plan.with_nodes(
@@ -196,29 +192,44 @@ def resume_state(
     return state
 
 
+def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:
+    """Return the record of an agent for a resumed run: the strategy decides whether its task is given again.
+
+    One that failed is not over. One whose pages gave no answer is, but did not do all of its work.
+    """
+    if record.status is AgentStatus.FAILED:
+        return record.model_copy(update={"status": AgentStatus.CUT_OFF})
+    if record.result is not None and record.task.id in unread:
+        problem = record.result.problem or "pages that it found gave no answer"
+        return record.model_copy(update={"result": record.result.model_copy(update={"problem": problem})})
+    return record
+
+
 def _find_again_lost_pages(state: ResearchState) -> set[str]:
-    """Make hits again of pages that gave no answer, and return the sub-queries that found them."""
-    lost = [
-        source
-        for source in state.sources.values()
-        if source.status is SourceStatus.FAILED and source.status_reason in PASSING | OUR_FAULTS.keys()
-    ]
-    for source in lost:
-        del state.sources[source.id]
+    """Make hits again of pages that gave no answer, and return the sub-queries and tasks that found them.
+
+    A page that an agent found remains known as lost until another agent reads it.
+    """
+    known, finders = {candidate.sub_query_id for candidate in state.candidates}, set[str]()
+    for source in list(state.sources.values()):
+        if source.status is not SourceStatus.FAILED or source.status_reason not in PASSING | OUR_FAULTS.keys():
+            continue
+        found_by = [query for query in state.plan.questions if query.id in source.sub_query_ids]
+        finders |= {query.id for query in found_by}
+        if any(query.kind is NodeKind.QUERY for query in found_by):
+            del state.sources[source.id]
+        hit = SearchHit(
+            url=source.url,
+            title=source.title,
+            rank=source.rank,
+            provider=source.provider,
+            doi=source.doi,
+            entries=source.hit_entries,
+        )
+        state.candidates += [
+            Candidate(sub_query_id=query.id, hit=hit)
+            for query in found_by
+            if query.kind is NodeKind.QUERY and query.id not in known
+        ]
     state.aliases = {url: name for url, name in state.aliases.items() if name in state.sources}
-    known = {candidate.sub_query_id for candidate in state.candidates}
-    finders: set[str] = set()
-    for query in state.plan.sub_queries:
-        found = [source for source in lost if query.id in source.sub_query_ids]
-        finders |= {query.id} if found else set()
-        for source in found if query.id not in known else ():
-            hit = SearchHit(
-                url=source.url,
-                title=source.title,
-                rank=source.rank,
-                provider=source.provider,
-                doi=source.doi,
-                entries=source.hit_entries,
-            )
-            state.candidates.append(Candidate(sub_query_id=query.id, hit=hit))
     return finders

@@ -11,7 +11,8 @@ from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance, Moment
 from contracts.plan import Plan, PlanNode
-from contracts.request import Approve, Depth, Mode
+from contracts.presets import with_choice
+from contracts.request import Approve
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
@@ -34,7 +35,7 @@ EVENT_CHARACTERS: Final = 300
 
 
 class RunContext:
-    """State, inbox, host and resolved request of one run, and what is recorded of it."""
+    """State, inbox, host and resolved request of one run, and its records."""
 
     def __init__(self, state: ResearchState, inbox: Inbox, host: Host, hooks: "Hooks | None" = None) -> None:
         self.state = state
@@ -59,25 +60,23 @@ class RunContext:
         return self.host.now().isoformat(timespec="milliseconds")
 
     def choose_limits(self, choice: str) -> None:
-        """Go on under the limits of a choice that the request left open; the time used stays used.
+        """Continue under the limits of a choice that the request left open; the time used stays used.
 
-        Nothing happens for a choice that the request does not leave open, or once one was made.
+        No effect for a choice that the request does not leave open, or after one was made.
         """
         state, resolved, chosen = self.state, self.resolved, self.resolved.choices.get(choice)
         if chosen is None:
             return
-        depth = Depth(choice) if choice in set(Depth) else resolved.depth
-        mode = Mode(choice) if choice in set(Mode) - {Mode.AUTO} else resolved.mode
         if not state.limits_fixed:
             state.limits_fixed = True
             state.deadline_at += chosen.deadline_seconds - resolved.limits.deadline_seconds
         # A history that started anew was given the request's own limits again, and keeps its deadline.
-        state.resolved = resolved.model_copy(update={"limits": chosen, "depth": depth, "mode": mode, "choices": {}})
+        state.resolved = with_choice(resolved, choice)
         self.clock.set_alarm()
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def moment(self) -> Moment:
-        """Return where the run stands now, with what a role that is asked now would hear."""
+        """Return the present moment of the run, with the guidance that a role gets now."""
         state = self.state
         return Moment(phase=state.phase, iteration=state.iteration, guidance=newest(state.guidance, GUIDANCE_OF_CALL))
 
@@ -88,7 +87,7 @@ class RunContext:
         return self.scoped(base if count == 0 else f"{base}/again-{count + 1}")
 
     def scoped(self, name: str) -> str:
-        """The name of a call: an agent's begins with the agent's own, so that no two agents have one operation."""
+        """The name of a call: an agent's starts with the agent's own, so that no two agents have one operation."""
         return f"{self.state.scope}/{name}" if self.state.scope else name
 
     def operation_done(self, step: str, iteration: int | None = None) -> None:
@@ -166,7 +165,7 @@ class RunContext:
         self.note("plan.drafted", plural(count, part), count=count, version=self.state.plan.version)
 
     def retries(self, phase: str) -> bool:
-        """Return whether the last pause wants a phase done again."""
+        """Return whether the last pause demands a phase again."""
         pause = self.state.pause
         return pause is not None and pause.phase == phase and pause.action is Action.RETRY
 
@@ -180,7 +179,7 @@ class RunContext:
 
     # --- records ---------------------------------------------------------------------------------------------------
     def note(self, kind: str, text: str, /, **data: Any) -> None:
-        """Tell those who watch. What an agent does has the agent's place in its run."""
+        """Inform the watchers. Events of an agent have the agent's place in its run."""
         if self.state.task is not None:
             data = {"scope": self.state.scope, **self.state.task.placement, **data}
         add_event(self.state, kind, self.now_text(), text, data)
@@ -195,9 +194,9 @@ class RunContext:
         outputs: dict[str, Any] | None = None,
         at: Moment | None = None,
     ) -> int:
-        """Append to the decision log; `at` is where the run stood when what is decided upon was found out.
+        """Append to the decision log; `at` is the moment of the run that the decision is about.
 
-        The number of the entry. A full log counts what it does not take.
+        The number of the entry. A full log counts further entries.
         """
         number = len(self.state.decisions) + self.state.decisions_dropped + 1
         decision = AgentDecision(
@@ -215,7 +214,9 @@ class RunContext:
             self.state.decisions.append(decision)
         else:
             self.state.decisions_dropped += 1
-        text = ": ".join(part for part in (agent, action.replace("_", " "), rationale) if part)
+        # The reason of a decision on another iteration is a whole sentence.
+        name = "" if rationale and action == "decide_iteration" else action.replace("_", " ")
+        text = ": ".join(part for part in (agent, name, rationale) if part)
         self.note("decision.recorded", text, agent=agent, action=action)
         return number
 
@@ -237,10 +238,10 @@ class RunContext:
         return contains_canary(query, self.resolved.canary)
 
     def degrade(self, note: str) -> None:
-        """Record that something is less good than asked for; the report says so."""
+        """Record that something falls short of the request; the report names it."""
         if note not in self.state.degraded:
             self.state.degraded.append(note[:300])
-            self.note("status", f"degraded: {note}", level="warning")
+            self.note("status", note, level="warning")
 
     def branch_failed(self, note: str) -> None:
         """Record that a part of the work failed: the outcome cannot be `completed` any more."""
@@ -292,7 +293,7 @@ class Clock:
         return self._state.deadline_at - (self._state.clock_stopped_at or self._host.now().timestamp())
 
     def remaining_work_seconds(self) -> float:
-        """Seconds until the work must give way to writing: the reserve is kept for the report."""
+        """Seconds until the work must give way to writing: the reserve is reserved for the report."""
         resolved = self._state.resolved
         reserve = resolved.limits.reserve_seconds if resolved and not self._inbox.closing else 0.0
         return self.remaining_seconds() - reserve
@@ -304,14 +305,14 @@ class Clock:
             self._alarm = asyncio.ensure_future(self._ring())
 
     def cancel_alarm(self) -> None:
-        """Let the work go on as long as it likes."""
+        """Let the work continue as long as it likes."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stand still for the block; then the deadline is as far away as before, and the alarm is set again."""
+        """Stop the clock for the block; afterwards the deadline is as far away as before, with a new alarm."""
         state = self._state
         self.cancel_alarm()
         state.clock_stopped_at = state.clock_stopped_at or self._host.now().timestamp()
@@ -347,7 +348,7 @@ def newest(known: Sequence[Guidance], most: int) -> list[Guidance]:
 
 
 def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[str, Any]) -> None:
-    """Append an event to the ring in the state; it costs nothing in the history."""
+    """Append an event to the ring in the state; it costs no history."""
     state.event_count += 1
     state.events.append(Event(seq=state.event_count, type=kind, time=time, text=text[:EVENT_CHARACTERS], data=data))
     del state.events[:-MAX_EVENTS]

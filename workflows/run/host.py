@@ -55,21 +55,21 @@ class Host(Protocol):
         ...
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
-        """Run an operator's think-pause hook with several arguments; whatever it answers.
+        """Run an operator's think-pause hook with several arguments, and return its answer.
 
         Raises `temporalio.exceptions.ActivityError`, ValueError for an answer that cannot be read.
         """
         ...
 
     async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
-        """Have an agent do its task. Cancelled, it still returns what the agent has, as soon as that is told.
+        """Have an agent do its task. Cancelled, it still returns the agent's partial result.
 
-        Raises `temporalio.exceptions.ChildWorkflowError` where nothing comes from it.
+        Raises `temporalio.exceptions.ChildWorkflowError` for an agent without a result.
         """
         ...
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
-        """Return as soon as the predicate holds."""
+        """Return as soon as the predicate is true."""
         ...
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
@@ -77,12 +77,12 @@ class Host(Protocol):
         ...
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
-        """Wait until all tasks are done, whatever they end with."""
+        """Wait until all tasks are done, with a result or an error."""
         ...
 
 
 async def abandon(host: Host, tasks: list["asyncio.Task[Any]"]) -> None:
-    """Cancel tasks and wait until they are gone; what they raise is of no interest any more."""
+    """Cancel tasks and wait for their end; their errors are dropped."""
     for task in tasks:
         task.cancel()
     await host.settle(tasks)
@@ -112,7 +112,7 @@ class TemporalHost:
     ) -> None:
         """The run gives its calls the fairness key of its tenant itself: not every client that starts runs does.
 
-        `changed` is called when a call begins and when it ends.
+        `changed` is called when a call starts and when it ends.
         """
         fairness = tenant[:FAIRNESS_KEY_CHARACTERS]
         self._priority = Priority(priority_key=priority, fairness_key=fairness)
@@ -144,7 +144,7 @@ class TemporalHost:
         return plain(await self._start(activity, arguments, RawValue, options))
 
     async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
-        """Start a child workflow and wait for it; a cancellation is passed on, and what it answers is waited for."""
+        """Start a child workflow and wait for it; a cancellation is passed on, and its result awaited."""
         with self._awaited(workflow_id, f"{request.task.id}: {request.task.text}"):
             result: TaskResult = await workflow.execute_child_workflow(
                 names.RESEARCH_AGENT,
@@ -208,7 +208,7 @@ class TemporalHost:
 
 
 def _attributes(request: AgentRequest) -> TypedSearchAttributes | None:
-    """Return what the server knows an agent by, where the namespace knows the attributes: never a user's text."""
+    """Return the search attributes of an agent, where the namespace knows them: never a user's text."""
     if not request.resolved.search_attributes:
         return None
     known = {names.STRATEGY_ATTRIBUTE: request.task.strategy, names.TENANT_ATTRIBUTE: request.resolved.tenant}

@@ -157,7 +157,7 @@ def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind
         # Also the case for a moment after a continue-as-new of a waiting run.
         raise Unacceptable("the run is getting ready: send this again in a moment")
     if waiting is None:
-        raise Unacceptable(f"nothing is waited for now: the run is {state.status.value}; see `research status`")
+        raise Unacceptable(f"the run asks nothing now, it is {state.status.value}: see `research status`")
     if waiting.kind is not kind:
         raise Unacceptable(f"the run waits for {waiting.describe()}: see `research status`")
     if any(reply.plan is None for reply in pending):

@@ -5,7 +5,7 @@ A role call reserves, calls and settles; an answer of no use is repaired once, t
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
@@ -47,6 +47,7 @@ from workflows.run.calls import (
     call_options,
     describe_failure,
     details_of,
+    explain,
     is_given_up,
     is_outage,
     last_failure,
@@ -67,6 +68,7 @@ U = TypeVar("U", bound=TurnResult)
 GIVEN_UP_AFTER = 2
 """A model that so often gave a role nothing useful is not paid for it once more."""
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
+DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be used"
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 
 
@@ -79,7 +81,7 @@ class Unanswered(Exception):
 
 
 class _Unusable(Exception):
-    """A paid call gave nothing of use; `problem` is for the repair, None if a repair cannot help."""
+    """A paid call gave no usable answer; `problem` is for the repair, None if a repair cannot help."""
 
     def __init__(self, problem: str | None) -> None:
         super().__init__(problem)
@@ -127,7 +129,7 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if not is_outage(error) and (role.name == ANALYZER.name or not is_given_up(error)):
                 raise  # a failed analysis costs its own branch
-            self.branch_failed(f"{role.name}: {reason_of(error)}: {describe_failure(error)}")
+            self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
             raise Interrupted(reason) from None
         self.operation_done(step, at.iteration)
@@ -152,9 +154,9 @@ class ResearchRun(RunContext):
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE) -> list[TaskResult]:
         """Have agents work on tasks, so many side by side as `at_once`; what each brought back, in task order.
 
-        What they found is in the state then. A task whose agent is over is not given again. An agent never raises: one
-        that failed, was cut off or was not waited for has a result that says so. Raises `Interrupted` once the run is
-        to end, and `asyncio.CancelledError` where it is cancelled, after what the agents had was taken over.
+        Their findings are in the state afterwards. A task is given once. An agent never raises: one
+        that failed, was cut off or is late has a result that reports it. Raises `Interrupted` once the run is
+        to end, and `asyncio.CancelledError` where it is cancelled, after the agents' findings were taken over.
         """
         return await self.agents.spawn(tasks, at_once)
 
@@ -178,7 +180,7 @@ class ResearchRun(RunContext):
                     state.fallbacks[role.name] = state.fallbacks.get(role.name, 0) + 1
                     if not role.has_fallback:
                         raise Unanswered(role.name) from None
-                    self.degrade(f"{role.name}: done without the model, whose answers could not be used")
+                    self.degrade(f"{role.name}: {DONE_WITHOUT_MODEL}")
                     break
             else:
                 if repair:
@@ -267,18 +269,23 @@ class ResearchRun(RunContext):
     def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I, at: Moment) -> str | None:
         """Account for a failed call, and return the problem for a repair; None if only the fallback can help.
 
-        Raises an outage again, and `Interrupted` if the run cannot go on.
+        Raises an outage again, and `Interrupted` if the run cannot continue.
         """
         account_failure(self.state, role.name, request, spent_by(error), at.phase)
         if is_outage(error):
             raise error
         cause = last_failure(error)
-        kind = cause.type if isinstance(cause, ApplicationError) else type(cause).__name__
-        problem, note = details_of(cause).get("problem"), f"{role.name}: {kind}"
+        kind = (cause.type if isinstance(cause, ApplicationError) else type(cause).__name__) or "failed"
+        problem = details_of(cause).get("problem")
+        why = describe_failure(error).removeprefix("$: ")
+        if kind in UNUSABLE:
+            why = DONE_WITHOUT_MODEL if role.has_fallback else failures.WORDS[kind]
+        note = f"{role.name}: {why}"
         if kind not in REPAIRABLE or request.repair is not None:
             # A role that only looks at the report takes nothing away from it by failing.
             (self.branch_failed if role.has_fallback else self.degrade)(note)
-        self.note("task.failed", f"{note}: {describe_failure(error)}", role=role.name, error=kind)
+        told = describe_failure(error).removeprefix("$: ")
+        self.note("task.failed", f"{role.name}: {told}", role=role.name, error=kind)
         if problem == STEERED:
             self.degrade(STEERED_NOTE)
         if kind in REPAIRABLE:
@@ -286,15 +293,15 @@ class ResearchRun(RunContext):
         if is_given_up(error):
             self.degrade(f"{role.name}: a text ended the processes that worked on it ({reason_of(error)})")
         elif kind not in UNUSABLE and not role.writes_report and not self.state.plan.nodes:
-            self.branch_failed(f"{note}: {describe_failure(error)}")
+            self.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
 
     # --- the budget --------------------------------------------------------------------------------------------------
     async def _reserve(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:
-        """Return what is reserved for a call, under its number. Waits while calls under way may give back enough.
+        """Return the reservation of a call, under its number. Waits while calls under way may give back enough.
 
-        Raises `CallRefused`, or `Interrupted` if the run is to end meanwhile.
+        Raises `CallRefused`, or `Interrupted` if the run is to end.
         """
         resolved, holdings = self.resolved, self.holdings
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
@@ -304,7 +311,7 @@ class ResearchRun(RunContext):
         while refusal(resolved.limits, self.state.usage, holdings.held, wanted, kept):
             reason = refusal(resolved.limits, self.state.usage, holdings.unexplained, wanted, kept)
             if reason is not None:
-                self.note("budget.exhausted", f"no further model call: {reason.value}", reason=reason.value)
+                self.note("budget.exhausted", f"no further model call: {reason.text}", reason=reason.value)
                 raise CallRefused(reason)
             before = holdings.changes
             await self.host.wait_until(

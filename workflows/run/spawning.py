@@ -31,7 +31,7 @@ TASK_SHOWN: Final = 150
 
 
 class Agents:
-    """Gives tasks to agents and takes over what they bring back."""
+    """Gives tasks to agents and takes over their results."""
 
     def __init__(self, run: "ResearchRun") -> None:
         self._run = run
@@ -40,7 +40,7 @@ class Agents:
 
     @property
     def under_way(self) -> bool:
-        """True if an agent is at work, waited for or not: no history may start anew then."""
+        """True if an agent is at work, waited for or not: no new history may start then."""
         return bool(self._calls)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int) -> list[TaskResult]:
@@ -60,7 +60,7 @@ class Agents:
     async def _carry_out(self, todo: list[str], at_once: int) -> None:
         """Have all of them work; each is merged as soon as those before it are.
 
-        When the run is to end, those at work are told to stop, and what they have is merged in the same order.
+        When the run is to end, those at work are stopped, and their partial results merged in the same order.
         """
         run = self._run
         self._share_out(todo)
@@ -68,7 +68,8 @@ class Agents:
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
         run.decide(DECIDER, "dispatch", f"{len(todo)} tasks, {min(at_once, len(todo))} at once", {}, outputs)
         data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
-        run.note("agents.branching", f"{plural(len(todo), 'agent')}, {queued} of them queued", **data)
+        waits = f", {queued} of them when others are done" if queued else ""
+        run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)
         for branch, agent in enumerate(todo):
             self._change(agent, status=AgentStatus.QUEUED)
             if branch >= at_once:
@@ -95,7 +96,7 @@ class Agents:
             raise Interrupted(reason)
 
     async def _end(self, agents: list[str], work: dict[str, "asyncio.Task[TaskResult]"], reason: StopReason) -> None:
-        """Have agents stop, wait a moment for what they have, and take it over in the order of their tasks."""
+        """Stop agents, wait a moment for their partial results, and take these over in the order of their tasks."""
         run = self._run
         pending = [agent for agent in agents if not work[agent].done()]
         for agent in pending:
@@ -158,7 +159,7 @@ class Agents:
             return _result_of(record, call)
 
     def _settle(self, record: AgentRecord, call: "asyncio.Task[TaskResult]", number: int) -> None:
-        """Count what an agent used instead of what was reserved for it, also if it answers too late."""
+        """Count the usage of an agent in place of its reservation, also if it answers too late."""
         del self._calls[record.task.id]
         result = _result_of(record, call)
         if result.is_stub:
@@ -172,9 +173,10 @@ class Agents:
         self._run.holdings.close(number, NOTHING)
 
     def _take_over(self, agent: str, result: TaskResult) -> None:
-        """Put what an agent found into the state of the run."""
+        """Put the findings of an agent into the state of the run."""
         run = self._run
-        merge_agent(run.state, self._of(agent).task, result)
+        for decision in merge_agent(run.state, self._of(agent).task, result):
+            run.decide(agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         self._change(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
         if result.is_stub:
@@ -191,7 +193,7 @@ class Agents:
         return next(record for record in self._run.state.agents if record.task.id == agent)
 
     def _record(self, task: AgentTask) -> None:
-        """Write a task down; the same one, given before, keeps its share and what it knew then."""
+        """Write a task down; the same one, given before, keeps its share and its ledger."""
         state = self._run.state
         known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
         given = next((record for record in state.agents if record.task.id == task.id), None)
@@ -210,7 +212,7 @@ class Agents:
         return self._of(agent)
 
     def _share_out(self, todo: list[str]) -> None:
-        """Reserve nothing yet, but fix what each agent may use: what is left is shared among those that have none."""
+        """Fix the share of each agent, without a reservation: those without one share the rest of the budget."""
         fresh = [agent for agent in todo if self._of(agent).share is None]
         if not fresh:
             return
@@ -239,7 +241,7 @@ class Agents:
 
 
 def _result_of(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskResult:
-    """Return the answer of a call that has ended, or a stub that says why there is none."""
+    """Return the answer of a call that has ended, or a stub with the reason there is none."""
     try:
         return call.result()
     except (asyncio.CancelledError, TemporalError) as error:
@@ -254,7 +256,7 @@ def _result_of(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskRes
 
 
 def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
-    """Return a result in the place of one; what an earlier start of the agent had used stays known."""
+    """Return a result in the place of one; the usage of an earlier start of the agent stays counted."""
     used = record.result
     return TaskResult(
         stop_reason=reason,
@@ -266,7 +268,7 @@ def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
 
 
 def _refusal(share: AgentShare) -> StopReason | None:
-    """Return why an agent need not begin: nothing is left of what a model's work takes."""
+    """Return why an agent need not start: a limit leaves no room for the work of a model."""
     shares = {
         StopReason.BUDGET_CALLS: share.model_calls,
         StopReason.BUDGET_TOKENS: share.tokens,

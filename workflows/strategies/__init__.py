@@ -1,4 +1,4 @@
-"""Strategies: what to do next. The driver owns everything that must always hold."""
+"""Strategies decide the next unit. The driver owns all invariants."""
 
 from typing import cast
 
@@ -7,7 +7,7 @@ from workflows.strategies.protocol import Finished, ScopedStrategy, Strategy
 
 
 def _load(implementation: str) -> type[Strategy]:
-    """The class that a declaration names. `__import__` is what the sandbox of the SDK watches over."""
+    """The class that a declaration names. The sandbox of the SDK controls `__import__`."""
     module, _, name = implementation.partition(":")
     found: type[Strategy] = getattr(__import__(module, fromlist=[name]), name)
     return found

@@ -55,7 +55,7 @@ async def carry_out(
     run.hooks.enter_phase()
     run.note("phase.started", title or name, phase=name, label=label, iteration=run.state.iteration, **data)
     result = await work(run)
-    run.note("phase.finished", summary() or name, phase=name, summary=summary())
+    run.note("phase.finished", f"{name} done: {summary()}".removesuffix(": "), phase=name, summary=summary())
     return result
 
 
@@ -80,7 +80,7 @@ def unit_progress(
 def step_node(
     text: str, *, facet: str = "", description: str = "", iteration: int = 1, request: Gap | None = None
 ) -> PlanNode:
-    """Return a step as a node that searches nothing itself; `request` is a person's one that it serves."""
+    """Return a step as a node without a search of its own; `request` is a person's one that it serves."""
     return PlanNode(
         id="step-" + short_hash(iteration, text),
         text=text[:500],
@@ -95,7 +95,7 @@ def step_node(
 
 
 def unplanned_requests(state: ResearchState) -> list[Gap]:
-    """Return the open gaps that a person asked for and that no step of the plan pursues yet."""
+    """Return the open gaps that a person requested and that no step of the plan pursues yet."""
     pursued = {node.gap_id for node in state.plan.nodes}
     return [gap for gap in state.unaddressed_gaps() if gap.origin == ASKED_BY_PERSON and gap.id not in pursued]
 

@@ -1,6 +1,6 @@
 """URLs and addresses that may be reached: the text gate for URLs, and an explicit list of the public internet.
 
-A URL is judged as it is written before any parser reads it, then parsed by the library that sends it, and both must
+A URL is judged as written before any parser reads it, then parsed by the library that sends it, and both must
 agree: most ways past such a gate are two parsers that read one URL differently. The standard library's `is_global` is
 no guard for addresses: it lets tunnels and translations through, and has changed between versions
 (reliability-and-security 2.1, rules 2 to 5).
@@ -61,14 +61,14 @@ HOST_AND_PORT: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+):([1-9][0-9]{0
 
 
 def refused(kind: str, message: str) -> SourceUnreadable:
-    """Make a refusal: its kind begins with `refused`, and a retry is refused again."""
+    """Make a refusal: its kind starts with `refused`, and a retry is refused again."""
     return SourceUnreadable(f"refused_{kind}", message)
 
 
 def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> httpx2.URL:
     """Return the URL to send to, in canonical form and without its fragment.
 
-    A pair of host and port in `allow_hosts` passes whatever it stands for. Raises `SourceUnreadable`: refused_url,
+    A pair of host and port in `allow_hosts` always passes. Raises `SourceUnreadable`: refused_url,
     refused_scheme, refused_host, refused_port, refused_address.
     """
     check_characters(text)
@@ -91,7 +91,7 @@ def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> ht
 
 
 def check_characters(text: str) -> None:
-    """Refuse characters that no honest URL holds. Raises `SourceUnreadable` refused_url."""
+    """Refuse characters that no honest URL contains. Raises `SourceUnreadable` refused_url."""
     if len(text) > LONGEST_URL:
         raise refused("url", f"the address is longer than {LONGEST_URL} characters")
     if "\\" in text or any(unicodedata.category(character) in UNFIT_CATEGORIES for character in text):

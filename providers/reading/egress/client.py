@@ -2,7 +2,7 @@
 
 Checks are made where they cannot be bypassed: the text of each URL in `address_rules`, the address of each connection
 in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
-credentials or environment variables take part. Bodies are counted as they are unpacked, never afterwards.
+credentials or environment variables take part. Bodies are counted unchanged unpacked, never afterwards.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ import httpcore2
 import httpx2
 
 from providers.certificates import trusted_certificates
-from providers.errors import ProviderError, RateLimited, SourceUnreadable, Unavailable
+from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.document_kinds import parse_content_type
 from providers.reading.egress.address_rules import HostPort, check_characters, check_url, refused
 from providers.reading.egress.network import GuardedBackend, Resolver, SystemResolver
@@ -44,20 +44,13 @@ Permit = Callable[[httpx2.URL], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class BodyLimits:
-    """Bytes that are read of a kind of document, and seconds for it."""
-
-    most_bytes: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class FetchPolicy:
     """The accepted responses of a kind of request."""
 
     accept: str
-    limits_of: Callable[[str | None], BodyLimits]
-    """From the declared media type to the limits of the whole; None until it is known."""
+    most_bytes: int
+    seconds: float
+    """For looking up, redirects, rules of the site and the body together."""
     is_document: bool = True
     """True if status and declared type must be those of a document; otherwise any success counts, and is cut."""
 
@@ -95,14 +88,14 @@ class Egress:
     async def fetch(self, url: str, policy: FetchPolicy, permit: Permit | None = None) -> Fetched:
         """Get a document; `permit` is awaited before each request and may raise.
 
-        Raises `SourceUnreadable`: a kind that begins with `refused` before anything is sent to the place in question,
-        otherwise not_found, permission_denied, http_status, certificate, timeout, too_large, wrong_type, malformed,
+        Raises `SourceUnreadable`: a kind that starts with `refused` before anything is sent to the place in question,
+        else not_found, permission_denied, http_status, certificate, timeout, too_large, wrong_type, malformed,
         empty. Raises `Unavailable` and `RateLimited` if a retry may help.
         """
         target = check_url(url, self._allow_hosts)
         try:
-            async with asyncio.timeout(policy.limits_of(None).seconds) as deadline:
-                return await self._follow(target, policy, permit, deadline)
+            async with asyncio.timeout(policy.seconds):
+                return await self._follow(target, policy, permit)
         except TimeoutError as error:
             raise SourceUnreadable("timeout", "the server took too long") from error
 
@@ -110,9 +103,7 @@ class Egress:
         """Close all connections."""
         await self._transport.aclose()
 
-    async def _follow(
-        self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, deadline: asyncio.Timeout
-    ) -> Fetched:
+    async def _follow(self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None) -> Fetched:
         for _ in range(MOST_REDIRECTS + 1):
             if permit is not None:
                 await permit(target)
@@ -123,14 +114,14 @@ class Egress:
                 try:
                     location = _redirection(response, is_document=policy.is_document)
                     if location is None:
-                        return await _document(target, response, policy, deadline)
+                        return await _document(target, response, policy)
                 finally:
                     await response.aclose()
             target = self._next(target, location)
         raise refused("redirect", f"more than {MOST_REDIRECTS} redirects")
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
-        """Check the target of a redirect as it is written, before anything is put together from it."""
+        """Check the target of a redirect as written, before anything is put together from it."""
         check_characters(location)
         if BEFORE_ANY_SCHEME.match(location):
             written = location
@@ -173,34 +164,20 @@ def _redirection(response: httpx2.Response, *, is_document: bool) -> str | None:
         if len(targets) != 1 or not targets[0]:
             raise SourceUnreadable("malformed", "a redirect to nowhere")
         return str(targets[0])
-    raise _failure(response)
-
-
-def _failure(response: httpx2.Response) -> ProviderError:
-    status, answered = response.status_code, f"the server answered {response.status_code}"
-    wait = retry_after_seconds(response.headers.multi_items())
+    answered, wait = f"the server answered {status}", retry_after_seconds(response.headers.multi_items())
     if status == 429:
-        return RateLimited("the server asks to wait", retry_after=wait)
+        raise RateLimited("the server asks to wait", retry_after=wait)
     if 500 <= status <= 599 or status in {408, 425}:
-        return Unavailable(answered, retry_after=wait)
-    if status in {404, 410}:
-        return SourceUnreadable("not_found", answered)
-    if status in NOT_FOR_US:
-        return SourceUnreadable("permission_denied", answered)
-    return SourceUnreadable("empty" if status == 204 else "http_status", answered)
+        raise Unavailable(answered, retry_after=wait)
+    kinds = {204: "empty", 404: "not_found", 410: "not_found", **dict.fromkeys(NOT_FOR_US, "permission_denied")}
+    raise SourceUnreadable(kinds.get(status, "http_status"), answered)
 
 
-async def _document(
-    target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy, deadline: asyncio.Timeout
-) -> Fetched:
+async def _document(target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy) -> Fetched:
     media_type, charset = None, None
     if policy.is_document:
         media_type, charset = parse_content_type(response.headers.get("content-type"))
-    limits = policy.limits_of(media_type)
-    end = deadline.when()
-    if end is not None:
-        deadline.reschedule(end - policy.limits_of(None).seconds + limits.seconds)
-    body = await _read_body(response, limits.most_bytes, cut=not policy.is_document)
+    body = await _read_body(response, policy.most_bytes, cut=not policy.is_document)
     if not body:
         raise SourceUnreadable("empty", "the server sent an empty document")
     return Fetched(str(target), media_type, charset, body, response.status_code)
@@ -251,11 +228,8 @@ def _translate_errors() -> Iterator[None]:
     except httpx2.TimeoutException as error:
         raise SourceUnreadable("timeout", "the server stopped answering") from error
     except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error
-            cause = cause.__cause__ or cause.__context__
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error
         raise Unavailable("the server cannot be reached, broke off, or does not speak HTTP") from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise SourceUnreadable("malformed", "the server's answer is malformed") from error

@@ -1,4 +1,4 @@
-"""Connections to checked addresses only: names are looked up once, every answer is judged, the judged one is used.
+"""Connections to checked addresses only: names are resolved once, every answer is judged, the judged one is used.
 
 This is below the HTTP client, where it opens its sockets: no request, redirect or reused client bypasses it.
 """
@@ -28,7 +28,7 @@ LookUp = Callable[[str], Sequence[IpAddress]]
 
 
 class Resolver(Protocol):
-    """Looks names up."""
+    """Resolves names."""
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
         """Return all addresses of a name. Raises `Unavailable`, or `SourceUnreadable` refused_unresolved."""
@@ -43,7 +43,7 @@ def ask_system(host: str) -> list[IpAddress]:
 class SystemResolver:
     """The resolver of the operating system.
 
-    A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
+    A lookup cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
     threads of its own.
     """
 
@@ -70,7 +70,7 @@ class SystemResolver:
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens connections to public addresses and to `allow_hosts`; to nothing else."""
+    """Opens connections to public addresses and to `allow_hosts` alone."""
 
     def __init__(
         self,
@@ -106,8 +106,12 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
                 stream = await self._inner.connect_tcp(str(address), port, share, local_address, socket_options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
-            else:
-                return await _verify(stream, address, port)
+                continue
+            peer = stream.get_extra_info("server_addr")
+            if peer is not None and ipaddress.ip_address(peer[0]) == address and peer[1] == port:
+                return stream
+            await stream.aclose()
+            raise refused("address", "the connection ended somewhere else")
         raise failure
 
     async def _checked_addresses(self, host: str, port: int) -> list[IpAddress]:
@@ -121,12 +125,3 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         if (canonical_host(host), port) not in self._allow_hosts and not all(map(is_public, addresses)):
             raise refused("address", "the host has an address that is not on the public internet")
         return list(addresses)[:MOST_ADDRESSES]
-
-
-async def _verify(stream: httpcore2.AsyncNetworkStream, address: IpAddress, port: int) -> httpcore2.AsyncNetworkStream:
-    """Return the stream if its other end is the checked address; otherwise close it."""
-    peer = stream.get_extra_info("server_addr")
-    if peer is not None and ipaddress.ip_address(peer[0]) == address and peer[1] == port:
-        return stream
-    await stream.aclose()
-    raise refused("address", "the connection ended somewhere else")

@@ -1,6 +1,6 @@
 """The index of one corpus: a SQLite file with an FTS5 table, written in transactions that a kill cannot tear."""
 
-import shutil
+import difflib
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,8 +22,8 @@ MOST_CHUNKS: Final = 1_000
 """Best chunks of a query from which sections are made."""
 CHUNKS_OF_DOCUMENT: Final = 1_000_000
 """Row ids of chunks for each document: more than its text can have."""
-LEAST_FREE_BYTES: Final = 1_000_000
-"""Room on the disk below which a failed write is due to a full disk."""
+LEAST_LIKENESS: Final = 0.75
+"""Ratio of `difflib` above which a word may replace one that no document has."""
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the signs that
 # join the parts of a compound.
 SCHEMA: Final = """
@@ -55,7 +55,7 @@ class Chunk(NamedTuple):
 
 
 @contextmanager
-def translated_errors(folder: Path) -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Raise `IndexDamaged`, `StorageFull` or `Unavailable` in place of SQLite's errors."""
     try:
         yield
@@ -65,10 +65,7 @@ def translated_errors(folder: Path) -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name == "SQLITE_ERROR":
             raise IndexDamaged from error
-        full = name == "SQLITE_FULL" or (
-            name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")) and shutil.disk_usage(folder).free < LEAST_FREE_BYTES
-        )
-        if full:
+        if name == "SQLITE_FULL":
             raise StorageFull("no room left where the indexes are stored") from error
         raise Unavailable("the index of the corpus cannot be used") from error
 
@@ -81,7 +78,7 @@ def open_index(path: Path) -> Iterator["IndexReader"]:
     """
     if not path.exists():
         raise CorpusUnknown("the corpus has not been indexed yet")
-    with translated_errors(path.parent):
+    with translated_errors():
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
             database.execute("BEGIN")  # everything is read as of one moment
@@ -154,6 +151,15 @@ class IndexReader:
         )
         return [Chunk._make(row) for row in rows]
 
+    def nearest_key(self, key: str) -> str | None:
+        """The most similar key of the index with the same first letter, or None."""
+        self._database.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, chunks, row)")
+        rows = self._database.execute(
+            "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?2 AND abs(length(term) - ?3) <= 2",
+            (key[:1], chr(ord(key[0]) + 1), len(key)),
+        )
+        return next(iter(difflib.get_close_matches(key, [term for (term,) in rows], n=1, cutoff=LEAST_LIKENESS)), None)
+
     def _count(self, query: str, *values: object) -> int:
         return int(self._database.execute(query, values).fetchone()[0])
 
@@ -163,8 +169,7 @@ class IndexWriter(IndexReader):
 
     def __init__(self, path: Path, identity: str) -> None:
         """`identity` is of the folder and its language: another one needs another index. Raises `IndexDamaged`."""
-        self._folder = path.parent
-        with translated_errors(self._folder):
+        with translated_errors():
             super().__init__(sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False))
             self._database.executescript(SCHEMA)
             stated = self.value("identity")
@@ -178,7 +183,7 @@ class IndexWriter(IndexReader):
 
     def note(self, **values: str) -> None:
         """Set statements of the index about itself."""
-        with translated_errors(self._folder), self._database:
+        with translated_errors(), self._database:
             self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
     def known(self) -> dict[str, tuple[int, int]]:
@@ -188,7 +193,7 @@ class IndexWriter(IndexReader):
 
     def write(self, results: Iterable[tuple[FoundFile, IndexedFile | SkippedFile]]) -> None:
         """Put the results of a batch into the index, in one transaction. Raises `StorageFull`."""
-        with translated_errors(self._folder), self._database:
+        with translated_errors(), self._database:
             for file, result in results:
                 self._remove(file.address)
                 if isinstance(result, SkippedFile):
@@ -203,7 +208,7 @@ class IndexWriter(IndexReader):
 
     def finish(self, gone: Iterable[str], skipped: Iterable[SkippedFile]) -> None:
         """Remove the files that are gone, and note those that could not even be opened."""
-        with translated_errors(self._folder), self._database:
+        with translated_errors(), self._database:
             self._database.execute("DELETE FROM files WHERE size IS NULL")
             for path in gone:
                 self._remove(path)

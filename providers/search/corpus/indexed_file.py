@@ -7,7 +7,6 @@ from typing import Final
 
 from contracts.base import Contract
 from providers.reading.canonical_text import DocumentFacts, Extraction
-from providers.reading.documents import extract
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.scanning import refuse_key
 from providers.storage.content import hash_of
@@ -46,16 +45,19 @@ class IndexedFile:
 
 def read_for_index(root: str, path: str, language: str) -> IndexedFile:
     """Read, extract and cut a file below a root; without a language, in its own. Raises `SourceUnreadable`."""
+    from providers.reading.documents import extract  # noqa: PLC0415  its libraries are loaded in children alone
+
     raw = read_regular_file(Path(root) / path, Path(root))
     refuse_key(raw)
     document = extract(raw, PurePosixPath(path).name)
     refuse_key(document.text)  # in another encoding
     language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
     sections = sections_of(document)
-    chunks = [
-        (number, start, stop, _keys(f"{document.text[start:stop]}\n{sections[number][2]}\n{document.title}", language))
-        for number, start, stop in chunks_of(document, sections)
-    ]
+    chunks = []
+    for number, start, stop in chunks_of(document, sections):
+        text = f"{document.text[start:stop]}\n{sections[number][2]}\n{document.title}"
+        keys = " ".join(key for word in words(text) for key in word_keys(word, language))
+        chunks.append((number, start, stop, keys))
     encoded = document.text.encode("utf-8")
     indexed = IndexedDocument(
         raw_hash=hash_of(raw),
@@ -97,7 +99,3 @@ def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> lis
         else:
             chunks.append((number, block.start, block.end))
     return chunks
-
-
-def _keys(text: str, language: str) -> str:
-    return " ".join(key for word in words(text) for key in word_keys(word, language))

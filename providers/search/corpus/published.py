@@ -185,7 +185,7 @@ class PublishedLibrary(CorpusLibrary):
 
 def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> CorpusSnapshot:
     """Copy the index as of one moment into one file, and return its state."""
-    with translated_errors(index.parent):
+    with translated_errors():
         database = sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
             database.execute("VACUUM INTO ?", (str(copy),))

@@ -41,18 +41,22 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         language = index.value("language")
         stems = question_stems(request.text, language)
         counts = {key: index.document_count(key) for key in stems}
-        weights = _weights(counts, index.documents())
+        total = index.documents()
+        # Inverse document frequency in BM25's form.
+        weights = {key: math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for key, count in counts.items()}
         ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
         last = request.offset + min(request.max_results, MOST_RESULTS)
         hits = [
             _hit(index, corpus, sections, weights, number)
             for number, sections in enumerate(ranked[request.offset : last], start=request.offset + 1)
         ]
+        nearest = {key: _nearest(index, key, language) for key, count in counts.items() if not count}
         return SearchResponse(
             provider=PROVIDER,
             hits=[hit for hit in hits if hit is not None],
-            documents_searched=index.documents(),
+            documents_searched=total,
             term_documents=counts,
+            spellings={key: word for key, word in nearest.items() if word},
         )
 
 
@@ -111,6 +115,13 @@ def _hit(
     )
 
 
-def _weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:
-    """Inverse document frequency in BM25's form."""
-    return {key: math.log(1 + (max(documents - count, 0) + 0.5) / (count + 0.5)) for key, count in counts.items()}
+def _nearest(index: IndexReader, key: str, language: str) -> str | None:
+    """The word of the documents that is most similar to a key that none of them has."""
+    near = index.nearest_key(key)
+    if near is None:
+        return None
+    chunk = index.best_chunks([near])[0]
+    found = index.document(chunk.path)
+    assert found is not None
+    passage = f"{found[1][chunk.start : chunk.stop]}\n{found[0].facts.title}"
+    return next((word for word in words(passage) if near in word_keys(word, language)), near)

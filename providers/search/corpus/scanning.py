@@ -3,7 +3,6 @@
 An operator who names a folder means its texts. A private key that is quoted in a report, or sent to a model, is lost.
 """
 
-import errno
 import os
 import re
 from collections.abc import Callable
@@ -18,8 +17,6 @@ from providers.reading.document_kinds import is_meant_as_document
 from providers.reading.regular_files import check_state, unreadable
 from providers.search.corpus.definitions import path_address
 
-DEEPEST: Final = 64
-"""Folders within folders."""
 KEY_NAMES: Final = """
 id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
 *.pem *.key *.p12 *.pfx *.jks *.keystore *.ppk *.kdb *.kdbx *.ovpn
@@ -67,9 +64,6 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> Scan:
 
     while waiting:
         folder = waiting.pop()
-        if folder.count("/") >= DEEPEST:
-            skip(folder, SourceUnreadable("too_large", "folders are nested too deep"))
-            continue
         try:
             with os.scandir(root / folder) as found:
                 entries = list(found)
@@ -84,7 +78,10 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> Scan:
                     refuse_key_name(entry.name)
                 elif not entry.is_dir(follow_symlinks=False):
                     if selects(path):
-                        scan.files.append(_found_file(root, path, entry))
+                        refuse_key_name(path)
+                        state = entry.stat(follow_symlinks=False)
+                        check_state(state)
+                        scan.files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
                 elif entry.name != "_sources" or "objects.inv" not in names:  # Sphinx's pages once more, as typed
                     waiting.append(path)
             except OSError as error:
@@ -94,29 +91,6 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> Scan:
     scan.files.sort(key=lambda file: file.address)
     scan.skipped.sort(key=lambda skipped: skipped.path)
     return scan
-
-
-def _found_file(root: Path, path: str, entry: "os.DirEntry[str]") -> FoundFile:
-    """Check what can be known of a file without opening it. Raises `SourceUnreadable`, OSError."""
-    refuse_key_name(path)
-    if entry.is_symlink():
-        _check_link(root / path, root)
-    state = entry.stat()
-    check_state(state)
-    return FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns)
-
-
-def _check_link(link: Path, root: Path) -> None:
-    try:
-        target = link.resolve(strict=True)
-    except RuntimeError as error:  # what pathlib raises for a loop before Python 3.13
-        raise OSError(errno.ELOOP, "") from error
-    if not target.is_relative_to(root):
-        raise SourceUnreadable("outside", "a link that leads out of the folder")
-    refuse_key_name(target.relative_to(root).as_posix())
-    if target.is_dir():
-        kind = "symlink_loop" if link.is_relative_to(target) else "not_a_file"
-        raise SourceUnreadable(kind, "a link to a folder of this corpus, whose files have addresses of their own")
 
 
 def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:

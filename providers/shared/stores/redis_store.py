@@ -47,7 +47,7 @@ return 1
 class RedisSharedStore:
     """Made with a URL of redis-py: redis, rediss or unix. Works with Redis 6 and later, and with Valkey.
 
-    Nothing is tried twice: a change whose answer was lost may have been made. A server that is gone, paused, loading,
+    No change is tried twice: a change whose answer was lost may have been made. A server that is gone, paused, loading,
     full or a replica raises `SharedStateUnavailable`, within about a second where a connection is free.
     """
 
@@ -84,7 +84,7 @@ class RedisSharedStore:
             return bool(await self._redis.execute_command("EVAL", SWAP, 1, PREFIX + key_bytes(key), *arguments))
 
     async def remove(self, prefix: str) -> int:
-        """Remove every key that begins with the prefix; return how many."""
+        """Remove every key that starts with the prefix; return how many."""
         literal = b"".join(b"\\" + bytes([sign]) if sign in SPECIAL else bytes([sign]) for sign in key_bytes(prefix))
         cursor, removed = b"0", 0
         async with _translated():

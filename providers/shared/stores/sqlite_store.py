@@ -44,7 +44,7 @@ class SqliteSharedStore:
     """Every change is one statement, and so atomic; several stores, in any process, may have the same file open.
 
     With `durable`, a change is on disk when a method returns; without, a crash of the machine (not of the process) may
-    lose the last changes. Beside what the Protocol says, every method raises `NotConfigured` when the file cannot be
+    lose the last changes. Besides the Protocol's errors, every method raises `NotConfigured` when the file cannot be
     used at all.
     """
 
@@ -79,11 +79,11 @@ class SqliteSharedStore:
         return await self._run(swap)
 
     async def remove(self, prefix: str) -> int:
-        """Remove every key that begins with the prefix; return how many."""
+        """Remove every key that starts with the prefix; return how many."""
         return await self._run(lambda connection: _remove(connection, key_bytes(prefix)))
 
     async def close(self) -> None:
-        """Close the file after all that was begun; nothing happens the second time."""
+        """Close the file after all that was started; no effect the second time."""
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         except RuntimeError:  # the thread has ended already

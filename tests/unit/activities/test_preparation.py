@@ -10,8 +10,8 @@ from activities.configuration import ResearchConfiguration, WebSearchConfigurati
 from activities.preparation import RunRefused, resolve, resolve_again
 from contracts import strategies
 from contracts.parse_request import parse_request
-from contracts.presets import preset
-from contracts.request import Depth, OnDeadline, ResearchRequest, SourceType
+from contracts.presets import highest_limits, preset, with_choice
+from contracts.request import Depth, OnDeadline, ResearchRequest, SourceType, Verify
 from contracts.resolved import CorpusSnapshot, Hook, ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
 from tests.toy.asker import ASKER, ASKING
@@ -324,3 +324,25 @@ def test_nothing_that_a_resumed_run_is_given_is_ignored(field: str) -> None:
     with pytest.raises(RunRefused, match=f"^{field}: ") as refused:
         again(stored, **{field: REFUSED[field]})
     assert refused.value.reason is StopReason.INVALID_INPUT
+
+
+# --- limits ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("reasons", "cycles"), [({"big"}, 4), ({"small"}, 8), ({"small", "big", "spare"}, 4)])
+def test_cycles_follow_the_tier_that_decides(reasons: set[str], cycles: int) -> None:
+    """The orchestrator's model decides about them, whatever the models of intake and agents do (S3-017)."""
+    configuration = replace(MODELS, reasons=lambda name: name in reasons)
+    assert resolved(configuration, strategy="orchestrator").limits.max_iterations == cycles
+
+
+@pytest.mark.parametrize(
+    ("fields", "verify"), [({}, Verify.FULL), ({"verify": "light"}, Verify.LIGHT), ({"verify": "off"}, Verify.OFF)]
+)
+def test_a_chosen_depth_means_its_checks(fields: dict[str, Any], verify: Verify) -> None:
+    """Extended checks in full, as if it was named; what the request says about checks stays (S1-011, S1-063)."""
+    made = resolved(strategy="reflective", **fields)
+    chosen = with_choice(made, "extended")
+    assert (chosen.depth, chosen.verify, chosen.limits.max_steps) == (Depth.EXTENDED, verify, 10)
+    assert chosen.checks.correct is (verify is Verify.FULL)
+    assert with_choice(chosen, "light") == chosen
+    highest = highest_limits([made.limits, *made.choices.values()])
+    assert (highest.max_steps, highest.max_sources, highest.deadline_seconds) == (10, 100, 1_800)

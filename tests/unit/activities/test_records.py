@@ -171,6 +171,19 @@ async def test_only_a_completed_run_is_over(records: Records, outcome: Outcome) 
         assert ResearchState.unpack(again.packed_state).phase == "closing"
 
 
+async def test_a_preview_is_what_a_run_would_resolve_to(records: Records) -> None:
+    """The same text goes to the same places, and nothing is stored; what would be refused is refused alike."""
+    shown = await records.call("preview_research", prepare())
+    prepared = (await records.call("prepare_research", prepare())).resolved
+    same = ("engine", "models", "egress", "limits", "gates", "estimate", "providers", "web", "verify")
+    assert {name: getattr(shown, name) for name in same} == {name: getattr(prepared, name) for name in same}
+    await records.keep()
+    again = await records.call("preview_research", prepare(continue_from="r-1", corpus=None))
+    assert (again.query, again.research_id) == (QUESTION, "r-1")
+    failure = await records.failure("preview_research", prepare(engine="model"))
+    assert (failure.type, failure.details) == (failures.REFUSED, ({"stop_reason": "no_providers"},))
+
+
 async def test_a_server_that_does_not_name_its_attributes_is_asked_again(tmp_path: Path) -> None:
     """It is a failure that may pass, and no reason to go without."""
 

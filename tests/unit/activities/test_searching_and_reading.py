@@ -195,7 +195,7 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("url", "quality", "reason"),
     [
-        (URL, Quality.HIGH, "chosen by the operator"),
+        (URL, Quality.HIGH, "your documents"),
         ("corpus:notes/a.md", Quality.UNKNOWN, ""),
         ("corpus:elsewhere/a.md", Quality.UNKNOWN, ""),
     ],

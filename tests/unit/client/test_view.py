@@ -146,10 +146,19 @@ def test_cost_is_shown_with_its_cap_and_never_as_a_wrong_zero(engine: str, usage
     ("changes", "words"),
     [
         ({}, "✔ completed in 11 s · 2 sources cited · 14 passages quoted · 0 gaps stated"),
-        ({"outcome": Outcome.PARTIAL, "stop_reason": StopReason.BUDGET_TIME}, "gaps stated · budget time"),
+        (
+            {"outcome": Outcome.PARTIAL, "stop_reason": StopReason.BUDGET_TIME},
+            "gaps stated · the time limit was reached",
+        ),
         ({"outcome": Outcome.EMPTY, "stop_reason": StopReason.NO_EVIDENCE}, "no answer found in 8 documents"),
-        ({"outcome": Outcome.CANCELLED, "stop_reason": StopReason.USER_CANCELLED}, "■ cancelled in 11 s · user can"),
-        ({"outcome": Outcome.FAILED, "stop_reason": StopReason.PROVIDER_OUTAGE}, "✖ failed in 11 s · provider outage"),
+        (
+            {"outcome": Outcome.CANCELLED, "stop_reason": StopReason.USER_CANCELLED},
+            "■ cancelled in 11 s · the user can",
+        ),
+        (
+            {"outcome": Outcome.FAILED, "stop_reason": StopReason.PROVIDER_OUTAGE},
+            "✖ failed in 11 s · a service that the run needs did not answer",
+        ),
     ],
 )
 def test_the_end_is_one_line(changes: dict[str, Any], words: str) -> None:
@@ -184,6 +193,8 @@ def test_the_picture_changes_every_second_although_nothing_happens() -> None:
         (event("phase.finished", "gathering done: 3 sources"), "gathering done: 3 sources"),
         (event("decision.recorded", "supervisor: iterate: gaps", action="iterate"), "supervisor: iterate: gaps"),
         (event("decision.recorded", "supervisor: dispatch: x", action="dispatch"), ""),
+        (event("decision.recorded", "reflector: adjust: why", action="adjust"), "reflector: adjust: why"),
+        (event("agent.thought", "which one?", scope="agent-2"), "agent-2: which one?"),
         (event("gate.evaluated", valid=True), ""),
         (event("guidance.given", "rules: x", origin="rules"), ""),
         (event("guidance.given", "person: x", origin="person"), "person: x"),
@@ -215,6 +226,8 @@ class ScriptedRun:
     waits: list[Waiting | None] = field(default_factory=list)
     """By look."""
     cursors: list[int] = field(default_factory=list)
+    agents: list[AgentProgress] = field(default_factory=list)
+    """At work in the first look, done in the second."""
     _over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def status(self) -> ResearchStatus:
@@ -226,7 +239,18 @@ class ScriptedRun:
         if self.looks <= 0:
             self._over.set()
         awaiting = [Awaited(what="reflect", since=NOW.isoformat())]
-        return RUNNING.model_copy(update={"waiting": self.waits.pop(0) if self.waits else None, "awaiting": awaiting})
+        waiting = self.waits.pop(0) if self.waits else None
+        agents = [self.agents.pop(0)] if self.agents else []
+        return RUNNING.model_copy(update={"waiting": waiting, "awaiting": awaiting, "agents": agents})
+
+    async def agent_events(self, agent: AgentProgress, after: int = 0) -> EventPage:
+        """Two calls of an agent, one before each look."""
+        kinds = ("agent.turn", "task.started", "agent.turn")
+        every = [
+            event(kind, f"search {n}", scope=agent.id).model_copy(update={"seq": n}) for n, kind in enumerate(kinds, 1)
+        ]
+        shown = every[:2] if agent.status is AgentStatus.RUNNING else every
+        return EventPage(events=[one for one in shown if one.seq > after], next=shown[-1].seq)
 
     async def events(self, after: int = 0) -> EventPage:
         """A page of five events."""
@@ -273,6 +297,17 @@ async def test_every_event_is_printed_once_and_in_order() -> None:
     assert await followed(run, PlainSink(lines.append)) == RESULT
     assert lines == ["no worker is polling", *(f"event {place}" for place in range(1, 6))]
     assert run.cursors[:4] == [0, 2, 4, 5]
+
+
+async def test_turns_of_agents_are_printed_beside_the_events_of_their_run() -> None:
+    """While they work and, once more, after they have ended; what else happens in them is not (S3-015, S3-042)."""
+    lines: list[str] = []
+    states = (AgentStatus.RUNNING, AgentStatus.DONE, AgentStatus.DONE)
+    agents = [
+        AgentProgress(id="agent-1", task="x", strategy="agent", status=one, workflow_id="r/agent-1") for one in states
+    ]
+    await followed(ScriptedRun(looks=3, agents=agents), PlainSink(lines.append))
+    assert [line.partition(" ")[2] for line in lines if "agent-1" in line] == ["agent-1: search 1", "agent-1: search 3"]
 
 
 async def test_the_last_picture_is_that_of_a_run_that_is_over() -> None:

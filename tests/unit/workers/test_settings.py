@@ -105,6 +105,14 @@ def test_what_a_file_may_not_say_is_refused_with_its_place(places: Places, text:
     assert f"{path}: {line}" in places.problems()
 
 
+@pytest.mark.parametrize("text", ["#" * 100_001, "a." * 10_000 + "b = 1", "web = " + "[" * 50_000])
+def test_a_file_is_bounded_before_it_is_read(places: Places, text: str) -> None:
+    """One that is too large or too deep is refused in one line."""
+    problems = places.problems(Flags(config=places.write(places.here, text)))
+    assert len(problems.splitlines()) == 1
+    assert len(problems) < 500
+
+
 def test_a_bad_variable_is_named_without_its_value(places: Places) -> None:
     """What the environment says wrongly is refused by the variable's name; the value may be a secret."""
     text = places.problems(RESEARCH_RETENTION_DAYS="secret-value", ANTHROPIC_BASE_URL="ftp://user:pw@x")
@@ -187,6 +195,15 @@ def test_the_digest_names_what_shapes_a_run(places: Places) -> None:
     assert places.load(RESEARCH_MODEL="other").digest() != digest
     places.write(places.user, '[corpus.a]\npath = "a"\n')
     assert places.load(RESEARCH_MODEL="m").digest() != digest
+
+
+def test_the_mark_depends_on_which_keys_there_are_and_not_on_their_values(places: Places) -> None:
+    """Workers that would resolve a request alike have the same mark: without its key a model cannot be used."""
+    named = {"RESEARCH_MODEL": "m"}
+    mark = places.load(**named, ANTHROPIC_API_KEY=KEY).mark()
+    assert places.load(**named, ANTHROPIC_API_KEY="another", RESEARCH_HOME="/elsewhere").mark() == mark
+    marks = {mark, places.load(**named).mark(), places.load().mark(), places.load(TAVILY_API_KEY="key").mark()}
+    assert len(marks) == 4
 
 
 def test_folders_of_a_file_are_relative_to_it(places: Places) -> None:

@@ -4,14 +4,18 @@ import io
 import json
 import logging
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import structlog
+from pydantic import ValidationError
 from temporalio.exceptions import ApplicationError
+from temporalio.runtime import Runtime, TelemetryConfig
 
-from workers.telemetry import HIDDEN, LogFormat, configure_logging, redaction, temporal_runtime
+from contracts.messages import DocumentPieceRequest
+from workers.telemetry import HIDDEN, LogFormat, configure_logging, core_logging, redaction, temporal_runtime
 
 SECRET = "sk-ant-0123456789"
 
@@ -130,3 +134,60 @@ def test_a_failure_raised_on_purpose_is_told_in_one_line() -> None:
     assert "Refused: a: wrong; b: wrong" in expected
     assert rest.count("Traceback") == 1
     assert "ValueError: unforeseen" in rest
+
+
+TEXT = "how do I tell my employer about the illness"
+
+
+class CoreEntry:
+    """A line of the SDK's core, as it forwards them."""
+
+    target, level, time = "temporalio_sdk_core::worker::workflow", logging.WARNING, 1_764_000_000.0
+
+    def __init__(self, message: str, **fields: object) -> None:
+        self.message, self.fields = message, fields
+
+
+@pytest.mark.parametrize(
+    ("message", "event"),
+    [
+        ("Found missing events while applying history", "Found missing events while applying history"),
+        (f"Failing workflow task: {TEXT}", "Failing workflow task"),
+        (f'Unexpected update "{TEXT}" in HistoryUpdate {{ events: [..] }}', "Unexpected update"),
+        (f"{{{TEXT}}}", ""),
+    ],
+)
+def test_lines_of_the_core_carry_no_text_of_a_payload(message: str, event: str) -> None:
+    """The core logs whole histories; of its lines the log has their own words, and names of ours."""
+    stream = io.StringIO()
+    configure_logging("json", stream=stream)
+    forwarding = core_logging().forwarding
+    assert forwarding is not None
+    history = {"events": [{"payloads": [{"data": TEXT}]}]}
+    error = f'Status {{ code: Unavailable, message: "{TEXT}" }}'
+    forwarding._on_logs([CoreEntry(message, history=history, run_id="run-1", workflow_id="r-1", error=error)])  # type: ignore[list-item]
+    (line,) = logged(stream)
+    assert TEXT not in stream.getvalue()
+    assert (line["event"], line["run_id"], line["workflow_id"], line["code"]) == (event, "run-1", "r-1", "Unavailable")
+
+
+def test_a_real_line_of_the_core_passes_the_filter() -> None:
+    """The runtime that workers make sends its lines through it."""
+    stream = io.StringIO()
+    configure_logging("json", logging.INFO, stream=stream)
+    runtime = Runtime(telemetry=TelemetryConfig(logging=core_logging("INFO")))
+    runtime._core_runtime.write_test_info_log(f"Received: {TEXT}", TEXT)
+    for _ in range(100):
+        if stream.getvalue():
+            break
+        time.sleep(0.02)
+    assert [line["event"] for line in logged(stream)] == ["Received"]
+    assert TEXT not in stream.getvalue()
+
+
+def test_an_invalid_payload_is_not_shown_in_its_error() -> None:
+    """A traceback with a validation error is logged by the SDK: it names the field and not the value."""
+    with pytest.raises(ValidationError) as raised:
+        DocumentPieceRequest.model_validate({"research_id": ["r-1"], "name": {TEXT: TEXT}})
+    assert "research_id" in str(raised.value)
+    assert TEXT not in str(raised.value)

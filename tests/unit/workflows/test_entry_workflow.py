@@ -12,7 +12,7 @@ from contracts.vocabulary import Phase
 from tests.fakes import states
 from tests.fakes.host import activity_error
 from workflows.deep_research import DeepResearchWorkflow
-from workflows.run.calls import describe_unstarted, is_cancelled, is_given_up, is_outage, reason_of
+from workflows.run.calls import describe_unstarted, explain, is_cancelled, is_given_up, is_outage, reason_of
 from workflows.run.context import page_after
 
 
@@ -110,6 +110,13 @@ def test_a_failure_has_a_short_reason(cause: Any, reason: str, outage: bool, giv
     error = activity_error("any", cause)
     assert (reason_of(error), is_outage(error), is_given_up(error)) == (reason, outage, given_up)
     assert not is_cancelled(error)
+
+
+def test_a_failure_is_explained_in_words() -> None:
+    """No type name of the code where there are words for it."""
+    rejected = activity_error("any", ApplicationError("401", type=failures.MODEL_REJECTED))
+    assert explain(rejected) == "the model's endpoint refused the call"
+    assert explain(activity_error("any", ApplicationError("x", {"kind": "not_found"}, type="Odd"))) == "not_found"
 
 
 def test_events_come_in_pages() -> None:

@@ -9,12 +9,13 @@ from contracts.notebooks import HitsEntry
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from tests.fakes.world import World
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, report_of
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
+from workflows.strategies import strategy_of
 
 FOLLOWING = "Which settings control the freezing of old rows?"
 
@@ -32,7 +33,7 @@ async def prepared(world: World, identity: str, **fields: Any) -> ResearchState:
 
 async def conducted(world: World, state: ResearchState) -> ResearchState:
     run = ResearchRun(state, Inbox(), world.host())
-    assert await Driver(run, SupervisorStrategy()).conduct() in (Outcome.COMPLETED, Outcome.PARTIAL)
+    assert await Driver(run, strategy_of(run.resolved.strategy)).conduct() in (Outcome.COMPLETED, Outcome.PARTIAL)
     return state
 
 
@@ -62,3 +63,29 @@ async def test_what_was_found_before_is_offered_first_and_the_report_says_so(tmp
     report = await report_of(world, state)
     assert "r-first" in report
     assert "offered first" in report
+
+
+async def test_agents_are_offered_the_earlier_sources_and_not_the_earlier_question(tmp_path: Path) -> None:
+    """What the report says was offered first was offered, and read (X-22, S3-009)."""
+    world = World(tmp_path)
+    await conducted(world, await prepared(world, "r-first", query=QUESTION))
+    state = await prepared(world, "r-second", query=FOLLOWING, strategy="orchestrator", follow_up_of="r-first")
+    host = world.host()
+    assert await Driver(ResearchRun(state, Inbox(), host), strategy_of("orchestrator")).conduct() is Outcome.COMPLETED
+    again = [source for source in state.sources.values() if source.provider == "earlier"]
+    assert again
+    assert f"{len(again)} were read again" in await report_of(world, state)
+    assert not any(QUESTION in request.model_dump_json() for request in host.agents)
+
+
+async def test_a_direct_answer_offered_nothing(tmp_path: Path) -> None:
+    """Nothing was searched, so the report claims no offer (S1-052)."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        await conducted(world, await prepared(world, "r-first", query=QUESTION))
+        fields = {"strategy": "reflective", "mode": "direct", "follow_up_of": "r-first"}
+        state = await conducted(world, await prepared(world, "r-second", query="Thank you!", **fields))
+        report = await report_of(world, state)
+        await world.close()
+    assert "hello to you, too" in report
+    assert "offered first" not in report

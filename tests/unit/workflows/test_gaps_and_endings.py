@@ -19,7 +19,14 @@ from contracts.vocabulary import (
 )
 from tests.fakes import states
 from workflows.rules import gaps
-from workflows.rules.endings import completeness_of, find_unanswered, limitations_of, outcome_of, stop_reason_of
+from workflows.rules.endings import (
+    advice_of,
+    completeness_of,
+    find_unanswered,
+    limitations_of,
+    outcome_of,
+    stop_reason_of,
+)
 
 
 def test_a_gap_is_not_opened_twice() -> None:
@@ -184,7 +191,7 @@ CUT_SHORT = [StopReason.BUDGET_TIME, StopReason.BUDGET_CALLS, StopReason.BUDGET_
 def test_the_outcome_follows_from_what_is_missing(
     changes: dict[str, Any], reason: StopReason, outcome: Outcome
 ) -> None:
-    """Quality gates do not decide it; faulty reports, failed work, fallbacks, limits and stops do (C0-24, X-4, S0-032)."""
+    """Faulty reports, failed work, fallbacks, limits and stops decide it; quality gates do not (S0-032, C0-24, X-4)."""
     made = answered_state(**changes)
     assert outcome_of(QUESTION, made, reason) is outcome
     lines = limitations_of(QUESTION, made, reason)
@@ -212,3 +219,26 @@ def test_passages_are_completed_whatever_is_not_answered() -> None:
     made.plan = states.plan(*made.plan.nodes, silent)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
     assert not limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "reason", "advice"),
+    [
+        ({}, Outcome.COMPLETED, StopReason.NO_OPEN_GAPS, ""),
+        ({"findings": []}, Outcome.EMPTY, StopReason.NO_EVIDENCE, "ask in other words"),
+        ({}, Outcome.PARTIAL, StopReason.NO_ACTIONABLE_GAPS, "ask in other words"),
+        ({}, Outcome.PARTIAL, StopReason.MAX_ITERATIONS, "limits.max_iterations=N"),
+        ({}, Outcome.PARTIAL, StopReason.BUDGET_CALLS, "limits.max_model_calls=N"),
+        ({}, Outcome.PARTIAL, StopReason.BUDGET_TIME, ""),
+        ({"failed_branches": ["search for “x”"]}, Outcome.PARTIAL, StopReason.NO_ACTIONABLE_GAPS, ""),
+        ({"hasty_analyses": ["sq-1"]}, Outcome.PARTIAL, StopReason.MAX_ITERATIONS, ""),
+        ({"draft": states.draft(50)}, Outcome.PARTIAL, StopReason.NO_OPEN_GAPS, ""),
+    ],
+)
+def test_resuming_is_advised_where_it_would_do_something(
+    changes: dict[str, Any], outcome: Outcome, reason: StopReason, advice: str
+) -> None:
+    """Elsewhere the run names what helps instead."""
+    found = advice_of(answered_state(**changes), outcome, reason)
+    assert advice in found
+    assert bool(found) is bool(advice)

@@ -22,7 +22,7 @@ WORLDS = st.builds(RandomWorld, st.integers(0, 10**9), trouble=st.sampled_from([
 THINK = st.sampled_from([ThinkMode.MODEL, ThinkMode.RULES, ThinkMode.OFF])
 POLICY = st.sampled_from(list(GatePolicy))
 ITERATIONS = st.integers(1, 4)
-BOUNDED = settings(max_examples=60, deadline=None)
+BOUNDED = settings(max_examples=25, deadline=None)
 
 
 def beginning(think_mode: ThinkMode, policy: GatePolicy, iterations: int) -> ResearchState:

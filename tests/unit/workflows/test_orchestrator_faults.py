@@ -12,7 +12,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Outcome, RunStatus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.orchestrator_work import blocks, called
+from tests.fakes.tool_work import blocks, called
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_orchestrator_strategy import TASKS, Body, conduct, requests_of, sends, works
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin

@@ -14,11 +14,13 @@ from contracts.request import Depth
 from contracts.vocabulary import AgentStatus, Confidence, NodeStatus, StopReason
 from tests.fakes import states
 from workflows.strategies.orchestrator.agent_reports import remarks_on, report_of, tokens_of
+from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
 from workflows.strategies.orchestrator.plan import (
+    CycleUnit,
     OrchestratorPosition,
+    cycles_left,
     deciding_cycles,
     problem_of,
-    resumed_plan,
     task_node,
     unserved,
     with_step_statuses,
@@ -61,6 +63,8 @@ def test_the_last_cycle_decides_nothing() -> None:
         "Compare the battery life of the Pixel 9 and the iPhone 16, with figures and their sources.",
         "What is the plan of the European Union for hydrogen until 2030?",
         "Which questions did the 2021 census of England ask for the first time?",
+        "What did the first report of the IPCC say about sea level?",
+        "What happens in step 2 of the Calvin cycle, and which enzymes take part?",
         "日本の2024年の出生率はいくつですか",
         "Wie antwortet die Regierung auf die Frage nach dem Ausbau der Nutzerrechte im Netz?",
         "Quelle est la question centrale du débat sur les retraites en France ?",
@@ -76,6 +80,7 @@ def test_a_task_that_names_its_subject_stands_by_itself(task: str) -> None:
     [
         ("Find out what the user wants to know about batteries", "the user"),
         ("Research step 3 of the plan in detail", "step 3"),
+        ("Do what step 2 of the plan says about batteries", "step 2"),
         ("Verify the findings of agent-2 about batteries", "agent-2"),
         ("Answer the original question with more figures", "the original question"),
         ("Compare the previous report with newer sources", "previous report"),
@@ -169,20 +174,30 @@ def test_a_step_is_done_when_one_of_its_agents_is() -> None:
     assert unserved(with_step_statuses(both, {"agent-1": [first.id, second.id]})) == []
 
 
-def test_a_resumed_plan_gives_cut_off_tasks_again_and_keeps_what_was_omitted() -> None:
-    """Agents that ended stay ended; a step that was judged not to be needed stays out."""
-    plan = planned("one", "two", tasks=[NodeStatus.PENDING, NodeStatus.PENDING])
+def test_a_resumed_run_gives_the_tasks_of_unfinished_agents_again() -> None:
+    """An agent that failed, was cut short or whose searches failed is unfinished; skipped steps stay out."""
+    plan = planned("one", "two", tasks=[NodeStatus.COMPLETED] * 4)
     state = states.state(plan=plan)
-    result = TaskResult(stop_reason=StopReason.NO_OPEN_GAPS)
+    whole = TaskResult(stop_reason=StopReason.NO_OPEN_GAPS)
+    results = [
+        whole,
+        whole.model_copy(update={"failed_branches": ["search for “x”: SearchUnavailable"]}),
+        TaskResult(stop_reason=StopReason.BUDGET_TIME, problem="the time limit was reached"),
+        TaskResult(stop_reason=StopReason.PROVIDER_OUTAGE, problem="it failed", is_stub=True),
+    ]
     state.agents = [
         AgentRecord(
-            task=AgentTask(id="agent-1", text="task 1", strategy="agent"), status=AgentStatus.DONE, result=result
-        ),
-        AgentRecord(task=AgentTask(id="agent-2", text="task 2", strategy="agent"), status=AgentStatus.CUT_OFF),
+            task=AgentTask(id=f"agent-{number}", text="x", strategy="agent"), status=AgentStatus.DONE, result=one
+        )
+        for number, one in enumerate(results, start=1)
     ]
-    served = {agent: [plan.steps[0].id] for agent in ("agent-1", "agent-2")}
-    position = OrchestratorPosition(strategy="orchestrator", skipped=[plan.steps[1].id], served=served)
-    again = resumed_plan(state, position)
-    by_id = {node.id: node.status for node in again.nodes}
-    assert (by_id["agent-1"], by_id["agent-2"]) == (NodeStatus.COMPLETED, NodeStatus.EXECUTING)
-    assert [step.status for step in again.steps] == [NodeStatus.COMPLETED, NodeStatus.SKIPPED]
+    position = OrchestratorPosition.of(state)
+    position.next_unit, position.cycle, position.finished = CycleUnit.SYNTHESIS, 7, True
+    position.served = {"agent-3": [plan.steps[0].id]}
+    position.skipped = [plan.steps[1].id]
+    OrchestratorStrategy().resume(state, redo_analysis=False)
+    assert position.unfinished == ["agent-2", "agent-3", "agent-4"]
+    assert [record.status for record in state.agents] == [AgentStatus.DONE, *[AgentStatus.CUT_OFF] * 3]
+    assert [step.status for step in state.plan.steps] == [NodeStatus.EXECUTING, NodeStatus.SKIPPED]
+    assert (position.next_unit, position.finished) == (CycleUnit.CYCLE, False)
+    assert cycles_left(position, state.resolution.limits) > 0

@@ -1,5 +1,7 @@
 """The strategy `reflective` where something is lacking: answers, searches, limits, context; and where people speak."""
 
+import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from tests.unit.workflows.test_reflective_strategy import conduct, reflections
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
-from workflows.run.inbox import Inbox
+from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.plan import ReflectivePosition, is_analysis
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
@@ -63,6 +65,16 @@ async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
     assert (state.result.outcome, state.citations) == (Outcome.FAILED, [])
 
 
+async def test_an_unusable_answer_is_named_in_plain_words(tmp_path: Path) -> None:
+    """The report and those who watch read what happened, and no name of a class."""
+    state, _, world = await asked_of(tmp_path, MessagesApi(by_role={"analyzer": "empty"}), depth="light")
+    without = "analyzer: done without the model, whose answers could not be used"
+    assert (without in state.failed_branches, without in state.degraded) == (True, True)
+    assert (await report_of(world, state)).count(without) == 1
+    told = [*state.failed_branches, *state.degraded, *state.limitations, *(event.text for event in state.events)]
+    assert not [text for text in told if re.search(r"\b[A-Z][a-z]+[A-Z][a-z]+\b", text)]
+
+
 async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first plan without steps is refused, whatever it claims; a later one ends the research (S1-019, C1-4)."""
     reflections(monkeypatch, "adjust")
@@ -102,6 +114,52 @@ async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypa
     assert [is_analysis(step) for step in (research, thought)] == [False, True]
     assert thought.expected_contribution not in world.corpus.searches
     assert thought.status is NodeStatus.COMPLETED
+
+
+async def test_a_first_plan_without_a_search_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that only think have nothing to think about: the planner hears it, and plans again (S1-018, S1-033)."""
+    sensible, plans = reflective_work.steps, list[str]()
+
+    def steps(prompt: str) -> dict[str, Any]:
+        plans.append(prompt)
+        made = sensible(prompt)
+        for step in made["steps"] if len(plans) == 1 else []:
+            step["step_type"] = "analysis"
+        return made
+
+    monkeypatch.setattr(reflective_work, "steps", steps)
+    state, _, world = await asked_of(tmp_path, MessagesApi(), depth="light")
+    assert len(plans) == 2
+    assert "one step at least must search" in plans[1]
+    assert world.corpus.searches
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+
+
+@pytest.mark.parametrize("clarify", ["auto", "off"])
+async def test_the_coordinators_own_questions_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clarify: str
+) -> None:
+    """Where the request allows it they are waited for, and an answered question is not taken as it stands (S1-012)."""
+    classify = reflective_work.classification
+    unclear = {"is_ambiguous": True, "clarifying_questions": ["Which engine?"]}
+    monkeypatch.setattr(reflective_work, "classification", lambda prompt: classify(prompt) | unclear)
+    inbox = Inbox()
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        state = await begin(world, strategy="reflective", depth="light", gates={"clarify": clarify})
+        driver = Driver(ResearchRun(state, inbox, world.host()), ReflectiveStrategy())
+        running = asyncio.ensure_future(driver.conduct())
+        while clarify == "auto" and state.waiting is None:
+            await asyncio.sleep(0.01)
+        if state.waiting is not None:
+            assert state.waiting.questions == ["Which engine?"]
+            inbox.replies.append(Reply(answers=["the one of the manual"]))
+        await running
+        await world.close()
+    assert any("leaves open" in line for line in state.limitations) is (clarify == "off")
+    assert [call.role for call in api.calls].count("clarifier") == 0
+    assert any("the one of the manual" in one.text for one in state.guidance) is (clarify == "auto")
 
 
 async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

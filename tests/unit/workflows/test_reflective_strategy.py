@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from contracts.addresses import source_id
-from contracts.evidence import Finding
-from contracts.plan import WITHOUT_SEARCH
+from contracts.plan import WITHOUT_SEARCH, Plan
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, SourceStatus, StopReason
-from tests.fakes import reflective_work
+from tests.fakes import reflective_work, states
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
@@ -21,12 +19,9 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.reflective.plan import (
-    ReflectivePosition,
-    best_first,
-    completed_steps,
-)
+from workflows.strategies.reflective.plan import ReflectivePosition, completed_steps, query_nodes, summaries_of
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
+from workflows.strategies.units import step_node
 
 Answer = Callable[[str], dict[str, Any]]
 
@@ -148,22 +143,6 @@ async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkey
     assert "choose_pages" in [one.action for one in state.decisions]
 
 
-def test_the_reflector_sees_the_best_of_all_findings() -> None:
-    """The surest first, then those of more sources, then the newest; sources with most findings first (S1-034)."""
-    given = [
-        Finding(id=f"f-{number}", statement=str(number), confidence=confidence, source_ids=sources, evidence_ids=[])
-        for number, (confidence, sources) in enumerate(
-            [
-                (Confidence.LOW, ["a"]),
-                (Confidence.HIGH, ["a"]),
-                (Confidence.HIGH, ["a", "b"]),
-                (Confidence.HIGH, ["b"]),
-            ]
-        )
-    ]
-    assert [one.statement for one in best_first(given)] == ["2", "3", "1", "0"]
-
-
 async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An adjusted plan keeps every completed step to the byte and continues behind them (S1-006, S1-020, S1-021)."""
     reflections(monkeypatch, "adjust", "continue", "adjust", "continue")
@@ -186,12 +165,15 @@ async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_the_planner_hears_why_the_plan_is_adjusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reasoning, suggested changes and what the steps observed are in its request (S1-016, S1-058)."""
+    """Reasoning, suggested changes and what the steps observed are in its request; the brief stays (S1-016, S1-058)."""
     reflections(monkeypatch, "adjust", "continue")
+    sensible, thoughts = reflective_work.steps, ["first thought", "second thought"]
+    monkeypatch.setattr(reflective_work, "steps", lambda prompt: sensible(prompt) | {"thought": thoughts.pop(0)})
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
         state, _ = await conduct(world)
         await world.close()
+    assert (thoughts, state.plan.brief) == ([], "first thought")
     second = [request.prompt for request in api.requests if request.role == "step_planner"][1]
     assert "it says adjust" in second
     assert "look at limits" in second
@@ -267,6 +249,7 @@ async def test_the_coordinator_chooses_the_limits_once(tmp_path: Path, monkeypat
     state, _, _, _ = await with_model(tmp_path)
     assert state.resolved is not None
     assert (state.resolved.depth, state.resolved.limits.max_steps) == ("extended", 10)
+    assert state.resolved.verify == "full"
     assert state.deadline_at == state.clock_started_at + 1_800
 
 
@@ -279,7 +262,20 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
     assert state.resolved is not None
     assert state.resolved.depth == "light"
     ended = next(event for event in state.events if event.type == "phase.finished")
-    assert ended.text == "deep, light"
+    assert ended.text == "coordination done: deep, light"
 
 
-TITLES = st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=6)
+async def test_a_long_report_is_written_by_sections(tmp_path: Path) -> None:
+    """As in every strategy: a section for each search with findings, and a frame around them."""
+    _, _, roles, _ = await with_model(tmp_path, output={"target_words": 3_000})
+    assert roles.count("synthesizer") > 2
+
+
+def test_the_reflector_sees_the_best_of_what_was_found() -> None:
+    """Of many findings the best-supported ones, whenever they were found (S1-034)."""
+    step = step_node("Research limits").model_copy(update={"status": NodeStatus.COMPLETED})
+    (query,) = query_nodes(step, ["which limits are there"], 1)
+    weak = [states.finding(f"weak {n}", sub_query_id=query.id, confidence=Confidence.LOW) for n in range(30)]
+    strong = states.finding("strong", sub_query_id=query.id, confidence=Confidence.HIGH)
+    state = states.state(plan=Plan(nodes=[step, query]), findings=[*weak, strong])
+    assert summaries_of(state)[0].observations[:2] == ["strong", "weak 0"]

@@ -13,18 +13,26 @@ from contracts import strategies
 from contracts.canary import STEERED_NOTE
 from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
-from contracts.tool_turns import Transcript, check_tools
+from contracts.tool_turns import Transcript, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
 from providers.extractive.engine import work_of
 from providers.models.endpoints import capabilities_of
 from tests.fakes import tool_work
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.turn_taker import converse
 from tests.fakes.world import World, model_world
-from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput
+from tests.toy.asker import ASKER, ASKING, HAND_OVER, AskerInput, answer
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
+
+
+async def converse(run: ResearchRun, most: int = 6) -> list[TurnResult]:
+    """Turn after turn until it hands over."""
+    turns = [await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))]
+    while len(turns) < most and not any(call.name == HAND_OVER.name for call in turns[-1].calls):
+        request = AskerInput(transcript=turns[-1].transcript, answers=[answer(call) for call in turns[-1].calls])
+        turns.append(await run.turn(ASKER, f"ask/{len(turns) + 1}", request))
+    return turns
 
 
 @pytest.fixture(autouse=True)
@@ -119,10 +127,10 @@ async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
     """Arguments with the run's canary reach no tool; the conversation goes on."""
 
     def betray(body: Mapping[str, Any]) -> tool_work.Blocks:
-        if tool_work.turns_so_far(body):
+        if tool_work.turns(body):
             return tool_work.ask_glossary(body)
         canary = re.findall(r"\b[0-9a-f]{24}\b", str(body["system"]))[-1]
-        return tool_work.calls(body, ("look_up", {"word": f"vacuum-{canary}"}))
+        return tool_work.blocks(body, ("look_up", {"word": f"vacuum-{canary}"}))
 
     monkeypatch.setitem(tool_work.TOOL_WORK, "asker", betray)
     api = MessagesApi()

@@ -157,7 +157,7 @@ def test_who_is_not_waited_for_is_told_so() -> None:
     state.waiting, state.approved_version = None, 2
     with pytest.raises(inbox.Unacceptable, match="version 2 is approved already"):
         inbox.read_approval(state, [], 2)
-    with pytest.raises(inbox.Unacceptable, match="nothing is waited for now: the run is created"):
+    with pytest.raises(inbox.Unacceptable, match="the run asks nothing now, it is created"):
         inbox.read_answers(state, [], ["x"])
 
 

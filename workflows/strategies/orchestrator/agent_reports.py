@@ -1,4 +1,4 @@
-"""Reports of agents: statements with numbers of documents, bounded in size, and what they lack. Pure.
+"""Reports of agents: statements with numbers of documents, bounded in size, and their omissions. Pure.
 
 A document keeps the number that it got first, over all agents of a run.
 """

@@ -50,7 +50,7 @@ MOST_SHOWN: Final = 12
 
 
 class AgentStrategy(UngatedStrategy):
-    """One unit per turn. It knows its task, and nothing of the run that gave it."""
+    """One unit per turn. It knows its task, and no other part of the run that gave it."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Take the turn that comes next."""
@@ -70,10 +70,10 @@ class AgentStrategy(UngatedStrategy):
         return run.state.pause
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Do nothing: an agent is not resumed by itself, its run gives its task again."""
+        """No effect: an agent is not resumed by itself, its run gives its task again."""
 
     def replan(self, state: ResearchState) -> None:
-        """Do nothing: an agent has no plan."""
+        """No effect: an agent has no plan."""
 
     def progress(self, state: ResearchState) -> Progress:
         """Return its turns, and its numbers of pages and findings."""
@@ -88,7 +88,7 @@ class AgentStrategy(UngatedStrategy):
         return Progress(summary=_summary(state), units=turns)
 
     async def conclude(self, run: ResearchRun, reason: StopReason) -> str:
-        """Analyze what is left, enter the open questions, and sum up. Raises `Interrupted`."""
+        """Analyze the remaining pages, enter the open questions, and sum up. Raises `Interrupted`."""
         del reason
         state, position = run.state, AgentPosition.of(run.state)
         if unanalyzed(state):
@@ -115,8 +115,10 @@ async def _take_turn(run: ResearchRun) -> None:
     output = await run.turn(AGENT, f"work/{position.turn}", _request(run))
     position.transcript = output.transcript
     for call in output.calls:
-        text = f"{call.name}: {_subject(call)}".removesuffix(": ")
+        text = f"{call.name.replace('_', ' ')}: {_subject(call)}".removesuffix(": ")
         run.note("agent.turn", text, tool=call.name, sub_turn=position.turn)
+        if call.name != THINK_TOOL:
+            run.decide(AGENT.name, "call", text, {"turn": position.turn})
     answers = await _carry_out_calls(run, position, [call for call in output.calls if not call.problem])
     position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]
     position.silent_turns = 0 if output.calls else position.silent_turns + 1
@@ -129,7 +131,9 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     position.thought = thought is not None
     position.has_searched = thought is None and any(call.name == SEARCH_TOOL for call in calls)
     if thought is not None:
-        run.note("agent.thought", str(thought.arguments.get("reasoning", "")), sub_turn=position.turn)
+        reasoning = str(thought.arguments.get("reasoning", ""))
+        run.note("agent.thought", reasoning, sub_turn=position.turn)
+        run.decide(AGENT.name, "think", reasoning, {"turn": position.turn})
         return answers_to_thought(thought, calls)
     subjects = _subjects(run, position, calls)
     made = {node.id for node in run.state.plan.sub_queries}
@@ -148,7 +152,7 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
 
 
 def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, PlanNode | int | str]:
-    """Return the search, the number of the page, or the reason against it by call; nothing for reports."""
+    """Return the search, the number of the page, or the reason against it by call; reports have no entry."""
     state, subjects = run.state, dict[str, PlanNode | int | str]()
     searches, pages = searches_left(state), pages_left(state)
     for call in calls:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from contracts.agents import AT_ONCE, AgentTask, TaskResult
+from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
 from contracts.orchestrator_roles import (
     AGENT_TOOL,
     ORCHESTRATOR,
@@ -20,11 +20,13 @@ from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import RoleSpec
 from contracts.state import OpenPause, ResearchState, Unit
+from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
 from contracts.vocabulary import (
     NATURAL_STOPS,
     Action,
     AgentRole,
+    AgentStatus,
     EngineKind,
     GapStatus,
     NodeStatus,
@@ -39,14 +41,16 @@ from workflows.strategies.orchestrator.agent_reports import IntermediateReport, 
 from workflows.strategies.orchestrator.plan import (
     LABELS,
     MOST_STEPS,
+    SPENT_LIMITS,
     CycleUnit,
     Dispatched,
     OrchestratorPosition,
+    cycles_left,
     deciding_cycles,
+    is_unfinished,
     numbered,
     problem_of,
     progress_of,
-    resumed_plan,
     served_steps,
     spent_limit,
     summary_of_unit,
@@ -69,6 +73,8 @@ from workflows.strategies.units import (
 USED_UP: Final = "the cycles are used up"
 THOUGHT: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
+TURN_WORDS: Final = {AGENT_TOOL: "new agent", THINK_TOOL: "thinks", REPORT_TOOL: "the research is done"}
+"""Calls of the orchestrator for a person who watches."""
 CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
 LOOK_FURTHER: Final = (
     "Before you ask for the report, hold every part of the question and every step of the plan against what the agents "
@@ -115,15 +121,25 @@ class OrchestratorStrategy(UngatedStrategy):
         return pause
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Give tasks that were cut off again, and leave steps whose agents failed to other agents."""
+        """Give the tasks of unfinished agents again, and have steps without an agent decided about."""
         del redo_analysis  # agents analyze the pages that they read
-        position = OrchestratorPosition.of(state)
-        state.plan = resumed_plan(state, position)
+        position, limits = OrchestratorPosition.of(state), state.resolution.limits
+        unfinished = {record.task.id for record in state.agents if is_unfinished(record)}
+        position.unfinished = sorted(unfinished - {each.agent for each in position.dispatched}, key=_number_of)
+        state.agents = [_again(record, limits) if record.task.id in unfinished else record for record in state.agents]
+        tasks = (
+            task.model_copy(update={"status": NodeStatus.EXECUTING if task.id in unfinished else NodeStatus.COMPLETED})
+            for task in tasks_of(state.plan)
+        )
+        plan = without_steps(state.plan, [step for step in state.plan.steps if step.id in position.skipped])
+        state.plan = with_step_statuses(plan.with_nodes(*tasks), position.served)
         if state.open_pause and not state.open_pause.unit.iteration_ended:
             state.open_pause = None
-        has_cycles = position.cycle < deciding_cycles(state.resolution.limits)
-        has_work = unserved(state.plan) or state.open_pause or position.ended == USED_UP
-        if position.next_unit is not CycleUnit.PLANNING and has_cycles and has_work:
+        has_tasks = bool(unserved(state.plan) or unfinished)
+        if has_tasks:
+            position.first_cycle = position.cycle
+        has_work = has_tasks or state.open_pause or position.ended == USED_UP
+        if position.next_unit is not CycleUnit.PLANNING and has_work and cycles_left(position, limits):
             position.next_unit, position.ended = CycleUnit.CYCLE, ""
         position.finished, position.rewritten = False, False
 
@@ -151,25 +167,41 @@ class OrchestratorStrategy(UngatedStrategy):
         """Decide and carry out, or finish the cycle that was interrupted. Raises `Interrupted`."""
         run.state.draft = None  # it lacks the findings of these agents
         position = OrchestratorPosition.of(run.state)
+        if position.unfinished:
+            await _finish_earlier_tasks(run, position)
         if not position.calls and not await _decide(run, position):
             return
         if not (position.dispatched or position.direct_answers):
             _sort_calls(run, position)
-        results = await _send_agents(run, position) if position.dispatched else []
-        answers = _answers_with_reports(run, position, results) | position.direct_answers
+        reports = await _send_agents(run, position) if position.dispatched else {}
+        answers = position.direct_answers | {each.call_id: reports[each.agent] for each in position.dispatched}
         position.answers = [answers.get(call.id) or refusal_of(call) for call in position.calls]
-        position.must_think = bool(results) or (position.must_think and not position.thought)
+        position.must_think = bool(reports) or (position.must_think and not position.thought)
         position.calls, position.dispatched, position.direct_answers = [], [], {}
         position.cycle += 1
-        if not position.ended and position.cycle >= deciding_cycles(run.resolved.limits):
+        if not position.ended and not cycles_left(position, run.resolved.limits):
             position.ended = USED_UP
             run.decide(DECIDER, "end_cycles", USED_UP, {"cycles": position.cycle})
+            if not has_results(run.state):
+                run.branch_failed(f"the orchestrator sent no agent in {plural(position.cycle, 'cycle')}")
+
+
+def _number_of(agent: str) -> int:
+    return int(agent.removeprefix("agent-"))
+
+
+def _again(record: AgentRecord, limits: EffectiveLimits) -> AgentRecord:
+    """Return the record of an agent whose task is given again: its answered calls cost nothing."""
+    times = {"seconds": limits.agent_seconds or None, "most_seconds": limits.agent_wait_seconds or None}
+    is_spent = record.result is not None and record.result.stop_reason in SPENT_LIMITS
+    update = {"status": AgentStatus.CUT_OFF, "task": record.task.model_copy(update=times)}
+    return record.model_copy(update=update | ({"share": None} if is_spent else {}))
 
 
 def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> None:
     """Add a step for each request of a person since the plan, while cycles are left."""
     state, is_planned = run.state, position.next_unit is not CycleUnit.PLANNING
-    if not is_planned or position.finished or position.cycle >= deciding_cycles(run.resolved.limits):
+    if not is_planned or position.finished or not cycles_left(position, run.resolved.limits):
         return
     for gap in unplanned_requests(state):
         step = step_node((gap.suggested_queries or [gap.description])[0], request=gap)
@@ -195,7 +227,7 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
     """Have the orchestrator take its turn; false if it called no tool, though reminded. Raises `Interrupted`."""
     for is_silent in (False, True):
         output = await run.turn(ORCHESTRATOR, "orchestrate", _request(run, position, is_silent))
-        position.transcript, position.answers = output.transcript, []
+        position.transcript, position.answers, position.news = output.transcript, [], ""
         if output.calls:
             position.calls = output.calls
             for call in output.calls:
@@ -212,7 +244,7 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
 def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) -> OrchestrateInput:
     state, thinks = run.state, thinks_by_itself(run.resolved, ORCHESTRATOR)
     opening, waiting = position.transcript is None, numbered(state.plan, unserved(state.plan))
-    reminders = [CALL_A_TOOL] if is_silent else []
+    reminders = [CALL_A_TOOL] if is_silent else [position.news] if position.news else []
     if waiting and not opening:
         reminders.append(f"Steps of the plan that no agent has finished: {_listed(waiting)}")
     if position.cycle == 1 and not is_silent:
@@ -257,7 +289,7 @@ def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bo
 
 
 def at_once(limits: EffectiveLimits) -> int:
-    """Return the number of parallel agents: by the document, or fewer if the request says so; each of them reads."""
+    """Return the number of parallel agents: by the document, or fewer if the request reports it; each of them reads."""
     return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
 
 
@@ -268,13 +300,13 @@ def has_results(state: ResearchState) -> bool:
 
 def _note_call(run: ResearchRun, call: ToolCall) -> None:
     about = call.problem or " ".join(str(value) for value in call.arguments.values() if isinstance(value, str))
-    text = f"{call.name}: {about}".removesuffix(": ")[:300]
+    text = f"orchestrator: {TURN_WORDS.get(call.name, call.name)}: {about}".removesuffix(": ")[:300]
     run.note("orchestrator.turn", text, tool=call.name, turn=run.state.iteration)
 
 
 # --- its calls -----------------------------------------------------------------------------------------------------
 def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
-    """Decide what becomes of each call: a thought stands alone, agents go before the report."""
+    """Decide about each call: a thought excludes other calls, agents go before the report."""
     usable = [call for call in position.calls if not call.problem]
     thought = next((call for call in usable if call.name == THINK_TOOL), None)
     position.thought = thought is not None
@@ -293,7 +325,7 @@ def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
 
 
 def answers_to_thought(thought: ToolCall, calls: Sequence[ToolCall]) -> dict[str, ToolAnswer]:
-    """Return the answers of a turn with a thought, by call: nothing else is done in it."""
+    """Return the answers of a turn with a thought, by call: such a turn has no other effect."""
     refused = {call.id: ToolAnswer(call_id=call.id, text=THINK_ALONE, is_error=True) for call in calls}
     return refused | {thought.id: ToolAnswer(call_id=thought.id, text=THOUGHT)}
 
@@ -306,7 +338,7 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
         return "The agents of this turn are not back yet: look at what they found, then ask for the report."
     if not has_results(state):
         return "Nothing has been researched yet, so there is nothing to report: send an agent first."
-    if requested and position.cycle + 1 < deciding_cycles(run.resolved.limits):
+    if requested and cycles_left(position, run.resolved.limits) > 1:
         wanted = _listed(numbered(state.plan, requested))
         return f"The person who asked wants more, so send an agent for each of these steps: {wanted}"
     position.ended = USED_UP if requested else "the orchestrator asked for the report"
@@ -347,8 +379,11 @@ def _reason_against(run: ResearchRun, position: OrchestratorPosition, task: str)
 
 
 # --- agents and their reports --------------------------------------------------------------------------------------
-async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> list[TaskResult]:
-    """Send the agents of the turn under way. Raises `Interrupted` after their results so far are in the state."""
+async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> dict[str, ToolAnswer]:
+    """Send the agents of the turn under way; their reports as answers to their calls.
+
+    Raises `Interrupted` after their results so far are in the state.
+    """
     limits = run.resolved.limits
     tasks = [
         AgentTask(
@@ -361,23 +396,53 @@ async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> list
         )
         for branch, each in enumerate(position.dispatched)
     ]
+    texts = await _spawn(run, position, tasks)
+    stubs = {record.task.id for record in run.state.agents if record.result and record.result.is_stub}
+    return {
+        each.agent: ToolAnswer(call_id=each.call_id, text=texts[each.agent], is_error=each.agent in stubs)
+        for each in position.dispatched
+    }
+
+
+async def _finish_earlier_tasks(run: ResearchRun, position: OrchestratorPosition) -> None:
+    """Give tasks again whose agents were cut short before the run was resumed; the next turn has their reports."""
+    tasks = [record.task for record in run.state.agents if record.task.id in position.unfinished]
+    texts = await _spawn(run, position, tasks)
+    position.news = "\n\n".join(["Earlier agents have gone on with their tasks.", *texts.values()])
+    position.unfinished, position.must_think = [], True
+
+
+async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[AgentTask]) -> dict[str, str]:
+    """Have agents work on tasks; their reports, by agent. Raises `Interrupted` with the results so far in the state."""
+    names = [task.id for task in tasks]
     try:
-        return await run.spawn(tasks, at_once(limits))
+        results = await run.spawn(tasks, at_once(run.resolved.limits))
     finally:
         run.state.plan = with_step_statuses(run.state.plan, position.served)
-        for each in position.dispatched:
-            _close_gaps(run.state, position, each)
+        for agent in names:
+            _close_gaps(run.state, position, agent, names)
+    by_id = {finding.id: finding for finding in run.state.findings}
+    texts = {}
+    for agent, result in zip(names, results, strict=True):
+        found = [by_id[name] for name in result.finding_ids if name in by_id]
+        report = report_of(found, position.documents)
+        position.documents = report.documents
+        remarks = [] if result.is_stub else remarks_on(found, report.omitted)
+        if remarks:
+            inputs = {"agent": agent, "findings": len(found)}
+            run.decide(DECIDER, "evaluate_report", "; ".join(remarks), inputs, {"remarks": remarks})
+        texts[agent] = _report_text(run.state, agent, result, report, remarks)
+    return texts
 
 
-def _close_gaps(state: ResearchState, position: OrchestratorPosition, each: Dispatched) -> None:
-    """Close gaps of earlier agents for the same steps by what this agent found and none of them."""
+def _close_gaps(state: ResearchState, position: OrchestratorPosition, agent: str, together: Sequence[str]) -> None:
+    """Close gaps of earlier agents for the same steps by what this one found and none of them."""
     results = {record.task.id: record.result for record in state.agents if record.result is not None}
-    result, steps = results.get(each.agent), set(position.served[each.agent])
+    result, steps = results.get(agent), set(position.served[agent])
     if result is None:
         return
-    earlier = {agent for agent, served in position.served.items() if steps.intersection(served)}
-    earlier -= {other.agent for other in position.dispatched}
-    known = {name for agent in earlier if agent in results for name in results[agent].finding_ids}
+    earlier = {other for other, served in position.served.items() if steps.intersection(served)} - set(together)
+    known = {name for other in earlier if other in results for name in results[other].finding_ids}
     found, origins = [name for name in result.finding_ids if name not in known], {f"sub_query:{one}" for one in earlier}
     for place, gap in enumerate(state.gaps):
         if found and gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in result.gap_ids:
@@ -385,31 +450,12 @@ def _close_gaps(state: ResearchState, position: OrchestratorPosition, each: Disp
             state.gaps[place] = gap.model_copy(update=update)
 
 
-def _answers_with_reports(
-    run: ResearchRun, position: OrchestratorPosition, results: Sequence[TaskResult]
-) -> dict[str, ToolAnswer]:
-    """Return the answers with the agents' reports, by call, under one numbering for all agents of the run."""
-    state, answers = run.state, dict[str, ToolAnswer]()
-    by_id = {finding.id: finding for finding in state.findings}
-    for each, result in zip(position.dispatched, results, strict=bool(results)):
-        found = [by_id[name] for name in result.finding_ids if name in by_id]
-        report = report_of(found, position.documents)
-        position.documents = report.documents
-        remarks = [] if result.is_stub else remarks_on(found, report.omitted)
-        if remarks:
-            inputs = {"agent": each.agent, "findings": len(found)}
-            run.decide(DECIDER, "evaluate_report", "; ".join(remarks), inputs, {"remarks": remarks})
-        text = _answer_text(state, each, result, report, remarks)
-        answers[each.call_id] = ToolAnswer(call_id=each.call_id, text=text, is_error=result.is_stub)
-    return answers
-
-
-def _answer_text(
-    state: ResearchState, each: Dispatched, result: TaskResult, report: IntermediateReport, remarks: Sequence[str]
+def _report_text(
+    state: ResearchState, agent: str, result: TaskResult, report: IntermediateReport, remarks: Sequence[str]
 ) -> str:
     if result.is_stub:
-        return f"{each.agent} brought nothing: {result.problem or result.stop_reason.value}."
-    lines = [f"{each.agent} reports:", report.text or "(no statement)"]
+        return f"{agent} brought nothing: {result.problem or result.stop_reason.value}."
+    lines = [f"{agent} reports:", report.text or "(no statement)"]
     sources = {number: state.sources[report.documents[number - 1]] for number in report.numbers}
     titles = [f"[{number}] {source.title[:150] or 'without a title'}" for number, source in sources.items()]
     lines += ["Documents:", *titles] if titles else []

@@ -17,7 +17,7 @@ from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall
 from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, StopReason
 from workflows.rules.query_matching import normalized_query
-from workflows.strategies.units import UnitPosition, unit_progress, without_steps
+from workflows.strategies.units import UnitPosition, unit_progress
 
 MOST_STEPS: Final = 6
 """Steps of a plan, by the document of this strategy."""
@@ -25,7 +25,8 @@ FEWEST_CHARACTERS: Final = 12
 FEWEST_WORDS: Final = 3
 REFERENCES: Final = re.compile(
     r"\bthe (?:user|asker)\b|\b(?:the|this|our) (?:original|overall|main|research) (?:question|query|plan|request)\b"
-    r"|\b(?:step|part|item|point) \d+|\b(?:previous|earlier|other|last|first) (?:agents?|tasks?|reports?|findings?)\b"
+    r"|\b(?:step|part|item|point) \d+\b(?! of (?!(?:the|this|our) (?:plan|research|question)\b))"
+    r"|\b(?:previous|earlier|other|last|first) (?:agent|task|report|finding)s?\b(?! (?:about|by|for|from|in|of|on)\b)"
     r"|\bagent-\d+|\b(?:mentioned|listed|described|discussed) above|\bthe above\b",
     re.IGNORECASE,
 )
@@ -61,6 +62,12 @@ class OrchestratorPosition(UnitPosition):
     next_unit: CycleUnit = CycleUnit.PLANNING
     cycle: int = 0
     """Finished cycles: the number, from 0, of the one that comes next."""
+    first_cycle: int = 0
+    """Cycles that were finished when the run was resumed with work left: it has as many again as at first."""
+    unfinished: list[str] = []
+    """Agents of earlier cycles that were cut short before the run was resumed: their tasks are given again."""
+    news: str = ""
+    """What these brought, for the next turn."""
     transcript: DocumentRef | None = None
     calls: list[ToolCall] = []
     """Calls of the turn under way; empty between two turns."""
@@ -87,6 +94,11 @@ def deciding_cycles(limits: EffectiveLimits) -> int:
     return max(1, limits.max_iterations - 1)
 
 
+def cycles_left(position: OrchestratorPosition, limits: EffectiveLimits) -> int:
+    """Return the number of cycles in which the orchestrator may still decide."""
+    return max(0, position.first_cycle + deciding_cycles(limits) - position.cycle)
+
+
 # --- progress ------------------------------------------------------------------------------------------------------
 def progress_of(state: ResearchState) -> Progress:
     """Return the plan, each cycle with its agents, and the report."""
@@ -109,7 +121,8 @@ def progress_of(state: ResearchState) -> Progress:
     if position.next_unit is CycleUnit.CYCLE:
         working = sum(record.status is AgentStatus.RUNNING for record in state.agents)
         agents = f", {plural(working, 'agent')} at work" if working else ""
-        summary = f"cycle {position.cycle + 1} of at most {deciding_cycles(state.resolution.limits)}{agents}"
+        most = position.cycle + cycles_left(position, state.resolution.limits)
+        summary = f"cycle {position.cycle + 1} of at most {max(most, position.cycle + 1)}{agents}"
     return Progress(summary=summary, units=[plan, *cycles, report])
 
 
@@ -134,7 +147,7 @@ def summary_of_cycle(state: ResearchState, number: int) -> str:
 
 # --- tasks ---------------------------------------------------------------------------------------------------------
 def problem_of(task: str) -> str:
-    """Return why nobody who knows only the task could understand it, and the remedy; empty if there is no problem."""
+    """Return why no one who knows only the task could understand it, and the remedy; empty if there is no problem."""
     words = normalized_query(task).split()
     # A script without spaces expresses much in few characters.
     if not words or (task.isascii() and (len(task) < FEWEST_CHARACTERS or len(words) < FEWEST_WORDS)):
@@ -210,27 +223,10 @@ def _updated_step(plan: Plan, step: PlanNode, served: Mapping[str, Sequence[str]
     return step.model_copy(update={"status": status, "finding_count": found, "status_reason": ""})
 
 
-def resumed_plan(state: ResearchState, position: OrchestratorPosition) -> Plan:
-    """Return the plan of a resumed run: agents that did their work are done, skipped steps remain skipped.
-
-    Steps whose agents failed, were cut short, or have searches that failed, wait for others.
-    """
-    records = {record.task.id: record for record in state.agents}
-    tasks = [
-        task.model_copy(update={"status": _status_of(record)})
-        for task in tasks_of(state.plan)
-        if (record := records.get(task.id))
-    ]
-    plan = without_steps(state.plan, [step for step in state.plan.steps if step.id in position.skipped])
-    return with_step_statuses(plan.with_nodes(*tasks), position.served)
-
-
-def _status_of(record: AgentRecord) -> NodeStatus:
-    if not record.is_over:
-        return NodeStatus.EXECUTING
+def is_unfinished(record: AgentRecord) -> bool:
+    """Return true for an agent that did not do all of its task: it failed, was cut short, or something in it failed."""
     result = record.result
-    is_whole = result is not None and not (result.is_stub or result.problem or result.failed_branches)
-    return NodeStatus.COMPLETED if is_whole else NodeStatus.FAILED
+    return not record.is_over or result is None or bool(result.is_stub or result.problem or result.failed_branches)
 
 
 def spent_limit(state: ResearchState) -> StopReason | None:

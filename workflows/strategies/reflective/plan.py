@@ -1,6 +1,5 @@
 """Position, units and steps of the strategy `reflective`. Pure."""
 
-from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar, Final
@@ -170,7 +169,7 @@ def pending_steps(plan: Plan) -> list[PlanNode]:
 
 
 def replaceable_steps(plan: Plan) -> list[PlanNode]:
-    """Return the steps that another plan may replace: not begun, and not requested by a person during the run."""
+    """Return the steps that another plan may replace: not started, and not requested by a person during the run."""
     return [step for step in with_status(plan, NodeStatus.PENDING) if step.gap_id is None]
 
 
@@ -236,27 +235,19 @@ def findings_of(state: ResearchState, step: PlanNode) -> list[Finding]:
     return [finding for finding in state.findings if finding.sub_query_id in names]
 
 
-def best_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the surest findings first; of equally sure ones those of more sources, then the newest."""
-    certainty = list(Confidence)  # from the surest to guesses
-    newest = reversed(findings)
-    return sorted(newest, key=lambda one: (certainty.index(one.confidence), -len(one.source_ids)))
-
-
-def best_titles(state: ResearchState) -> list[str]:
-    """Return the titles of the sources that were read, those with the most findings first."""
-    cited = Counter(source_id for finding in state.findings for source_id in finding.source_ids)
-    return [source.title for source in sorted(state.readable_sources(), key=lambda source: -cited[source.id])]
-
-
 def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummary]:
     """Return the steps as planner and reflector see them: those of the statuses, or all if none is named."""
     return [
         StepSummary(
             title=step.text,
             status=step.status,
-            observations=[one.statement for one in best_first(findings_of(state, step))[:SHOWN_OBSERVATIONS]],
+            observations=[finding.statement for finding in _best(findings_of(state, step))[:SHOWN_OBSERVATIONS]],
             finding_count=step.finding_count,
         )
         for step in (with_status(state.plan, *statuses) if statuses else state.plan.steps)
     ]
+
+
+def _best(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the best-supported findings first, otherwise in their order."""
+    return sorted(findings, key=lambda finding: list(Confidence).index(finding.confidence))

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from contracts.evidence import Source
 from contracts.outcome import Pause, Progress
 from contracts.reflective_roles import (
     COORDINATOR,
@@ -23,7 +24,7 @@ from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason, ThinkMode
+from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
 from workflows.phases.human_gate import needs_approval
 from workflows.phases.pause import call_hook
@@ -33,7 +34,6 @@ from workflows.strategies.reflective.plan import (
     ReflectivePosition,
     StepReflection,
     UnitKind,
-    best_titles,
     completed_steps,
     name_of_unit,
     named_step,
@@ -194,7 +194,7 @@ class ReflectiveStrategy(UngatedStrategy):
                 for one in output.steps
             ]
             if fresh:
-                brief = output.thought or state.plan.brief or output.title
+                brief = state.plan.brief or output.thought or output.title
                 state.plan = with_new_steps(state.plan, brief, fresh)
         position.feedback, position.suggested_changes = "", []
         count = len(state.plan.steps)
@@ -242,7 +242,7 @@ class ReflectiveStrategy(UngatedStrategy):
         request = ReflectOnStepInput(
             steps=summaries_of(state),
             pending=[step.text for step in pending_steps(state.plan)],
-            source_titles=best_titles(state),
+            source_titles=[source.title for source in sorted(state.readable_sources(), key=_rank_of_source)],
             open_gaps=[gap.description for gap in state.unaddressed_gaps()],
             completed=len(completed_steps(state.plan)),
             fewest_steps=_fewest_steps(state, limits),
@@ -258,7 +258,7 @@ def decide_step(
 ) -> StepReflection:
     """Apply the limits to a reflection, and record the decision that they change.
 
-    `answer` is None where nobody reflects: then the plan is carried out to its end.
+    `answer` is None where no one reflects: then the plan is carried out to its end.
     """
     proposed = answer.decision if answer else ReflectionDecision.CONTINUE
     reasoning = answer.reasoning if answer else "the plan is carried out to its end"
@@ -283,6 +283,11 @@ def _may_adjust(state: ResearchState, limits: EffectiveLimits) -> bool:
     return state.iteration < limits.max_iterations and room_for_steps(state.plan, limits.max_steps) > 0
 
 
+def _rank_of_source(source: Source) -> tuple[int, int]:
+    """Rank good sources first, the newest first among equals: a prompt shows the first ones."""
+    return list(Quality).index(source.quality), -source.iteration
+
+
 def _choice_of_limits(answer: CoordinatorAnswer, route: Route) -> str:
     """Name the limits: the mode of a short route, else the depth, by complexity if none is recommended."""
     if route is not Route.DEEP:
@@ -305,7 +310,7 @@ def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> Non
 
 
 def _skip_pending_steps(state: ResearchState) -> None:
-    """Skip the steps that are no longer needed, but for those that a person asked for."""
+    """Skip the steps that are no longer needed, but for those that a person requested."""
     started = [step for step in pending_steps(state.plan) if step.gap_id is None]
     state.plan = without_steps(state.plan, started)
     ReflectivePosition.of(state).skipped += [step.id for step in started]
@@ -318,7 +323,8 @@ def _record_reflection(run: ResearchRun, decided: StepReflection, answer: Reflec
     if answer is not None and answer.suggested_changes:
         outputs["suggested_changes"] = [text[:200] for text in answer.suggested_changes]
     inputs = {"completed_steps": len(completed_steps(run.state.plan))}
-    run.decide(REFLECTOR.name, decided.decision.value, decided.reasoning, inputs, outputs)
+    proposed = f" (it proposed to {decided.coerced_from.value})" if decided.coerced_from else ""
+    run.decide(REFLECTOR.name, decided.decision.value, decided.reasoning + proposed, inputs, outputs)
 
 
 def _stop_reason(state: ResearchState) -> StopReason:

@@ -76,7 +76,7 @@ def _check_plan(state: ResearchState) -> Check:
     limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
     least = min(2, limit)
     issues = _issues(
-        (count < least, "too_few_sub_queries", f"{count} sub-queries, at least {least}"),
+        (count < least, "too_few_sub_queries", f"{count} sub-queries, where at least {least} are wanted"),
         (count > limit, "too_many_sub_queries", f"{count} sub-queries, at most {limit}"),
         (not has_brief, "no_brief", "the research brief is missing"),
         *(
@@ -92,12 +92,12 @@ def _check_sources(state: ResearchState) -> Check:
     count, queries, good = len(state.readable_sources()), state.plan.sub_queries, state.high_quality_sources()
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
     issues = _issues(
-        (count < MIN_SOURCES, "too_few_sources", f"{plural(count, 'source')}, at least {MIN_SOURCES}"),
+        (count < MIN_SOURCES, "too_few_sources", f"{plural(count, 'source')}, where at least {MIN_SOURCES} are wanted"),
         (count > 0 and not good, "no_high_quality_source", "no source is of high quality"),
         (
             completed < MIN_COMPLETION * len(queries),
             "too_few_completed",
-            f"{completed} of {len(queries)} sub-queries completed, at least half",
+            f"{completed} of {len(queries)} sub-queries completed, where at least half are wanted",
         ),
     )
     return issues, 1.5 * count, {"source_count": count, "completed": completed}
@@ -112,12 +112,16 @@ def _check_findings(state: ResearchState) -> Check:
     # Another analysis cannot raise the confidence of a finding above what its sources support.
     may_be_high = any(_may_be_of_high_confidence(state, finding) for finding in state.findings)
     issues = _issues(
-        (count < MIN_FINDINGS, "too_few_findings", f"{plural(count, 'finding')}, at least {MIN_FINDINGS}"),
+        (
+            count < MIN_FINDINGS,
+            "too_few_findings",
+            f"{plural(count, 'finding')}, where at least {MIN_FINDINGS} are wanted",
+        ),
         (not high and may_be_high, "no_high_confidence", "no finding is of high confidence"),
         (
             coverage < MIN_COVERAGE,
             "low_coverage",
-            f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%}",
+            f"findings rest on {coverage:.0%} of the sources, where at least {MIN_COVERAGE:.0%} is wanted",
         ),
     )
     metrics = {
@@ -151,7 +155,7 @@ def _check_gaps(state: ResearchState) -> Check:
 
 
 def reflection_prompt(phase: Phase, state: ResearchState) -> str:
-    """Return the figures of a phase, then the questions that the reflecting model is asked about it."""
+    """Return the figures of a phase, then the questions about it for the reflecting model."""
     gaps, sources = state.unaddressed_gaps(), state.readable_sources()
     publishers = {source.publisher or source.provider for source in sources}
     addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)

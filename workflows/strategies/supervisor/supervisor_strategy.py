@@ -198,7 +198,7 @@ def _record_reviewed_gaps(run: ResearchRun, reviewed: list[GapAssessment], fresh
 
 
 def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
-    """Record the supervisor's judgement of a phase, whatever the decision will be."""
+    """Record the supervisor's judgement of a phase, regardless of the decision will be."""
     reflection = opened.reflection
     if reflection is None:
         return

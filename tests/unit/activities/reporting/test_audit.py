@@ -36,7 +36,9 @@ async def audited(
     store: MemoryStore, report: dict[str, Any], markdown: str | None = None, html: bytes | None = None
 ) -> AuditResult:
     """The audit of a report against a store."""
-    return await audit(report, store.text_by_hash, store.by_hash, HereCalls(), markdown=markdown, html=html)
+    return await audit(
+        json.dumps(report).encode(), store.text_by_hash, store.by_hash, HereCalls(), markdown=markdown, html=html
+    )
 
 
 async def test_untouched_report_passes_and_everything_is_counted(store: MemoryStore) -> None:
@@ -60,6 +62,7 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "text in report.json": 1,
         "report.md": 1,
         "report.html": 1,
+        "parts of the page": 6,
     }
     assert result.unchecked == {}
 
@@ -69,7 +72,7 @@ async def test_a_process_that_can_be_killed_finds_the_same(store: MemoryStore) -
     changed = copy.deepcopy(REPORT)
     changed["evidence"][0]["quote"] += " indeed"
     async with SubprocessPool(1) as pool:
-        there = await audit(changed, store.text_by_hash, store.by_hash, KillableCalls(pool))
+        there = await audit(json.dumps(changed).encode(), store.text_by_hash, store.by_hash, KillableCalls(pool))
     assert not there.passed
     assert there == await audited(store, changed)
 
@@ -96,7 +99,7 @@ async def test_altered_file_is_found_behind_a_store_that_does_not_check(store: M
     async def get_bytes(identity: str) -> bytes:
         return b"else"
 
-    result = await audit(REPORT, get_text, get_bytes, HereCalls())
+    result = await audit(json.dumps(REPORT).encode(), get_text, get_bytes, HereCalls())
     kinds = [problem.kind for problem in result.problems]
     assert (kinds.count("text_differs"), kinds.count("original_differs")) == (3, 3)
 
@@ -166,6 +169,15 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("tally_differs", ["verification", "effective_citations"], 99),
     ("tally_differs", ["verification", "warning"], True),
     ("outcome_differs", ["claims", 5, "verdict"], "contradicted"),
+    ("tally_differs", ["verification", "mode"], "full"),
+    ("tally_differs", ["citations_count"], 9),
+    ("tally_differs", ["queries_failed"], 9),
+    ("tally_differs", ["confidence_summary"], {"high": 9}),
+    ("id_differs", ["sources", 0, "url"], "corpus:manual/other.html"),
+    ("id_differs", ["evidence", 0, "end"], lambda end: end + 1),
+    ("section_differs", ["claims", 0, "section"], "Elsewhere"),
+    ("reason_differs", ["claims", 5, "reason"], "Everything agrees."),
+    ("notice_missing", ["outcome"], "partial"),
     ("malformed", ["schema_version"], 2),
     ("malformed", ["evidence", 0, "quote"], ""),
     ("malformed", ["claims"], None),
@@ -184,7 +196,12 @@ async def test_what_no_rule_can_judge_again_is_counted(
 ) -> None:
     """A statement without a citation, and the verdict of a model, are no differences; neither is called compared."""
     result = await audited(store, changed(["claims", 5], lambda claim: claim | change))
-    assert {problem.kind for problem in result.problems} <= {"claim_altered", "tally_differs", "outcome_differs"}
+    assert {problem.kind for problem in result.problems} <= {
+        "claim_altered",
+        "tally_differs",
+        "outcome_differs",
+        "sign_differs",
+    }
     assert result.checked.get("claims without a citation", 0) == counted
     assert result.unchecked.get("verdicts of a model, which no rule gives again", 0) == skipped
 
@@ -214,3 +231,35 @@ async def test_a_sentence_that_is_forged_throughout_is_found(
     kinds = {problem.kind for problem in result.problems}
     assert kinds & {"claim_not_the_quote", "verdict_differs"} if new_id else "claim_altered" in kinds
     assert "text_altered" not in {problem.kind for problem in result.problems}
+
+
+MARKS_OF_PAGE = [
+    ("text", "<article>\n<", "<article>\n<p>Invented.</p><"),
+    ("passages", "<mark>", "<mark>Not "),
+    ("verdicts", 'class="check v-supported"', 'class="check v-contradicted"'),
+    ("titles", "<h3>25", "<h3>26"),
+    ("outcome", '<span class="outcome">', '<span class="outcome">Un'),
+    ("method", "</dl>", "<dt>Seal</dt><dd>approved</dd></dl>"),
+    ("https://evil.test/", "</article>", '<a href="https://evil.test/"></a></article>'),
+]
+
+
+@pytest.mark.parametrize(("place", "old", "new"), MARKS_OF_PAGE)
+async def test_a_page_that_was_altered_with_its_hash_is_found(
+    store: MemoryStore, place: str, old: str, new: str
+) -> None:
+    """The HTML form is compared with report.json, part by part; its hash alone proves nothing."""
+    assert old in RENDERING.html
+    page = RENDERING.html.replace(old, new, 1)
+    result = await audited(store, changed(["forms", "report.html"], digest(page)), html=page.encode())
+    assert [problem.id for problem in result.problems] == [place]
+
+
+async def test_a_sign_that_was_taken_out_is_found(store: MemoryStore) -> None:
+    """What is not supported stays marked, also where text, places and hash agree."""
+    claim = REPORT["claims"][5]
+    words = claim["text"].replace(" *(○ Not decided)*", "")
+    assert words != claim["text"]
+    forged = forge(REPORT, 5, words, claim["verdict"], claim["method"])
+    result = await audited(store, forged, forged["report"]["markdown"])
+    assert [problem.kind for problem in result.problems] == ["sign_differs"]

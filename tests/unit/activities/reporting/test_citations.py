@@ -148,7 +148,7 @@ async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> N
     source = sample.sources["routine-vacuuming.html"]
     state = sample.state(
         sources={each.id: each for each in sample.sources.values()}
-        | {source.id: source.model_copy(update={"url": url})}
+        | {source.id: source.model_copy(update={"url": url, "aliases": [source.url]})}
     )
     assert state.resolved is not None
     state.resolved = state.resolved.model_copy(update={"output": Output(citation_style=style)})
@@ -163,11 +163,11 @@ async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> N
     async def bytes_of(key: str) -> bytes:
         raise ContentMissing(key)
 
-    found = await audit(document, text_of, bytes_of, HereCalls(), markdown=forms.markdown)
+    found = await audit(json.dumps(document).encode(), text_of, bytes_of, HereCalls(), markdown=forms.markdown)
     assert {problem.kind for problem in found.problems} <= {"original_missing"}
     label = f"[{source.title.replace('.', chr(92) + '.', 0)}]({url})" if style is CitationStyle.LINK else "[1]"
     assert label in forms.markdown
     document["report"]["markdown"] = document["report"]["markdown"].replace(label, "")
     document["claims"] = []
-    found = await audit(document, text_of, bytes_of, HereCalls())
+    found = await audit(json.dumps(document).encode(), text_of, bytes_of, HereCalls())
     assert "number_unused" in {problem.kind for problem in found.problems}

@@ -169,3 +169,6 @@ def test_a_report_is_borne_out_or_not(answer: str, rest: str, borne_out: bool) -
     figures = VerificationSummary.model_validate(count_verdicts(judged))
     assert figures.warning is not borne_out
     assert figures.shortfall == ((answer + rest).count("u") + (answer + rest).count("c"), len(answer + rest))
+    assert VerificationSummary.model_validate(count_verdicts(judged, removed=2)).warning is (
+        not borne_out or not answer
+    )

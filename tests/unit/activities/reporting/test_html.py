@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-from importlib import resources
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from activities.reporting.render import RenderedForms, render
 from contracts.addresses import digest
-from contracts.evidence import Evidence, ReportDraft, Source
+from contracts.evidence import Source
 from contracts.request import Constraints, Output
 from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import ALLOWED, Page
@@ -138,67 +137,6 @@ def test_links_lead_to_sources_only() -> None:
     assert json.loads(result.document)["verification"]["addresses_removed"] == 1
 
 
-def test_forty_sources_stay_a_small_file() -> None:
-    """A report of 40 sources with 320 long quotes, each with its check, is one file of about 1 MB."""
-    sources, evidence, texts, lines = {}, {}, {}, ["# T", ""]
-    for number in range(40):
-        text = f"Document {number}. " + VACUUM * 3
-        source = make_source(f"corpus:manual/{number}.html", f"Document {number}", text)
-        sources[source.id] = source
-        texts[digest(text)] = text
-        for start in range(0, 4_000, 500):
-            item = Evidence(
-                id=f"ev-{number:04}{start:06}",
-                source_id=source.id,
-                start=start,
-                end=start + 900,
-                quote_hash=digest(text[start : start + 900]),
-                heading="25.1.5. Preventing Transaction ID Wraparound Failures",
-            )
-            evidence[item.id] = item
-            lines.append(f"> {text[start : start + 900]} [{item.id}]\n")
-    result = render(SAMPLE.state(sources=sources, evidence=evidence), "\n".join(lines), texts, SKIPPED, "0.1.0")
-    assert len(result.citations) == 40
-    assert len(result.html.encode()) < 1_100_000
-
-
-def palette(css: str) -> dict[str, str]:
-    """The colours of a block of custom properties."""
-    return dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", css))
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance (WCAG 2.2)."""
-    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    """Contrast ratio (WCAG 2.2)."""
-    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark", "print"])
-def test_colours_have_enough_contrast(scheme: str) -> None:
-    """Every text colour on every ground it stands on has a contrast of at least 4.5 (WCAG AA)."""
-    css = (resources.files("activities.reporting") / "report_style.css").read_text("utf-8")
-    blocks = re.findall(r":root \{(.*?)\}", css, re.DOTALL)
-    assert len(blocks) == 3
-    colours = palette(blocks[0]) | palette(blocks[{"light": 0, "dark": 1, "print": 2}[scheme]])
-    pairs = [(text, ground) for text in ("ink", "soft", "accent") for ground in ("paper", "card", "wash")]
-    pairs += [
-        ("mark-ink", "mark"),
-        ("warn", "paper"),
-        ("warn", "warn-wash"),
-        ("ink", "warn-wash"),
-        ("accent", "warn-wash"),
-    ]
-    assert {pair: round(contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs if
-            contrast(colours[pair[0]], colours[pair[1]]) < 4.5} == {}  # fmt: skip
-
-
 TEXT = st.text(
     alphabet=st.one_of(st.sampled_from("[]()<>`*_#|!\\&:/\"'\n $-1a"), st.characters(codec="utf-8")), max_size=120
 )
@@ -209,12 +147,6 @@ TEXT = st.text(
 def test_any_draft_gives_a_harmless_page(draft: str) -> None:
     """No draft whatever breaks the page."""
     harmless(rendered(f"{draft}\n\nTold [{SAMPLE.rule.id}].").html)
-
-
-def test_draft_without_title_gets_the_question() -> None:
-    """A draft without a title is titled with the draft's name or the question."""
-    result = rendered("Just words.", draft=ReportDraft(document=SAMPLE.state().draft.document))
-    assert result.markdown.startswith("# How does PostgreSQL prevent transaction ID wraparound?\n")
 
 
 def test_the_report_says_which_wishes_were_not_applied() -> None:

@@ -34,7 +34,7 @@ def test_sources_tell_title_section_quality_and_when_they_were_read() -> None:
     """A source is listed with number, title, section, quality with its reason, date of reading and address."""
     assert (
         "- [1] 25.1. Routine Vacuuming § 25.1.5. Preventing Transaction ID Wraparound Failures · quality high "
-        "(chosen by the operator) · read 2026-11-21 · `corpus:manual/routine-vacuuming.html`\n"
+        "(your documents) · read 2026-11-21 · `corpus:manual/routine-vacuuming.html`\n"
     ) in markdown()
 
 
@@ -168,22 +168,23 @@ def test_empty_brief_cites_nothing_and_says_so() -> None:
     ending = ENDING | {"outcome": "empty", "stop_reason": "no_evidence", "completeness": "empty"}
     draft = ReportDraft(document=SAMPLE.state().draft.document, empty=True)
     text = markdown("# T\n\nNothing answers this.\n", draft=draft, ending=ending, evidence={}, findings=[])
-    assert "> **Nothing found that answers the question:** no passage was found" in text
+    assert "> **Nothing found:** no passage was found" in text
     assert "This report cites nothing." in text
     assert "## Sources" not in text
 
 
 @pytest.mark.parametrize(
-    ("reason", "failed", "words"),
+    ("reason", "failed", "complete", "words"),
     [
-        ("no_open_gaps", ["planner: InvalidModelOutput"], "parts of the work failed"),
-        ("no_open_gaps", [], "parts of the plan are not answered"),
-        ("budget_time", ["planner: InvalidModelOutput"], "the time limit was reached"),
+        ("no_open_gaps", ["planner: the model declined to answer"], "partial", "parts of the work failed"),
+        ("no_open_gaps", [], "partial", "parts of the plan are not answered"),
+        ("no_open_gaps", [], "full", "the text of the report has faults"),
+        ("budget_time", ["planner: the model declined to answer"], "partial", "the time limit was reached"),
     ],
 )
-def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str], words: str) -> None:
+def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str], complete: str, words: str) -> None:
     """How the work happened to stop explains nothing when a part of it had failed (C0-24)."""
-    ending = ENDING | {"outcome": "partial", "stop_reason": reason, "completeness": "partial"}
+    ending = ENDING | {"outcome": "partial", "stop_reason": reason, "completeness": complete}
     notice = markdown(failed_branches=failed, ending=ending).split("\n\n")[1]
     assert notice.startswith("> **Partial:**")
     assert words in notice

@@ -11,6 +11,7 @@ from activities.reporting.words import ReportWords
 from contracts.addresses import digest
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.outcome import Usage
+from contracts.resolved import Estimate
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase
 from providers.errors import ContentCorrupt, ContentMissing
@@ -126,3 +127,15 @@ def test_other_words_and_missing_texts_are_refused() -> None:
     for known, texts in ((sources, {}), ({}, SAMPLE.texts)):
         with pytest.raises(ContentMissing):
             cut_passages(SAMPLE.evidence, known, texts)
+
+
+def test_the_report_repeats_what_was_announced_before_the_run() -> None:
+    """The amounts and the cap that the terminal showed; nothing where no paid call was expected."""
+    estimate = Estimate(calls=(4, 21), tokens=(1_000, 20_000), searches=(2, 2), cost_usd=(0.1, 0.8), cap_usd=2.0)
+    words = "Expected before it began: 4–21 model calls, 1,000–20,000 tokens, 2 searches, 0.10–0.80 USD; cap: 2.00 USD."
+    state = SAMPLE.state()
+    assert state.resolved is not None
+    state.resolved = state.resolved.model_copy(update={"estimate": estimate})
+    for shown, stated in ((state, True), (SAMPLE.state(), False)):
+        (fact,) = (fact for fact in report_facts(gathered(shown)) if fact.label == "Run")
+        assert fact.value.endswith(words) is stated

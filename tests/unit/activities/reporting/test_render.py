@@ -1,6 +1,7 @@
 """The activity that renders a report."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
 from contracts.addresses import digest
+from contracts.checking import Correction
 from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
+from contracts.request import Verify
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence
 from providers.interfaces import SkippedFile
@@ -168,6 +171,15 @@ async def test_state_without_a_draft_is_rendered() -> None:
     assert (rendered.summary, rendered.citations) == ("", [])
 
 
+def test_the_title_keeps_the_whole_question() -> None:
+    """However long it is, in every form."""
+    question = f"How does {'a very long name ' * 20}prevent wraparound?"
+    draft = SAMPLE.draft.replace(SAMPLE.draft.splitlines()[0], f"# {question}", 1)
+    rendered = render(SAMPLE.state(), draft, SAMPLE.texts, SKIPPED, "0.1.0")
+    assert rendered.markdown.startswith(f"# {question}\n")
+    assert f"<title>{question}</title>" in rendered.html
+
+
 async def test_long_report_is_cut_inline_and_stored_whole() -> None:
     """Inline text ends at 128,000 characters with a flag; the stored document is whole."""
     draft = f"# T\n\nTold [{SAMPLE.rule.id}].\n\n" + "word " * 30_000
@@ -197,3 +209,32 @@ def test_what_was_removed_is_said() -> None:
     ).markdown
     assert "Citation markers removed from the draft: 1;" in markdown
     assert "Addresses removed from the draft: 1;" in markdown
+
+
+def test_a_sign_stands_behind_what_is_not_supported() -> None:
+    """Markdown has at the sentence what HTML has there: a sign and its word; `off` says it under the title alone."""
+    draft = (
+        f"# T\n\nEvery table must be vacuumed every nine million transactions [{SAMPLE.rule.id}]. Whales sing. "
+        f"*(✓ Supported)*\n\n> {SAMPLE.quote(SAMPLE.rule)} [{SAMPLE.rule.id}]\n"
+    )
+    text = render(SAMPLE.state(), draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown
+    assert re.search(r"nine million transactions \[1\]\. \*\([✗≠○] (Not supported|Contradicted|Not decided)\)\*", text)
+    assert text.count("*(") == 1
+    state = SAMPLE.state()
+    assert state.resolved is not None
+    state.resolved = state.resolved.model_copy(update={"verify": Verify.OFF})
+    plain = render(state, draft, SAMPLE.texts, SKIPPED, "0.1.0").markdown
+    assert "*(" not in plain
+    assert "**Not verified:**" in plain
+
+
+def test_what_was_removed_is_listed_with_its_place() -> None:
+    """Section, words and reason of a statement that is gone; corrected ones with the words before and after."""
+    made = [
+        Correction(claim_id="c-1", section="Summary", action="remove", before="Whales sing.", reason="Nobody says so."),
+        Correction(claim_id="c-2", action="rewrite", before="It is 9.", after="It is 8."),
+    ]
+    text = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0", (), made).markdown
+    assert "**Removed:**" in text
+    assert "Summary: Whales sing. (Nobody says so.)" in text.replace("\\", "")
+    assert "rewrite: It is 9. → It is 8." in text.replace("\\", "")

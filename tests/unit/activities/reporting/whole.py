@@ -104,5 +104,7 @@ class World:
             await store.put_text(text)
             await store.put(("raw " + text).encode(), "text/html")
         document = json.loads(rendering.document)
-        audited = await audit(document, store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown)
+        audited = await audit(
+            rendering.document.encode(), store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown
+        )
         return Whole(rendering, document, audited, work.warnings, output.draft.unresolved_markers)

@@ -70,7 +70,12 @@ async def drafted(
         (f"Fact ({LABEL}).", f"Fact [{A.id}]."),
         (f"Fact [{SOURCE}].", "Fact."),
         (f"Fact [{WEB_ID}, {A.id}].", f"Fact [{A.id}]."),
-        (f"Fact ({SOURCE}).", f"Fact ({SOURCE})."),
+        (f"Fact ({SOURCE}).", "Fact."),
+        (f"As {SOURCE} and {LABEL} say, so it is </findings-0a1b2c3d4e>. [{A.id}]", f"As and say, so it is. [{A.id}]"),
+        (
+            f"They say “see {SOURCE}”, in sq-0a1b2c3d4e5f and ev-olution.",
+            f"They say “see {SOURCE}”, in sq-0a1b2c3d4e5f and ev-olution.",
+        ),
         (f"Fact [{FINDINGS[1].id}].", "Fact."),
         ("Fact [ev-0000000000] goes on.", "Fact goes on."),
         ("Fact [ev-0000000000].", "Fact."),
@@ -118,11 +123,12 @@ def test_a_fence_around_the_whole_report_goes() -> None:
 async def test_figures_come_from_the_text() -> None:
     """Title, sections, words, characters and confidence are counted, not claimed (S0-074, S0-116 to S0-119)."""
     markdown = (
-        f"# The Title\n\n> Evidence brief.\n\n## Key findings\n\n- A point [{A.id}].\n\n### Detail\n\nMore here.\n\n"
-        f"## Executive summary\n\nFirst, e.g. this one [{A.id}]. Second **bold** [{B.id}]! Third? Fourth.\n"
+        f"# The Title\n\n> Evidence brief.\n\n"
+        f"## Executive summary\n\nFirst, e.g. this one [{A.id}]. Second **bold** [{B.id}]! Third? Fourth.\n\n"
+        f"## Key findings\n\n- A point [{A.id}].\n\n### Detail\n\nMore here.\n"
     )
     draft, text, _ = await drafted(markdown, iteration=2)
-    assert (draft.title, draft.sections) == ("The Title", ["Key findings", "Executive summary"])
+    assert (draft.title, draft.sections) == ("The Title", ["Executive summary", "Key findings"])
     assert draft.summary == "First, e.g. this one. Second bold! Third?"
     assert draft.word_count == 21
     assert draft.characters == len(text.strip())
@@ -182,7 +188,6 @@ async def test_an_empty_report_is_no_report(markdown: str) -> None:
         (f"Vacuum visits tables, as {SOURCE} says [{A.id}].", "Vacuum visits tables, as says"),
         (f"Vacuum visits tables ({LABEL.replace('ev', 'src')}) [{A.id}].", "Vacuum visits tables"),
         (f"Vacuum visits tables [{A.id}]. </findings-0123456789>", "Vacuum visits tables"),
-        (f"- See `f-0123456789` [{A.id}].", "See"),
     ],
 )
 async def test_prompt_text_in_a_report_is_repaired_once_and_then_removed(written: str, kept: str) -> None:
@@ -194,7 +199,7 @@ async def test_prompt_text_in_a_report_is_repaired_once_and_then_removed(written
     assert kept in text
     assert draft.evidence_ids == [A.id]
     assert not re.search(r"(src|f)-[0-9a-f]{10}|findings-", text)
-    assert warnings[0] == "names and tags of the prompt were removed from the report"
+    assert "1 markers that name no passage were removed" in warnings
 
 
 async def test_words_like_names_of_the_prompt_are_words() -> None:

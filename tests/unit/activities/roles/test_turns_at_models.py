@@ -115,7 +115,7 @@ async def test_a_long_conversation_fits_its_window() -> None:
     assert [call.status for call in api.calls] == [200] * 16
     told = [line for turn in turns for line in turn.account.warnings if "older answers" in line]
     assert told[0] == "4 of the older answers of its tools were shortened"
-    answers = tool_work.answers_so_far(api.requests[-1].body)
+    answers = tool_work.answered(api.requests[-1].body)
     cut = ["[the rest of this answer was left out]" in text for text in answers]
     assert cut == sorted(cut, reverse=True)
     assert not cut[-1]

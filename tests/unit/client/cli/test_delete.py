@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from client.cli import delete as deleting
+from client.cli.context import CommandContext
 from client.client_errors import RunUnknown
 from contracts.evidence import DocumentRef, Source
 from contracts.state import ResearchState
@@ -102,7 +102,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     async def given(_: object) -> Server:
         return made
 
-    monkeypatch.setattr(deleting, "_server", given)
+    monkeypatch.setattr(CommandContext, "client_of_runs", given)
     return made
 
 

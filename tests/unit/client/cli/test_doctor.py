@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from client.cli.doctor import ADDRESS
+from client.cli.doctor import ADDRESS, _check_workers
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.valkey import running_valkey
@@ -140,3 +140,16 @@ def test_a_folder_is_searched_and_listed(home: Path) -> None:
     assert "its documents stay" in research("corpus", "remove", "manual").stdout
     assert (folder / "vacuum.md").exists()
     assert "there is no corpus yet" in research("corpus", "list").stderr
+
+
+@pytest.mark.parametrize(("marks", "grade"), [(("a", "a", "a+run"), "ok"), (("a", "b"), "warn"), ((), "warn")])
+async def test_workers_that_would_resolve_differently_are_found(marks: tuple[str, ...], grade: str) -> None:
+    """Otherwise it is chance which of them a run is resolved by; missing ones are named first."""
+
+    class Polled:
+        async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
+            return [f"{queue}-1@host/{mark}" for mark in marks]
+
+    check = await _check_workers(Polled())  # type: ignore[arg-type]
+    assert check.grade == grade
+    assert ("different settings" in check.remedy) is (marks == ("a", "b"))

@@ -12,9 +12,11 @@ from rich.text import Text
 
 from client.cli import output
 from client.cli.context import check_id, new_id, resolve_id
-from client.cli.errors import CommandError, exit_code, explain, pasteable, run_guarded
+from client.cli.errors import CommandError, exit_code, explain, run_guarded
 from client.cli.reports import default_folder, first_section, write_atomically, write_report
 from client.client_errors import NoWorker, RunClosed, RunUnknown
+from client.view.words import event_lines, pasteable
+from contracts.outcome import Event
 from contracts.vocabulary import Outcome, StopReason
 from providers.errors import CorpusUnknown, StorageFull
 from workers.dev_server import ServerError
@@ -73,6 +75,9 @@ def test_printed_commands_can_be_pasted(monkeypatch: pytest.MonkeyPatch, tmp_pat
     program.chmod(0o755)
     monkeypatch.setattr(sys, "argv", [str(program), "run"])
     assert pasteable(line) == f"next: {program} open last · see `{program} doctor`; ./research/x stays"
+    texts = {"wait.started": "waiting: research approve r", "source.added": "read: research plan of 1990"}
+    shown = event_lines(Event(seq=1, type=name, time="", text=text) for name, text in texts.items())
+    assert shown == [f"waiting: {program} approve r", "read: research plan of 1990"]
     monkeypatch.setenv("PATH", str(program.parent))
     assert pasteable(line) == line
 
@@ -174,13 +179,15 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
 def test_the_terminal_shows_the_first_section_with_its_sources() -> None:
     """At most some twenty lines, then the titles of the numbers in them."""
     long = "\n\n".join(f"Paragraph {number} of many. [{1 + number % 2}]" for number in range(40))
+    answer = "*So* it `is`. [2]\n\n> Word for word. [2]\n\n1. one\n2. two\n\n| a | b |\n| --- | --- |\n| c | d |"
     report = {
-        "report": {"markdown": f"# Q\n\nAbout.\n\n## Short answer\n\nSo it is. [2]\n\n{long}\n\n## Sources\n\n- [3] C"},
+        "report": {"markdown": f"# Q\n\nAbout.\n\n## Short answer\n\n{answer}\n\n{long}\n\n## Sources\n\n- [3] C"},
         "sources": [{"id": name, "title": f"Title\x1b {name}"} for name in ("a", "b", "c")],
         "citations": [{"number": place, "source_id": name} for place, name in enumerate(("a", "b", "c"), start=1)],
     }
     lines = first_section({"json": json.dumps(report).encode()})
-    assert lines[:3] == ["Short answer", "", "So it is. [2]"]
+    assert lines[:5] == ["Short answer", "", "So it is. [2]", "", "  Word for word. [2]"]
+    assert lines[6:12] == ["  1. one", "  2. two", "", "a | b", "c | d", ""]
     assert lines[-3:] == ["[1] Title a", "[2] Title b", ""]
     assert "…" in lines
     assert len(lines) <= 26

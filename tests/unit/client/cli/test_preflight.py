@@ -8,15 +8,21 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from activities.estimates import estimated
+from activities.preparation import RunRefused, resolve
+from client.cli.context import RunInfo
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import RunOptions
-from client.cli.preflight import estimated, limits_words, preflight, require_endpoint, resolve_here
+from client.cli.preflight import OF_RUN, _lines, limits_words, preflight, require_endpoint, resolve_here
 from client.cli.request import RequestedRun
-from contracts.presets import preset
+from client.client_errors import PreviewRefused
+from contracts.names import RECORDS_QUEUE
+from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest
 from contracts.resolved import ModelPrice, ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind, ThinkMode
 from tests.fakes import states
+from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
 
@@ -44,9 +50,9 @@ def resolved(settings: Settings, **values: object) -> ResolvedResearch:
 
 async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a model nothing leaves; a host is named, with whether it is this machine (S0-102)."""
-    context: Any = SimpleNamespace(settings=Settings())
+    context = context_of(Settings())
     wanted = RequestedRun(ResearchRequest(query="q", corpus="manual"))
-    await preflight(context, wanted, RunOptions())
+    assert not await preflight(context, wanted, RunOptions(), RunInfo("r-1"))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "nothing leaves this machine"
     assert lines[1].startswith("engine: extractive")
@@ -59,9 +65,84 @@ async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture
     assert searching.web
     assert "searches go to " in searching.egress
     assert any("TAVILY_API_KEY" in line for line in searching.advice)
-    context.settings = Settings(temporal_variables={"TEMPORAL_ADDRESS": SecretStr("cluster:7233")})
-    await preflight(context, wanted, RunOptions())
-    assert "the workers decide where text goes" in capsys.readouterr().err
+
+
+class Workers:
+    """Stands for the client of a server with workers of these identities, which resolve by their own settings."""
+
+    def __init__(self, settings: Settings, *marks: str) -> None:
+        self.settings = settings
+        self.identities = [f"records-1@elsewhere/{mark}" for mark in marks]
+        self.asked: list[ResearchRequest] = []
+
+    async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
+        """The workers of the pool that resolves."""
+        assert (queue, activities) == (RECORDS_QUEUE, True)
+        return self.identities
+
+    async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
+        """As the activity does it."""
+        self.asked.append(request)
+        try:
+            return resolve(research_id, request, configuration_of(self.settings), None, search_attributes=False)
+        except RunRefused as refusal:
+            raise PreviewRefused(str(refusal), refusal.reason.value) from None
+
+
+def context_of(settings: Settings, workers: Workers | None = None) -> Any:
+    """The context of a command with these settings, beside these workers."""
+
+    async def client() -> Workers | None:
+        return workers
+
+    return SimpleNamespace(settings=settings, client_if_running=client, running_client=client)
+
+
+async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command without a model beside workers with one: text goes away, so the lines and the cap say so."""
+    theirs = Settings(models=ModelsSettings(default="cheap", base_url="http://127.0.0.1:8080", prices=PRICES))
+    workers = Workers(theirs, theirs.mark())
+    wanted = RequestedRun(ResearchRequest(query="q", web=True))
+    assert await preflight(context_of(Settings(), workers), wanted, RunOptions(), RunInfo("r-1"))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("passages go to 127.0.0.1:8080")
+    assert any("model calls" in line and "the run stops at 2.00 USD" in line for line in lines)
+    assert lines[-1] == "the workers that are running do the work, with their settings"
+    assert len(workers.asked) == 1
+
+
+async def test_workers_without_the_model_are_named_with_the_remedy() -> None:
+    """A command with a model beside workers without one: it was given, and it is theirs that is missing."""
+    workers = Workers(Settings(), Settings().mark())
+    wanted = RequestedRun(ResearchRequest(query="q", web=True, models={"simple": "m"}))  # type: ignore[arg-type]
+    with pytest.raises(
+        CommandError, match=r"research serve.*start them again with what is missing, or stop"
+    ) as refused:
+        await preflight(context_of(model_at(SILENT), workers), wanted, RunOptions(model="m"), RunInfo("r-1"))
+    assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
+    with pytest.raises(CommandError, match="leave --model-url out"):
+        await preflight(
+            context_of(Settings(), Workers(Settings(), "other")), wanted, RunOptions(model_url=SILENT), RunInfo("r")
+        )
+
+
+async def test_alike_workers_share_the_work_and_those_of_another_run_do_not() -> None:
+    """What this command would resolve is then what they would; workers that end with their own run are no help."""
+    settings, wanted = Settings(), RequestedRun(ResearchRequest(query="q", corpus="manual"))
+    for mark in (settings.mark(), f"{settings.mark()}{OF_RUN}"):
+        workers = Workers(settings, mark)
+        assert not await preflight(context_of(settings, workers), wanted, RunOptions(), RunInfo("r-1"))
+        assert workers.asked == []
+    other = Workers(model_at(SILENT), f"other{OF_RUN}")
+    with pytest.raises(CommandError, match="wait for its end"):
+        await preflight(context_of(settings, other), wanted, RunOptions(), RunInfo("r-1"))
+
+
+async def test_a_start_without_workers_announces_its_limits_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody can say yet where its text will go."""
+    wanted = RequestedRun(ResearchRequest(query="q", corpus="manual"))
+    assert await preflight(context_of(Settings(), Workers(Settings())), wanted, RunOptions(), RunInfo("r"), works=False)
+    assert capsys.readouterr().err.startswith("limits, unless the workers are configured otherwise: 3 iterations")
 
 
 async def test_a_model_endpoint_that_is_down_is_found_before_the_run(answering: str) -> None:
@@ -120,24 +201,27 @@ BOTH = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
 
 def test_the_estimate_is_a_range_within_every_cap() -> None:
     """From one short iteration to all that the limits allow, at the price of each role's model."""
-    free = estimated(run_with({"max_cost_usd": None}, BOTH), PRICED)
+    free = estimated(run_with({"max_cost_usd": None}, BOTH), configuration_of(PRICED))
     assert free is not None
     assert (free.calls, free.cost_usd is not None) == ((4, 21), True)
     assert "no cap on cost" in free.words()
     capped = estimated(
-        run_with({"max_model_calls": 7, "max_tokens": 20_000, "max_cost_usd": 0.1}, dict.fromkeys(BOTH, "dear")), PRICED
+        run_with({"max_model_calls": 7, "max_tokens": 20_000, "max_cost_usd": 0.1}, dict.fromkeys(BOTH, "dear")),
+        configuration_of(PRICED),
     )
     assert capped is not None
     assert (capped.calls[1], capped.tokens[1], capped.cost_usd and capped.cost_usd[1]) == (7, 20_000, 0.1)
     assert "the run stops at 0.10 USD" in capped.words()
-    thinking = estimated(run_with({"max_cost_usd": None}, BOTH).model_copy(update={"reasoning_tokens": 5_000}), PRICED)
+    thinking = estimated(
+        run_with({"max_cost_usd": None}, BOTH).model_copy(update={"reasoning_tokens": 5_000}), configuration_of(PRICED)
+    )
     assert thinking is not None
     assert thinking.tokens[1] == free.tokens[1] + free.calls[1] * 5_000
 
 
 def test_an_unknown_price_is_no_zero() -> None:
     """A model or a paid search provider without a price makes the cost unknown; None, and in words."""
-    unknown = estimated(run_with({}, BOTH | {"complex": "unheard-of"}), PRICED)
+    unknown = estimated(run_with({}, BOTH | {"complex": "unheard-of"}), configuration_of(PRICED))
     assert unknown is not None
     assert unknown.model_dump(mode="json")["cost_usd"] is None
     assert "cost unknown (no price for unheard-of" in unknown.words()
@@ -145,10 +229,29 @@ def test_an_unknown_price_is_no_zero() -> None:
     tavily = ProviderChoice(name="tavily", available=True, host="api.tavily.com")
     searching = states.resolved(web=True, providers=[tavily])
     priced = PRICED.model_copy(update={"search": PRICED.search.model_copy(update={"usd_per_1000": {"tavily": 8.0}})})
-    some, none = estimated(searching, priced), estimated(searching, PRICED)
+    some, none = estimated(searching, configuration_of(priced)), estimated(searching, configuration_of(PRICED))
     assert some is not None
     assert none is not None
     assert (none.cost_usd, none.unpriced) == (None, ["tavily"])
     assert some.cost_usd is not None
     assert some.cost_usd[1] == pytest.approx(some.searches[1] * 0.008)
-    assert estimated(states.resolved(), PRICED) is None
+    assert estimated(states.resolved(), configuration_of(PRICED)) is None
+
+
+def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
+    """Where the coordinator chooses the depth, the bounds are those of the deepest, with its checks (S1-011)."""
+    priced = model_at(SILENT).model_copy(update={"models": ModelsSettings(default="m", base_url=SILENT, prices=PRICES)})
+    open_, named = (
+        resolved(priced, corpus="manual", strategy="reflective", **fields) for fields in ({}, {"depth": "light"})
+    )
+    (limits,) = [line for line in _lines(open_) if line.startswith("limits")]
+    assert limits.startswith("limits: at most, as the question needs, 10 steps in 3 iterations, 100 sources, 30:00")
+    (limits,) = [line for line in _lines(named) if line.startswith("limits")]
+    assert "3 steps in 3 iterations, 15 sources, 5:00" in limits
+    configuration = configuration_of(priced)
+    deepest, quickest = (estimated(with_choice(open_, choice), configuration) for choice in ("extended", "quick"))
+    assert open_.estimate is not None
+    assert deepest is not None
+    assert quickest is not None
+    assert (open_.estimate.calls[1], open_.estimate.tokens[1]) == (deepest.calls[1], deepest.tokens[1])
+    assert open_.estimate.calls[0] == quickest.calls[0] < deepest.calls[0]

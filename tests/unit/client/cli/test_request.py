@@ -55,6 +55,14 @@ async def test_a_request_can_be_piped_in(monkeypatch: pytest.MonkeyPatch) -> Non
         await wanted(RunOptions(request_file=Path("-")))
 
 
+@pytest.mark.parametrize("question", [None, "-"])
+async def test_a_question_can_be_piped_in(monkeypatch: pytest.MonkeyPatch, question: str | None) -> None:
+    """`-` is standard input, and so is a pipe where no question is named."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("  Why?\n"))
+    assert (await wanted(RunOptions(question=question))).request.query == "Why?"
+    assert (await wanted(RunOptions(question="How?"))).request.query == "How?"
+
+
 async def test_a_named_model_is_meant() -> None:
     """No report without it: the engine is a model, and without an endpoint the run is refused."""
     endpoint = {"models": {"default": "m", "base_url": "http://127.0.0.1:1"}}

@@ -10,7 +10,8 @@ import pytest
 from client.cli.context import RunInfo, last_outcome, result_of
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
-from client.cli.run import _request_again, require_resumable, start_run
+from client.cli.reports import _print_summary
+from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
 from contracts.outcome import AgentDecision, Citation, ResearchResult
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
@@ -114,8 +115,18 @@ def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:
     shown = research("decisions", "r-1").stdout
     assert "supervisor: decide iteration  gaps are left" in shown
     assert "1. What is frozen?" in research("plan", "r-1").stdout
-    refused = research("plan", "r-1", "--edit")
-    assert (refused.exit_code, "has already finished" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command", [("stop",), ("steer", "go on"), ("approve",), ("reject",), ("answer", "yes"), ("plan", "--edit")]
+)
+def test_a_message_to_a_run_that_is_over_says_so(home: Path, command: tuple[str, ...]) -> None:
+    """Without a server, too: the run is finished, or it is interrupted and can be resumed."""
+    save_run(home, "done", stored(status=RunStatus.CANCELLED), closed=True)
+    save_run(home, "cut", stored(status=RunStatus.RUNNING), closed=False)
+    done, cut = (research(command[0], name, *command[1:]) for name in ("done", "cut"))
+    assert (done.exit_code, "the run done has already finished: see `research status done`" in done.stderr) == (2, True)
+    assert (cut.exit_code, "cut is interrupted: `research resume cut` goes on with it" in cut.stderr) == (4, True)
 
 
 def test_a_stored_run_always_has_an_outcome() -> None:
@@ -165,8 +176,11 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
     known = RunInfo("r-1", states.state())
     require_resumable(known, None)
     require_resumable(known, done.model_copy(update={"outcome": Outcome.PARTIAL, "resumable": True}))
-    with pytest.raises(CommandError, match="is partial"):  # its statements are not borne out: nothing is left to do
-        require_resumable(known, done.model_copy(update={"outcome": Outcome.PARTIAL}))
+    for outcome in (Outcome.PARTIAL, Outcome.EMPTY):  # its statements are not borne out, or it searched everything
+        nothing_left = done.model_copy(update={"outcome": outcome})
+        with pytest.raises(CommandError, match=f"is {outcome.value} and has nothing left to do: .* with --set"):
+            require_resumable(known, nothing_left)
+        require_resumable(known, nothing_left, changed=True)
     for run, closed, problem in (
         (known, done, "see `research report r-1`"),
         (known, refused, "was refused: no corpus"),
@@ -179,3 +193,25 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
     assert {each["query"] for each in again} == {QUESTION}
     assert ["models" in each for each in again] == [False, False, True]
     assert set(again[2]["models"].values()) == {"other"}
+
+
+def test_a_follow_up_question_keeps_strategy_and_corpus() -> None:
+    """Those of the earlier run, unless others are named."""
+    before = RunInfo("r-1", states.state(resolved=states.resolved(strategy="orchestrator")))
+    asked = follow_up_options(RunOptions(), "And then?", before)
+    assert (asked.question, asked.strategy, asked.assignments) == ("And then?", "orchestrator", ["follow_up_of=r-1"])
+    assert follow_up_options(RunOptions(strategy="reflective"), "And then?", before).strategy == "reflective"
+    with pytest.raises(CommandError, match="nothing is stored of the run r-2"):
+        follow_up_options(RunOptions(), "And then?", RunInfo("r-2"))
+
+
+@pytest.mark.parametrize("advice", ["", "ask in other words"])
+def test_a_summary_offers_resuming_or_says_what_helps(advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of the two, as the run says."""
+    result = ResearchResult(
+        research_id="r-1", outcome=Outcome.EMPTY, stop_reason=StopReason.NO_EVIDENCE, advice=advice, resumable=True
+    )
+    _print_summary(result, {}, {}, "research resume r-1")
+    printed = capsys.readouterr().out
+    assert ("research resume r-1" in printed) is not bool(advice)
+    assert ("what helps: ask in other words" in printed) is bool(advice)

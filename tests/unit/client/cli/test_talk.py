@@ -11,7 +11,7 @@ import pytest
 
 from client.cli import talk
 from client.cli.errors import CommandError
-from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text
+from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text, print_plan
 from client.client_errors import MessageRefused
 from contracts.plan import APPROVAL_PHRASE, PlanAnswer, PlanNode, Waiting, WaitKind
 
@@ -134,3 +134,15 @@ async def test_without_a_terminal_the_command_is_printed(
     monkeypatch.setattr(talk.sys.stdin, "isatty", lambda: False, raising=False)
     await asker(FakeHandle(), quiet=True)(APPROVAL)  # type: ignore[arg-type]
     assert "research approve r-1 --version 2" in capsys.readouterr().err
+
+
+def test_a_plan_of_steps_is_printed_with_what_each_is_to_find_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a person approves is the description, not the title alone."""
+    steps = [
+        PlanNode(id="s-1", text="Research costs", expected_contribution="What each release costs to run"),
+        PlanNode(id="s-2", text="Research limits", expected_contribution="Research limits"),
+    ]
+    print_plan(PlanAnswer(version=1, sub_queries=steps), "r-1")
+    printed = capsys.readouterr().out
+    assert "  1. Research costs\n     What each release costs to run\n" in printed
+    assert printed.count("Research limits") == 1

@@ -1,5 +1,6 @@
 """A report whose every word tries to be markup of something."""
 
+import json
 from typing import Any
 
 from contracts.report import Report, read_report
@@ -78,4 +79,6 @@ def report_of(**changes: Any) -> Report:
         "models": ["vendor/model:1 {x}"],
         "usage": {"by_role": {"planner": {"model_calls": 2}, "synthesizer": {"model_calls": 1}}},
     }
-    return read_report(document | changes)
+    report = read_report(json.dumps(document | changes).encode())
+    assert isinstance(report, Report), report
+    return report

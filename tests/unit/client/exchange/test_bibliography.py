@@ -38,7 +38,7 @@ def test_bibtex_is_read_back_with_every_title_as_it_was() -> None:
     assert first["url"] == "https://source1.test/a_(b)?q=1&r=%7Bx%7D#z"
     assert (first["year"], first["month"], first["urldate"]) == ("2025", "03", "2026-11-21")
     assert first["doi"] == r"10.1000/18\_2"
-    assert first["author"].startswith("A. Writer and {Black and White} and {Last, First} and ")
+    assert first["author"].startswith("{Writer}, {A.} and {Black and White} and {Last}, {First} and ")
 
 
 def test_bibtex_keeps_the_capitals_of_a_title() -> None:
@@ -50,13 +50,35 @@ def test_bibtex_keeps_the_capitals_of_a_title() -> None:
 
 
 def test_csl_has_one_item_for_each_cited_source() -> None:
-    """CSL-JSON: types of its list, dates in parts, names whole."""
+    """CSL-JSON: types of its list, dates and known names in parts."""
     items = json.loads(to_csl(report_of()))
     assert [item["title"] for item in items] == [one_line(title) for title in TITLES]
     assert [item["type"] for item in items[:4]] == ["article-journal", "article-newspaper", "document", "webpage"]
     assert items[0]["issued"] == {"date-parts": [[2025, 3, 4]]}
     assert items[0]["accessed"] == {"date-parts": [[2026, 11, 21]]}
-    assert items[0]["author"][2] == {"literal": "Last, First"}
+    assert items[0]["author"][2] == {"family": "Last", "given": "First"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "bibtex", "csl"),
+    [
+        ("Doe, Jane Q.", "web", "{Doe}, {Jane Q.}", {"family": "Doe", "given": "Jane Q."}),
+        ("Jane Q. Doe", "academic", "{Doe}, {Jane Q.}", {"family": "Doe", "given": "Jane Q."}),
+        ("Ludwig van der Berg", "academic", "{van der Berg}, {Ludwig}", {"family": "van der Berg", "given": "Ludwig"}),
+        ("PostgreSQL Global Development Group", "web", "{PostgreSQL Global Development Group}", None),
+        ("Acme, Inc.", "web", "{Acme, Inc.}", None),
+        ("Plato", "academic", "{Plato}", None),
+    ],
+)
+def test_authors_are_split_where_their_names_are_known(
+    name: str, kind: str, bibtex: str, csl: dict[str, str] | None
+) -> None:
+    """A comma, or an index of papers, tells family and given name apart; any other name stays whole."""
+    report = report_of()
+    source = report.sources[0].model_copy(update={"authors": [name], "source_type": kind})
+    report = report.model_copy(update={"sources": [source, *report.sources[1:]]})
+    assert f"author = {{{bibtex}}}," in to_bibtex(report).decode()
+    assert json.loads(to_csl(report))[0]["author"] == [csl or {"literal": name}]
 
 
 def test_sources_that_are_not_cited_are_left_out() -> None:

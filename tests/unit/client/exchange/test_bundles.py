@@ -10,9 +10,17 @@ import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from activities.reporting.render import render
 from client.cli import audit as audit_command
@@ -20,6 +28,7 @@ from client.cli.errors import CommandError
 from client.exchange import bundle as bundles
 from client.exchange.bundle import MANIFEST, BundleReader, BundleUnusable, compose_bundle, text_path
 from contracts.addresses import digest
+from contracts.report import LARGEST_REPORT
 from providers.errors import ContentCorrupt
 from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
 
@@ -53,20 +62,27 @@ def rewritten(change: Callable[[zipfile.ZipFile, dict[str, bytes]], None]) -> by
 class SameProcess:
     """Calls that are made here: a process of its own for each of these cases would take a second."""
 
-    def __init__(self, pool: object) -> None:
-        del pool
+    def __init__(self, size: int, *, memory_bytes: int) -> None:
+        assert size == 1
+        assert memory_bytes <= 1_000_000_000
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
 
     async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
         """The function's answer."""
-        assert seconds is not None
+        del seconds
         module, _, name = function.partition(":")
         return getattr(importlib.import_module(module), name)(*arguments)
 
 
 @pytest.fixture
 def same_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is started to compare."""
-    monkeypatch.setattr(audit_command, "KillableCalls", SameProcess)
+    """Nothing is started to read and to compare."""
+    monkeypatch.setattr(audit_command, "SubprocessPool", SameProcess)
 
 
 @pytest.fixture
@@ -193,8 +209,8 @@ def symbolic_link() -> bytes:
 
 
 def bomb() -> bytes:
-    """Forty megabytes of nothing in some kilobytes."""
-    return rewritten(lambda _, files: files.update({text_path("0" * 64): b"\0" * 40_000_000}))
+    """Megabytes of nothing in some kilobytes."""
+    return rewritten(lambda _, files: files.update({text_path("0" * 64): b"\0" * 15_000_000}))
 
 
 def lying_size(size: int) -> bytes:
@@ -229,6 +245,8 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "symbolic link": (symbolic_link, "symbolic link"),
     "bomb": (bomb, "ZIP bomb"),
     "large": (lambda: lying_size(bundles.BYTE_LIMIT + 1), "unpacks to"),
+    "large file": (lambda: lying_size(LARGEST_REPORT + 1), "larger than any file of a bundle"),
+    "large manifest": (lambda: damaged_manifest(b" " * 4_000_001), "larger than any file of a bundle"),
     "twice": (twice, "twice"),
     "manifest deep": (lambda: damaged_manifest(b"[" * 100_000), "manifest.json is not valid"),
     "manifest of later": (
@@ -270,7 +288,7 @@ def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         BundleReader(path)
     with path.open("wb") as file:
         file.truncate(bundles.BYTE_LIMIT + 1)
-    with pytest.raises(BundleUnusable, match="500,000,001 bytes"):
+    with pytest.raises(BundleUnusable, match="200,000,001 bytes"):
         BundleReader(path)
 
 
@@ -290,3 +308,59 @@ async def test_the_command_refuses_a_bundle_in_one_line(tmp_path: Path) -> None:
             await audit_command.audit(str(tmp_path / name), as_json=False)
     with pytest.raises(CommandError, match="no such file"):
         await audit_command.audit(str(tmp_path / "none.zip"), as_json=False)
+
+
+def keys_of(folder: Path, name: str) -> tuple[Path, Path]:
+    """The files of a key pair, as OpenSSL writes it."""
+    key, private, public = Ed25519PrivateKey.generate(), folder / name, folder / f"{name}.pub"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return private, public
+
+
+async def signed_problems(path: Path, key: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The kinds of difference of a bundle that is compared with a key."""
+    code = await audit_command.audit(str(path), key=key, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert code == (1 if said["problems"] else 0)
+    assert said["checked"]["signature"] == 1
+    return [problem["kind"] for problem in said["problems"]]
+
+
+@pytest.mark.usefixtures("no_store", "same_process")
+async def test_a_signature_shows_who_made_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the bundle as it was made, with the key that made it, passes; without a key a signature is not compared."""
+    private, public = keys_of(tmp_path, "mine")
+    key = bundles.private_key(private.read_bytes())
+    path = tmp_path / "b.zip"
+    made = {"research_id": LISTED["research_id"], "product_version": "0.1.0", "quotes_only": False, "key": key}
+    path.write_bytes(compose_bundle(FILES | TEXTS, **made))
+    assert await signed_problems(path, public, capsys) == []
+    assert await signed_problems(path, keys_of(tmp_path, "other")[1], capsys) == ["signature_differs"]
+    said = await audited(tmp_path, path.read_bytes(), capsys)
+    assert (said["passed"], said["unchecked"]["signature, which --key compares"]) == (True, 1)
+    path.write_bytes(bundle())
+    assert await signed_problems(path, public, capsys) == ["signature_missing"]
+    whole = io.BytesIO(compose_bundle(FILES | TEXTS, **made))
+    with zipfile.ZipFile(whole) as archive:
+        signature = archive.read("manifest.sig")
+    path.write_bytes(rewritten(lambda _, files: files.update({"manifest.sig": signature, "report.md": b"# Else\n"})))
+    assert "file_differs" in await signed_problems(path, public, capsys)
+    forged = json.dumps(LISTED | {"product_version": "9"}).encode()
+    path.write_bytes(rewritten(lambda _, files: files.update({"manifest.sig": signature, MANIFEST: forged})))
+    assert "signature_differs" in await signed_problems(path, public, capsys)
+
+
+def test_keys_are_ed25519_without_a_password(tmp_path: Path) -> None:
+    """Those of `ssh-keygen` and of OpenSSL are read; what else is named is refused with the remedy."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    bundles.public_key(public).verify(bundles.private_key(private).sign(b"x"), b"x")
+    locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"word"))
+    for data in (b"", b"words", public, locked, private[:-60]):
+        with pytest.raises(bundles.KeyUnusable, match="ssh-keygen -t ed25519"):
+            bundles.private_key(data)
+    for data in (b"", b"ssh-words", private):
+        with pytest.raises(bundles.KeyUnusable, match=r"KEYFILE\.pub"):
+            bundles.public_key(data)

@@ -8,12 +8,14 @@ import re
 import pypdfium2
 import pytest
 from docx import Document
+from docx.oxml.ns import qn
 from pypdfium2 import raw
 
 from activities.reporting.render import render
 from activities.reporting.tree import one_line
+from activities.reporting.words import VERDICT_SIGNS, ReportWords
 from client.exchange.documents import to_docx, to_pdf
-from contracts.report import Report, ReportUnusable, read_report
+from contracts.report import Report, read_report
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 from tests.unit.client.exchange.hostile_report import TITLES, report_of
 
@@ -22,7 +24,9 @@ SAMPLE = Sample()
 
 def sample_report() -> Report:
     """The report of the sample run."""
-    return read_report(json.loads(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document))
+    report = read_report(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document.encode())
+    assert isinstance(report, Report)
+    return report
 
 
 def words_of_pdf(data: bytes) -> str:
@@ -79,6 +83,7 @@ def test_pdf_has_text_quotes_tables_sources_and_verdicts() -> None:
     for part in (SAMPLE.quote(SAMPLE.rule), "200 million transactions", "Method and limits", "[1] 25.1. Routine Vacuuming",
                  "Statements and their check"):  # fmt: skip
         assert squeezed(part) in words
+    assert words.count(squeezed(SAMPLE.quote(SAMPLE.rule))) == 1
     assert made == to_pdf(sample_report())
 
 
@@ -118,10 +123,22 @@ def test_any_text_gives_documents(markdown: str) -> None:
     assert to_docx(report).startswith(b"PK")
 
 
+def test_quotations_within_quotations_have_no_signs() -> None:
+    """Neither in the text nor in the list of statements is a `>` left of the Markdown."""
+    claim = {"id": "c", "text": "> > Inner. [1]", "start": 0, "end": 5, "verdict": "unsupported", "method": "rules"}
+    report = report_of(report={"markdown": "# T\n\n> > Inner. [1]\n>\n> Outer. [1]\n"}, claims=[claim])
+    assert "Inner." in " ".join(words_of_docx(to_docx(report)))
+    assert ">" not in " ".join(words_of_docx(to_docx(report))) + words_of_pdf(to_pdf(report))
+
+
 def test_a_report_of_another_form_is_refused() -> None:
-    """The message says where."""
-    with pytest.raises(ReportUnusable, match=r"sources\.0\.id"):
-        read_report({"research_id": "r", "report": {"markdown": ""}, "sources": [{"url": "x"}]})
+    """Each problem comes with its place, which is empty for what is no report at all."""
+    document = {"research_id": "r", "report": {"markdown": ""}, "sources": [{"url": "x"}]}
+    assert read_report(json.dumps(document).encode()) == [("sources.0.id", "Field required")]
+    for data in (b"[1", b"[]", b"[" * 100_000, b"\xff"):
+        problems = read_report(data)
+        assert isinstance(problems, list)
+        assert [place for place, _ in problems] == [""]
 
 
 def test_a_text_of_combining_characters_gives_documents() -> None:
@@ -129,3 +146,44 @@ def test_a_text_of_combining_characters_gives_documents() -> None:
     report = report_of(report={"markdown": "# T\n\no" + "\u0301" * 100_000 + " ¹ ² ⁹ ① ፩ [፩]\n"}, claims=[])
     assert to_pdf(report).startswith(b"%PDF")
     assert to_docx(report).startswith(b"PK")
+
+
+CITED = (
+    "# T\n\nIt is so [1]. And so [2][1], and [9].\n\n3. a\n\n   - b\n4. c\n\n## Sources\n\n- [1] A · x\n- [2] B · y\n"
+)
+
+
+def test_citations_link_to_the_entry_of_their_source() -> None:
+    """In both documents a number leads to its source; one that no source has is a word."""
+    report = report_of(report={"markdown": CITED}, claims=[])
+    body = Document(io.BytesIO(to_docx(report))).element.body
+    places = [each.get(qn("w:name")) for each in body.iter(qn("w:bookmarkStart"))]
+    leading = [each.get(qn("w:anchor")) for each in body.iter(qn("w:hyperlink"))]
+    assert (places, leading) == (["source-1", "source-2"], ["source-1", "source-2", "source-1"])
+    document = pypdfium2.PdfDocument(to_pdf(report))
+    place, link, inner = ctypes.c_int(0), raw.FPDF_LINK(), 0
+    while raw.FPDFLink_Enumerate(document[0], place, link):
+        inner += raw.FPDFDest_GetDestPageIndex(document, raw.FPDFLink_GetDest(document, link)) == 0
+    assert inner == 3
+
+
+def test_word_has_real_lists_and_its_language() -> None:
+    """Lists are in Word's own styles, numbers begin where the text says, and the spelling is checked in its language."""
+    opened = Document(io.BytesIO(to_docx(report_of(report={"markdown": CITED}, claims=[], language="de-AT"))))
+    styles = {each.text: each.style.name for each in opened.paragraphs}
+    assert [styles[name] for name in "abc"] == ["List Number", "List Bullet 2", "List Number"]
+    assert {each.get(qn("w:val")) for each in opened.part.numbering_part.element.iter(qn("w:startOverride"))} == {"3"}
+    assert opened.core_properties.language == "de"
+    assert {each.get(qn("w:val")) for each in opened.styles.element.iter(qn("w:lang"))} == {"de"}
+
+
+def test_signs_of_verdicts_are_in_both_documents() -> None:
+    """What Markdown says behind a sentence stands there in PDF and Word, too, in letters that the fonts have."""
+    signs = [f"({ReportWords('en').sign(verdict)})" for verdict in VERDICT_SIGNS]
+    text = "\n\n".join(f"It is so [1]. *{sign}*" for sign in signs)
+    report = report_of(report={"markdown": f"# T\n\n{text}\n"}, claims=[])
+    lines = words_of_docx(to_docx(report))
+    words = words_of_pdf(to_pdf(report))
+    for sign in signs:
+        assert f"It is so [1]. {sign}" in lines
+        assert squeezed(sign) in words

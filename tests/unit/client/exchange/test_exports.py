@@ -75,6 +75,17 @@ def test_a_bundle_of_a_run_passes_its_audit() -> None:
 
 
 @pytest.mark.usefixtures("home")
+def test_a_name_is_a_run_and_a_path_is_a_file() -> None:
+    """A folder here that is called as a run does not hide it; its report is meant by a path."""
+    Path(RESEARCH_ID).mkdir()
+    assert ran("export", RESEARCH_ID, "--format", "csl") == (0, f"{RESEARCH_ID}.csl.json\n")
+    code, said = ran("audit", RESEARCH_ID)
+    assert (code, f"no difference in {RESEARCH_ID}" in said) == (0, True)
+    code, said = ran("export", f"./{RESEARCH_ID}", "--format", "csl")
+    assert (code, "no such file" in said) == (2, True)
+
+
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("form", ["docx", "pdf", "bibtex", "csl"])
 def test_each_format_is_written_to_a_file(form: str) -> None:
     """Of a run, and the same bytes of its `report.json`."""
@@ -93,7 +104,8 @@ def test_each_format_is_written_to_a_file(form: str) -> None:
         (["last"], 2, "choose one form: --bundle, or --format"),
         (["last", "--bundle", "--out", "b.zip", "--format", "pdf"], 2, "choose one form: --bundle, or --format"),
         (["last", "--format", "odt"], 2, "--format is one of docx, pdf, bibtex, csl"),
-        (["last", "--format", "pdf", "--quotes-only"], 2, "--quotes-only belongs to --bundle"),
+        (["last", "--format", "pdf", "--quotes-only"], 2, "--quotes-only and --sign belong to --bundle"),
+        (["last", "--bundle", "--sign", "bad.json"], 2, "no private Ed25519 key"),
         (["last", "--bundle", "--out", "."], 2, "is a folder"),
         (["unknown", "--bundle", "--out", "b.zip"], 2, "research list"),
         (["none.json", "--format", "pdf"], 2, "no such file"),
@@ -155,3 +167,18 @@ def test_a_report_of_strangers_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     code, output = ran("audit", str(path))
     assert code == 2
     assert "report.json is larger than 1,000 bytes" in output
+
+
+def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of some kilobytes that a document would need gigabytes for costs a process, and writes nothing."""
+    monkeypatch.setenv("RESEARCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("client.cli.audit.MEMORY_BYTES", 400_000_000)
+    report = json.loads(RENDERING.document)
+    columns = 1_000
+    report["report"]["markdown"] = f"|{'a|' * columns}\n|{'-|' * columns}\n" + f"|{'b|' * columns}\n" * 180
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(report))
+    out = tmp_path / "table.pdf"
+    code, said = ran("export", str(path), "--format", "pdf", "--out", str(out))
+    assert (code, out.exists()) == (2, False)
+    assert "table.json cannot be exported: work on a text from outside" in " ".join(said.split())

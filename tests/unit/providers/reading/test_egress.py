@@ -19,8 +19,8 @@ from cryptography.x509.oid import NameOID
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import host_and_port
-from providers.reading.egress.client import MOST_REDIRECTS, BodyLimits, Egress, Fetched, FetchPolicy
-from providers.reading.reader import PAGE_LIMITS, POLICY
+from providers.reading.egress.client import MOST_REDIRECTS, Egress, Fetched, FetchPolicy
+from providers.reading.reader import POLICY
 from tests.fakes.web import (
     PUBLIC_ADDRESS,
     FixedResolver,
@@ -33,7 +33,7 @@ from tests.fakes.web import (
     reply,
 )
 
-SOON = replace(POLICY, limits_of=lambda _: BodyLimits(PAGE_LIMITS.most_bytes, 0.3))
+SOON = replace(POLICY, seconds=0.3)
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -173,20 +173,6 @@ async def test_slow_servers_cost_their_deadline(server: WebServer, answer: Reply
     """A trickle never exceeds the time for one step, so the whole has a time of its own."""
     async with asyncio.timeout(10):
         assert await kind_of(server, answer, SOON) == "timeout"
-
-
-async def test_a_deadline_is_that_of_the_kind(server: WebServer) -> None:
-    """A document that takes long to come gets more time once it is known to be one."""
-    longer = replace(POLICY, limits_of=lambda kind: BodyLimits(10_000, 20.0 if kind else 0.2))
-
-    async def slowly(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\nContent-Type: text/plain\r\n\r\n" + b"x" * 1_500)
-        await writer.drain()
-        await asyncio.sleep(0.4)
-        writer.write(b"x" * 500)
-        await writer.drain()
-
-    assert (await fetch(server, slowly, longer)).body == b"x" * 2_000
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from providers.errors import SourceUnreadable, Unavailable
+from providers.errors import SourceUnreadable
 from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.client import Egress
 from providers.reading.egress.network import MOST_THREADS, SystemResolver
@@ -78,22 +78,6 @@ def test_silent_names_hold_up_neither_reading_nor_archiving(names: Names, tmp_pa
             return fetched.body
 
     assert b"Words." in run_to_end(work())
-
-
-async def test_threads_are_bounded(names: Names) -> None:
-    """However many domains are silent, so many threads look up and no more; the next name has its turn after them."""
-    resolver = SystemResolver(names)
-    asking = [
-        asyncio.create_task(resolver.resolve(f"slow{number}.silent{number}.test")) for number in range(3 * MOST_THREADS)
-    ]
-    await names.hang(MOST_THREADS)
-    last = asyncio.create_task(resolver.resolve("good.test"))
-    await asyncio.sleep(0)
-    assert "good.test" not in names.asked
-    names.let_go.set()
-    assert await last == [ipaddress.ip_address(PUBLIC_ADDRESS)]
-    assert all(isinstance(end, Unavailable) for end in await asyncio.gather(*asking, return_exceptions=True))
-    assert names.most == MOST_THREADS
 
 
 async def test_the_system_is_asked_for_each_address_once() -> None:

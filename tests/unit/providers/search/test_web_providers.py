@@ -1,6 +1,5 @@
 """Every search service by its real client, through everything that a server can do."""
 
-import asyncio
 import logging
 from typing import Any
 
@@ -269,14 +268,6 @@ async def test_malformed_keys_and_addresses_never_reach_the_network(name: str) -
             async with open_provider(name, "http://127.0.0.1:1", **{f"{name.upper()}_API_KEY": key}):
                 pass
         assert key not in str(raised.value)
-
-
-@every_provider
-async def test_searches_at_once_do_not_disturb_each_other(name: str) -> None:
-    """One client serves many searches: each gets the answer to its own request."""
-    async with SearchApis() as server, open_provider(name, server.url(name)) as provider:
-        answers = await asyncio.gather(*(provider.search(asking(name, offset=n)) for n in range(6)))
-    assert [answer.hits[0].rank for answer in answers] == [1, 2, 3, 4, 5, 6]
 
 
 ODD: tuple[Any, ...] = (

@@ -1,5 +1,8 @@
 """Rules judge a claim by its passages: what they decide, what they only notice, and what they leave open."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,3 +80,30 @@ def test_the_share_of_words_ranks_passages() -> None:
 def test_any_characters_can_be_judged(claim: str, passage: str) -> None:
     """No sign of Unicode breaks a judgement: pages and models write what they like."""
     assert check(claim + " 10⁹ ①", [passage, "crash.¹ ፩ ²"]).verdict in Verdict
+
+
+FIRST = KEEPS.partition(" The")[0]
+PAIRS = [json.loads(line) for line in Path("benchmarks/truth/pairs.jsonl").read_text("utf-8").splitlines()]
+LEADS = ("Notably, ", "The source says: ", "According to the documentation, ", "In short, ", "[src-0a1b2c3d] ")
+
+
+@pytest.mark.parametrize("lead", LEADS)
+def test_words_before_a_statement_are_no_part_of_it(lead: str) -> None:
+    """An adverb, an attribution to the source and an id change no verdict on a claim, true or false (X-8)."""
+    for pair in (pair for pair in PAIRS if pair["language"] == "en"):
+        about = [pair["passage"]], [pair["title"]]
+        assert check(lead + pair["claim"], *about).verdict == check(pair["claim"], *about).verdict, pair["claim"]
+
+
+def test_the_day_of_writing_is_no_part_of_a_statement() -> None:
+    """What a source says without a day is supported with it; where it has days of its own nothing is decided."""
+    assert check(f"As of November 2026, {FIRST}", [KEEPS]).verdict is Verdict.SUPPORTED
+    counted = "Brenn had 84,300 inhabitants at the census of 2020."
+    assert check(f"As of 2010, {counted}", [counted]).verdict is Verdict.NOT_ENOUGH_INFORMATION
+
+
+@pytest.mark.parametrize("form", ["The source says: “{}”", "According to the manual, “{}”.", "“{}”"])
+def test_a_quotation_with_an_attribution_is_supported(form: str) -> None:
+    """What is quoted word for word is borne out, whoever is said to have said it; a changed word is not."""
+    assert check(form.format(FIRST), [KEEPS]).verdict is Verdict.SUPPORTED
+    assert check(form.format(FIRST.replace("72", "27")), [KEEPS]).verdict is Verdict.CONTRADICTED
