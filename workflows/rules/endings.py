@@ -245,9 +245,7 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
     if not draft.has_headings:
         issues.append(GateIssue(code="no_sections", message="the report has no section headings"))
     if draft.unresolved_markers:
-        message = (
-            f"{len(draft.unresolved_markers)} citations or names of the prompt named nothing known and were removed"
-        )
+        message = f"{len(draft.unresolved_markers)} citations named nothing known and were removed"
         issues.append(GateIssue(code="unresolved_citations", message=message))
     if state.findings and not draft.evidence_ids:
         issues.append(GateIssue(code="no_citations", message="the report cites nothing although there are findings"))
