@@ -62,10 +62,8 @@ def ground_report(work: Work) -> SynthesizerResult:
     """
     report = clean_report(work.answer.markdown, work.request, work.documents)
     by_model = work.engine is EngineKind.MODEL
-    if by_model and report.copied:
-        if work.request.repair is None:
-            raise InvalidOutput(PROMPT_IN_REPORT)
-        work.warnings.append("names and tags of the prompt were removed from the report")
+    if by_model and report.copied and work.request.repair is None:
+        raise InvalidOutput(PROMPT_IN_REPORT)
     if not report.blocks:
         raise InvalidOutput("markdown: the report is empty")
     base = ReportDraft(
