@@ -12,7 +12,7 @@ from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
 from workflows.phases.human_gate import HumanGate
 from workflows.phases.pause import reflect
-from workflows.rules.endings import REJECTED_ADVICE, REJECTED_REMEDIES, rejected_outcome, result_of
+from workflows.rules.endings import result_without_work
 from workflows.run.calls import cancel_save_options, describe_failure, explain, is_cancelled, is_outage
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -49,8 +49,14 @@ class Driver:
                 run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
                 await run.checkpoints.save(closed=True)
                 return Outcome.TIMED_OUT
-            if (outcome := rejected_outcome(run.state, reason)) is not None:
-                return await self._end_without_work(outcome, reason)
+            state = run.state
+            state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
+            if (result := result_without_work(state, reason, run.now_text())) is not None:
+                # No person approved the plan or answered in time; the plan remains.
+                state.result, state.status = result, RunStatus(result.outcome.value)
+                run.note("run.finished", f"{result.outcome.value}: {reason.text}", outcome=result.outcome.value)
+                await run.checkpoints.save(closed=True)
+                return result.outcome
             return await close(run, reason)
         except (asyncio.CancelledError, ActivityError) as error:
             if isinstance(error, asyncio.CancelledError) or is_cancelled(error):
@@ -107,20 +113,6 @@ class Driver:
     def _check_interruption(self) -> None:
         if self._run.inbox.interruption is not None:
             raise Interrupted(self._run.inbox.interruption)
-
-    # --- ends without a report -------------------------------------------------------------------------------------
-    async def _end_without_work(self, outcome: Outcome, reason: StopReason) -> Outcome:
-        """Save and stop, because no person approved the plan or answered in time; the plan remains."""
-        run, state = self._run, self._run.state
-        state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
-        name = run.resolved.research_id
-        remedy = REJECTED_REMEDIES[reason].format(id=name)
-        advice = REJECTED_ADVICE.format(id=name) if reason is StopReason.APPROVAL_REJECTED else ""
-        state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy], advice=advice)
-        state.status = RunStatus(outcome.value)
-        run.note("run.finished", f"{outcome.value}: {reason.text}", outcome=outcome.value)
-        await run.checkpoints.save(closed=True)
-        return outcome
 
     async def _save_cancelled(self) -> None:
         run = self._run

@@ -17,7 +17,7 @@ from workflows.rules.agents import scoped_state, task_result
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import call_options, describe_unforeseen, is_cancelled, reason_of
 from workflows.run.context import Hooks
-from workflows.run.host import Host, TemporalHost, parse_argument
+from workflows.run.host import Host, parse_argument
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import ScopedStrategy, scoped_strategy_of
@@ -39,8 +39,8 @@ class ResearchAgentWorkflow(StateQueries):
         """Do the task. An unforeseen error is reported in the result: the run continues without this agent."""
         self._request = parse_argument(AgentRequest, request)
         resolved = self._request.resolved
-        self._host = TemporalHost(resolved.priority, resolved.tenant, self._renew_details)
-        hooks = Hooks(changed=self._renew_details, continue_as_new=self._continue_as_new)
+        self._host = Host(resolved.priority, resolved.tenant, self._renew_details)
+        hooks = Hooks(changed=self._renew_details)
         self._driver = driver = AgentDriver(self._request, self._host, hooks)
         try:
             return await driver.conduct()
@@ -51,10 +51,6 @@ class ResearchAgentWorkflow(StateQueries):
 
     def _shown_state(self) -> ResearchState:
         return self._driver.state if self._driver else self._state
-
-    async def _continue_as_new(self) -> None:
-        if workflow.info().is_continue_as_new_suggested():
-            workflow.continue_as_new(self._request.model_copy(update={"packed_state": self._shown_state().pack()}))
 
 
 class AgentDriver:
@@ -97,14 +93,10 @@ class AgentDriver:
         return self.result(reason, summary, problem)
 
     async def _begin(self) -> None:
-        now = self._host.now().timestamp()
-        entry = ""
-        if not self._request.packed_state:
-            options = call_options(
-                names.RECORDS_QUEUE, f"{self._request.task.id}/prepare", "store the resolution of the agent"
-            )
-            asked = PrepareAgentRequest(resolved=self._request.resolved)
-            entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
+        now, name = self._host.now().timestamp(), f"{self._request.task.id}/prepare"
+        options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent")
+        asked = PrepareAgentRequest(resolved=self._request.resolved)
+        entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
         self.state = scoped_state(self._request, entry, now)
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
@@ -114,11 +106,11 @@ class AgentDriver:
             async with run.time_limit(run.clock.remaining_seconds()):
                 if reason not in NATURAL_STOPS:
                     await analyze_without_model(run)
-                return await strategy.conclude(run, reason), problem
+                return await strategy.conclude(run), problem
         except Interrupted:
             return "", f"{problem}; {NO_TIME}" if problem else NO_TIME
 
     def result(self, reason: StopReason, summary: str, problem: str) -> TaskResult:
         """Return the result of the agent, made of its present state."""
         self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
-        return task_result(self.state, self.state.counts(), reason, summary, problem)
+        return task_result(self.state, reason, summary, problem)

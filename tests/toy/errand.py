@@ -58,7 +58,7 @@ class ErrandStrategy:
         return Unit(name="looking", iteration_ended=True)
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        return OpenPause(unit=unit, moment=run.moment())
+        return OpenPause(unit=unit)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         position_of(run.state).looked = True
@@ -76,7 +76,6 @@ class ErrandStrategy:
         mark = Mark.DONE if position_of(state).looked else Mark.RUNNING
         return Progress(summary="looking", units=[UnitProgress(name="looking", label="look", mark=mark)])
 
-    async def conclude(self, run: ResearchRun, reason: StopReason) -> str:
-        del reason
+    async def conclude(self, run: ResearchRun) -> str:
         said = run.state.findings[0].statement if run.state.findings else "nothing was found"
         return said[:200]

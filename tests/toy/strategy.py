@@ -44,7 +44,7 @@ class ToyStrategy:
         return Unit(name=unit)
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        return OpenPause(unit=unit, moment=run.moment())
+        return OpenPause(unit=unit)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         order = list(UNITS)

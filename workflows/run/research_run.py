@@ -9,12 +9,11 @@ from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from contracts import failures, names
+from contracts import activities, failures, names
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.call_sizes import worst_call
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.notebooks import by_reference
-from contracts.outcome import Moment
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import (
@@ -55,7 +54,7 @@ from workflows.run.calls import (
     spent_by,
 )
 from workflows.run.checkpoints import Checkpoints
-from workflows.run.context import Hooks, RunContext
+from workflows.run.context import Hooks, RunContext, newest
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.spawning import Agents
@@ -65,6 +64,8 @@ O = TypeVar("O", bound=RoleAnswer)
 T = TypeVar("T", bound=ToolTurnInput)
 U = TypeVar("U", bound=TurnResult)
 
+GUIDANCE_OF_CALL: Final = 6
+"""About the guidance that one round of think-pauses gives."""
 GIVEN_UP_AFTER = 2
 """A model that so often gave a role nothing useful is not paid for it once more."""
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
@@ -105,47 +106,42 @@ class ResearchRun(RunContext):
         self.holdings = Holdings()
         self.agents = Agents(self)
 
-    async def ask(
-        self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None, at: Moment | None = None
-    ) -> O:
+    async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `fields` holds what this role
-        needs; ids, engine, model, date, language, guidance and canary are added here. `at` is the moment that the
-        call belongs to, if not this one. Raises `Interrupted`, and `Unanswered` for a role without a fallback.
+        needs; ids, engine, model, date, language, guidance and canary are added here.
+        Raises `Interrupted`, and `Unanswered` for a role without a fallback.
         """
-        at = at or self.moment()
         # A model that often gave a role nothing useful is not paid for it again.
         given_up = self.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
         kind = engine or (EngineKind.EXTRACTIVE if given_up else self.resolved.engine)
         if kind is EngineKind.EXTRACTIVE and not role.has_fallback:
             raise Unanswered(role.name)
-        operation = self.operation(step, at.iteration)
+        operation = self.operation(step)
         number = 0
         if role.name != AgentRole.SUPERVISOR:
-            number = self.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation}, at=at)
+            number = self.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation})
         try:
-            output = await self._answer(role, operation, fields, kind, at)
+            output = await self._answer(role, operation, fields, kind)
         except ActivityError as error:
             if not is_outage(error) and (role.name == ANALYZER.name or not is_given_up(error)):
                 raise  # a failed analysis costs its own branch
             self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
             raise Interrupted(reason) from None
-        self.operation_done(step, at.iteration)
+        self.operation_done(step)
         outputs = {"engine": output.account.engine.value, "model": output.account.model}
         self.decided(number, {name: value for name, value in outputs.items() if value})
         return output
 
-    async def turn(
-        self, role: RoleSpec[T, U], step: str, request: T, engine: EngineKind | None = None, at: Moment | None = None
-    ) -> U:
+    async def turn(self, role: RoleSpec[T, U], step: str, request: T) -> U:
         """Have a role with tools take one turn: as `ask`, with a longer transcript and checked calls for an answer.
 
         The first turn has no transcript and the fields that the role's prompt opens with; each later one has the
         transcript of the turn before and an answer to each of its calls. Raises as `ask` does.
         """
-        output = await self.ask(role, step, request, engine, at)
+        output = await self.ask(role, step, request)
         self.state.note_entry(output.transcript.hash)
         if output.steered:
             self.degrade(STEERED_NOTE)
@@ -161,12 +157,12 @@ class ResearchRun(RunContext):
         return await self.agents.spawn(tasks, at_once)
 
     # --- one answer --------------------------------------------------------------------------------------------------
-    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, at: Moment) -> O:
+    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind) -> O:
         """Return the output by the model, repaired once, or by the fallback."""
         state, problem = self.state, None
         for repair in ("", "/repair") if kind is EngineKind.MODEL else ():
             try:
-                output = await self._paid_call(role, f"{operation}{repair}", fields, problem, at)
+                output = await self._paid_call(role, f"{operation}{repair}", fields, problem)
             except CallRefused as refused:
                 if state.sources or role.writes_report or not role.has_fallback:
                     raise
@@ -187,30 +183,28 @@ class ResearchRun(RunContext):
                     self.note("status", f"{role.name}: an unusable answer was repaired", level="info", role=role.name)
                 return output
         operation = f"{operation}/fallback" if kind is EngineKind.MODEL else operation
-        output = await self._execute(role, self._request(role, operation, fields, EngineKind.EXTRACTIVE, None, at))
-        self._settle(role, output, at)
+        output = await self._execute(role, self._request(role, operation, fields, EngineKind.EXTRACTIVE, None))
+        self._settle(role, output)
         return output
 
-    async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None, at: Moment) -> O:
+    async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None) -> O:
         """Reserve, call and settle. Raises `_Unusable`, `CallRefused`, `Interrupted`, `ActivityError` for an outage."""
-        request = self._request(role, operation, fields, EngineKind.MODEL, repair, at)
-        number, left = await self._reserve(role, request, at)
+        request = self._request(role, operation, fields, EngineKind.MODEL, repair)
+        number, left = await self._reserve(role, request)
         try:
             output = await self._execute(role, request)
             left = left.unexplained_by(output.account.usage)
         except ActivityError as error:
             if isinstance(error.cause, ApplicationError):
                 left = left.unexplained_by(spent_by(error))
-            raise _Unusable(self._problem(role, error, request, at)) from error
+            raise _Unusable(self._problem(role, error, request)) from error
         else:
-            self._settle(role, output, at)
+            self._settle(role, output)
             return output
         finally:
             self.holdings.close(number, left)
 
-    def _request(
-        self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None, at: Moment
-    ) -> I:
+    def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with the envelope of every call."""
         resolved = self.resolved
         return fields.model_copy(
@@ -224,9 +218,9 @@ class ResearchRun(RunContext):
                 "query": resolved.query,
                 "language": language_of_call(role, resolved, kind),
                 "preferences": prompt_preferences(role, resolved),
-                "iteration": at.iteration,
+                "iteration": self.state.iteration,
                 "max_iterations": resolved.limits.max_iterations,
-                "guidance": at.guidance,
+                "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
                 "exclude": resolved.exclude,
                 "canary": resolved.canary,
                 "repair": repair,
@@ -248,12 +242,13 @@ class ResearchRun(RunContext):
         timed = by_reference(request, self.state.resolved_entry).model_copy(
             update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
         )
-        return await self.within_limits(self.host.execute_role(role, timed, options))
+        spec = activities.ActivitySpec(role.activity, role.input, role.result)
+        return await self.within_limits(self.host.execute(spec, timed, options))
 
-    def _settle(self, role: RoleSpec[I, O], output: O, at: Moment) -> None:
+    def _settle(self, role: RoleSpec[I, O], output: O) -> None:
         """Account for an answer."""
         answer, state = output.account, self.state
-        account(state, role.name, answer.usage, at.phase)
+        account(state, role.name, answer.usage)
         if role.writes_report:
             # Of several that may have written, the last one wrote the report that there is.
             others = writers() - {role.name}
@@ -266,12 +261,12 @@ class ResearchRun(RunContext):
         for warning in answer.warnings[:5]:
             self.note("status", f"{role.name}: {warning}", level="info")
 
-    def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I, at: Moment) -> str | None:
+    def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I) -> str | None:
         """Account for a failed call, and return the problem for a repair; None if only the fallback can help.
 
         Raises an outage again, and `Interrupted` if the run cannot continue.
         """
-        account_failure(self.state, role.name, request, spent_by(error), at.phase)
+        account_failure(self.state, role.name, request, spent_by(error))
         if is_outage(error):
             raise error
         cause = last_failure(error)
@@ -298,14 +293,14 @@ class ResearchRun(RunContext):
         return None
 
     # --- the budget --------------------------------------------------------------------------------------------------
-    async def _reserve(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:
+    async def _reserve(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
         """Return the reservation of a call, under its number. Waits while calls under way may give back enough.
 
         Raises `CallRefused`, or `Interrupted` if the run is to end.
         """
         resolved, holdings = self.resolved, self.holdings
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
-        reflects_on_report = role.name == SUPERVISOR.name and at.phase == Phase.SYNTHESIS
+        reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         kept = NOTHING if closes else self.reserved_for_report()
         while refusal(resolved.limits, self.state.usage, holdings.held, wanted, kept):

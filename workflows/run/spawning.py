@@ -70,10 +70,8 @@ class Agents:
         data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
         waits = f", {queued} of them when others are done" if queued else ""
         run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)
-        for branch, agent in enumerate(todo):
+        for agent in todo:
             self._change(agent, status=AgentStatus.QUEUED)
-            if branch >= at_once:
-                self._note("agent.queued", agent, "queued", branch)
         turns = asyncio.Semaphore(at_once)
         work = {agent: asyncio.ensure_future(self._one(agent, branch, turns)) for branch, agent in enumerate(todo)}
         merged = 0
@@ -195,14 +193,9 @@ class Agents:
     def _record(self, task: AgentTask) -> None:
         """Write a task down; the same one, given before, keeps its share and its ledger."""
         state = self._run.state
-        known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
-        given = next((record for record in state.agents if record.task.id == task.id), None)
-        if given is None:
+        if all(record.task.id != task.id for record in state.agents):
+            known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
             state.agents = [*state.agents, AgentRecord(task=task, **known)]
-        elif given.task != task:
-            # A resumed run may have decided otherwise: another task under a name that was used.
-            again = {"status": AgentStatus.QUEUED, "share": None, "result": None}
-            self._change(task.id, task=task, **known, **again)
 
     def _change(self, agent: str, **update: object) -> AgentRecord:
         state = self._run.state

@@ -13,8 +13,12 @@ from contracts.presets import preset
 from contracts.request import Depth
 from contracts.vocabulary import AgentStatus, Confidence, NodeStatus, StopReason
 from tests.fakes import states
-from workflows.strategies.orchestrator.agent_reports import remarks_on, report_of, tokens_of
-from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
+from workflows.strategies.orchestrator.orchestrator_strategy import (
+    OrchestratorStrategy,
+    remarks_on,
+    report_of,
+    tokens_of,
+)
 from workflows.strategies.orchestrator.plan import (
     CycleUnit,
     OrchestratorPosition,

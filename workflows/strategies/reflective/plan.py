@@ -185,11 +185,6 @@ def open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:
     return [node for node in state.plan.children(step) if node.status in unfinished]
 
 
-def is_analysis(step: PlanNode) -> bool:
-    """Return true for a step that thinks about the findings, without a search."""
-    return step.facet == StepKind.ANALYSIS.value
-
-
 # --- changes of the plan -------------------------------------------------------------------------------------------
 def with_new_steps(plan: Plan, brief: str, fresh: Sequence[PlanNode]) -> Plan:
     """Return the plan with new steps in place of those that may be replaced."""
