@@ -45,6 +45,7 @@ ENDS_AS_FAILURE: Final = {
 }
 """Outcomes of a run that has begun and gives no report, with the type of the failure."""
 
+NOTHING_TO_ASK: Final = "no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR"
 MILLION = 1_000_000
 
 
@@ -229,7 +230,8 @@ class DeepResearchWorkflow(PersonMessages):
         if not any(choice.available for choice in resolved.providers):
             run.state.status = RunStatus.REFUSED
             await run.checkpoints.save(closed=True)
-            raise _nothing_to_search(resolved)
+            reasons = [*(f"{choice.name}: {choice.reason}" for choice in resolved.providers), *resolved.advice]
+            raise _end_early(Outcome.REFUSED, StopReason.NO_PROVIDERS, "\n".join([NOTHING_TO_ASK, *reasons]))
         _note_unavailable(run, checked)
 
     def _show_phase(self) -> None:
@@ -308,12 +310,6 @@ def _stopped_before_work() -> ApplicationError:
     return _end_early(
         Outcome.FAILED, StopReason.USER_STOPPED, "stopped before the run began: there is nothing to report"
     )
-
-
-def _nothing_to_search(resolved: ResolvedResearch) -> ApplicationError:
-    reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in resolved.providers), *resolved.advice])
-    message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
-    return _end_early(Outcome.REFUSED, StopReason.NO_PROVIDERS, message)
 
 
 def _end_early(outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:

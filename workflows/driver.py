@@ -90,7 +90,7 @@ class Driver:
         A pause that an earlier process left open is concluded first. Raises `Interrupted`.
         """
         run, state = self._run, self._run.state
-        self._check_interruption()
+        run.inbox.check_interruption()
         if state.open_pause is None and not await self._gate.wait_for_approval():
             self._strategy.replan(state)
         while run.inbox.steering:
@@ -104,15 +104,11 @@ class Driver:
         await reflect(run, opened)
         pause = await self._strategy.pause(run, opened)
         state.open_pause = None
-        self._check_interruption()
+        run.inbox.check_interruption()
         run.checkpoints.save_in_background()
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await run.hooks.continue_as_new()
         return None
-
-    def _check_interruption(self) -> None:
-        if self._run.inbox.interruption is not None:
-            raise Interrupted(self._run.inbox.interruption)
 
     async def _save_cancelled(self) -> None:
         run = self._run

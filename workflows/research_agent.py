@@ -1,6 +1,7 @@
 """The child workflow `research-agent`: one agent, from its task to its findings."""
 
 import asyncio
+from typing import cast
 
 from temporalio import workflow
 from temporalio.common import RawValue
@@ -20,7 +21,7 @@ from workflows.run.context import Hooks
 from workflows.run.host import Host, parse_argument
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import ScopedStrategy, scoped_strategy_of
+from workflows.strategies import ScopedStrategy, strategy_of
 
 STOPPED = "it was told to stop"
 NO_TIME = "no time was left for its report"
@@ -76,9 +77,13 @@ class AgentDriver:
             return self.result(StopReason.PROVIDER_OUTAGE, "", why)
 
     async def _conduct(self) -> TaskResult:
-        await self._begin()
+        now, name = self._host.now().timestamp(), f"{self._request.task.id}/prepare"
+        options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent")
+        asked = PrepareAgentRequest(resolved=self._request.resolved)
+        entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
+        self.state = scoped_state(self._request, entry, now)
         run = ResearchRun(self.state, Inbox(), self._host, self._hooks)
-        strategy = scoped_strategy_of(self._request.task.strategy)
+        strategy = cast("ScopedStrategy", strategy_of(self._request.task.strategy))
         run.clock.set_alarm()
         driver = Driver(run, strategy, stored=True)
         try:
@@ -91,13 +96,6 @@ class AgentDriver:
         summary, problem = await self._conclude(run, strategy, reason)
         run.note("run.finished", problem or summary or reason.value, outcome=reason.value)
         return self.result(reason, summary, problem)
-
-    async def _begin(self) -> None:
-        now, name = self._host.now().timestamp(), f"{self._request.task.id}/prepare"
-        options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent")
-        asked = PrepareAgentRequest(resolved=self._request.resolved)
-        entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
-        self.state = scoped_state(self._request, entry, now)
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
         """Its summary, within the time that is reserved for it, and why there is less than there should be."""

@@ -83,9 +83,9 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
             "reserve_seconds": round(min(reserve, deadline), 3),
             "max_sources": sources,
             "max_new_sources": min(own.max_new_sources, sources),
-            "max_model_calls": _least(own.max_model_calls, share.model_calls),
-            "max_tokens": _least(own.max_tokens, share.tokens),
-            # The cost limit of a preset is for a whole run.
+            # What a preset says of these is for a whole run.
+            "max_model_calls": share.model_calls,
+            "max_tokens": share.tokens,
             "max_cost_usd": share.cost_usd,
         }
     )
@@ -149,11 +149,6 @@ def shares_of(left: AgentShare, number: int) -> list[AgentShare]:
         )
         for place in range(number)
     ]
-
-
-def _least(*values: float | None) -> int | None:
-    given = [value for value in values if value is not None]
-    return min(given) if given else None  # type: ignore[return-value]  # costs are floats, all others are whole
 
 
 # --- the ledger ----------------------------------------------------------------------------------------------------

@@ -98,12 +98,7 @@ class RunContext:
     @asynccontextmanager
     async def time_limit(self, seconds: float) -> AsyncIterator[None]:
         """Interrupt the run after so many seconds, and drop the interruption at the end of the block."""
-
-        async def interrupt() -> None:
-            await self.host.sleep(max(0.0, seconds), "until the report must be there")
-            self.inbox.interrupt(StopReason.BUDGET_TIME)
-
-        alarm = asyncio.ensure_future(interrupt())
+        alarm = asyncio.ensure_future(self.clock.ring_after(seconds, "until the report must be there"))
         try:
             yield
         finally:
@@ -296,7 +291,8 @@ class Clock:
         """Have the work end when it must give way to writing: the one durable timer of a run that works."""
         self.cancel_alarm()
         if not self._state.clock_stopped_at:
-            self._alarm = asyncio.ensure_future(self._ring())
+            seconds = self.remaining_work_seconds()
+            self._alarm = asyncio.ensure_future(self.ring_after(seconds, "until the report must be written"))
 
     def cancel_alarm(self) -> None:
         """Let the work continue as long as it likes."""
@@ -321,8 +317,9 @@ class Clock:
         state.deadline_at += waited
         self.set_alarm()
 
-    async def _ring(self) -> None:
-        await self._host.sleep(max(0.0, self.remaining_work_seconds()), "until the report must be written")
+    async def ring_after(self, seconds: float, why: str) -> None:
+        """Interrupt the run after so many seconds."""
+        await self._host.sleep(max(0.0, seconds), why)
         self._inbox.interrupt(StopReason.BUDGET_TIME)
 
 

@@ -38,7 +38,12 @@ from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
 from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL, answers_to_thought, thinks_by_itself
+from workflows.strategies.orchestrator.orchestrator_strategy import (
+    CALL_A_TOOL,
+    answers_to_thought,
+    describe_call,
+    thinks_by_itself,
+)
 from workflows.strategies.protocol import Finished, ScopedStrategy
 from workflows.strategies.units import carry_out
 
@@ -136,7 +141,7 @@ async def _take_turn(run: ResearchRun) -> None:
     output = await run.turn(AGENT, f"work/{position.turn}", _request(run))
     position.transcript = output.transcript
     for call in output.calls:
-        text = f"{call.name.replace('_', ' ')}: {_subject(call)}".removesuffix(": ")
+        text = f"{call.name.replace('_', ' ')}: {describe_call(call)}".removesuffix(": ")
         run.note("agent.turn", text, tool=call.name, sub_turn=position.turn)
         if call.name != THINK_TOOL:
             run.decide(AGENT.name, "call", text, {"turn": position.turn})
@@ -221,12 +226,6 @@ def _answer(state: ResearchState, call: ToolCall, subject: PlanNode | int | str 
     else:
         text = subject or "The other calls of this turn came first: look at what they brought, then report."
     return ToolAnswer(call_id=call.id, text=text, is_error=failed)
-
-
-def _subject(call: ToolCall) -> str:
-    if call.problem:
-        return f"refused: {call.problem}"[:150]
-    return " ".join(str(value) for value in call.arguments.values() if value)[:150]
 
 
 # --- the request ---------------------------------------------------------------------------------------------------

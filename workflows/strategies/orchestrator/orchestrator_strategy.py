@@ -34,6 +34,7 @@ from contracts.vocabulary import (
     Confidence,
     EngineKind,
     GapStatus,
+    NodeKind,
     NodeStatus,
     StopReason,
 )
@@ -57,7 +58,6 @@ from workflows.strategies.orchestrator.plan import (
     served_steps,
     spent_limit,
     summary_of_unit,
-    task_node,
     tasks_of,
     unserved,
     with_step_statuses,
@@ -250,7 +250,8 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
         if output.calls:
             position.calls = output.calls
             for call in output.calls:
-                _note_call(run, call)
+                text = f"orchestrator: {TURN_WORDS.get(call.name, call.name)}: {describe_call(call)}"
+                run.note("orchestrator.turn", text.removesuffix(": "), tool=call.name, turn=run.state.iteration)
             return True
     position.ended = f"the orchestrator called no tool in cycle {position.cycle + 1}"
     run.branch_failed(position.ended)
@@ -317,10 +318,11 @@ def has_results(state: ResearchState) -> bool:
     return any(record.result is not None and not record.result.is_stub for record in state.agents)
 
 
-def _note_call(run: ResearchRun, call: ToolCall) -> None:
-    about = call.problem or " ".join(str(value) for value in call.arguments.values() if isinstance(value, str))
-    text = f"orchestrator: {TURN_WORDS.get(call.name, call.name)}: {about}".removesuffix(": ")[:300]
-    run.note("orchestrator.turn", text, tool=call.name, turn=run.state.iteration)
+def describe_call(call: ToolCall) -> str:
+    """Return what a call is about, or why it is refused, for a person who watches."""
+    if call.problem:
+        return f"refused: {call.problem}"[:150]
+    return " ".join(str(value) for value in call.arguments.values() if value)[:150]
 
 
 # --- its calls -----------------------------------------------------------------------------------------------------
@@ -377,7 +379,18 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
         return problem
     agent = f"agent-{len(state.agents) + len(position.dispatched) + 1}"
     steps = served_steps(state.plan, arguments.steps, task)
-    state.plan = state.plan.with_nodes(task_node(agent, " ".join(task.split()), steps, state.iteration))
+    first = steps[0] if steps else None
+    node = PlanNode(
+        id=agent,
+        text=" ".join(task.split())[:500],
+        kind=NodeKind.TASK,
+        status=NodeStatus.EXECUTING,
+        parent=first.id if first else None,
+        depth=1 if first else 0,
+        facet=first.facet if first else "",
+        iteration=state.iteration,
+    )
+    state.plan = state.plan.with_nodes(node)
     position.served[agent] = [step.id for step in steps]
     position.dispatched.append(Dispatched(call_id=call_id, agent=agent, task=task))
     return ""

@@ -236,13 +236,12 @@ def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummar
         StepSummary(
             title=step.text,
             status=step.status,
-            observations=[finding.statement for finding in _best(findings_of(state, step))[:SHOWN_OBSERVATIONS]],
+            # The best-supported ones first.
+            observations=[
+                finding.statement
+                for finding in sorted(findings_of(state, step), key=lambda one: list(Confidence).index(one.confidence))
+            ][:SHOWN_OBSERVATIONS],
             finding_count=step.finding_count,
         )
         for step in (with_status(state.plan, *statuses) if statuses else state.plan.steps)
     ]
-
-
-def _best(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the best-supported findings first, otherwise in their order."""
-    return sorted(findings, key=lambda finding: list(Confidence).index(finding.confidence))

@@ -5,7 +5,7 @@ from typing import Final
 
 from contracts.addresses import canonical_url, sub_query_id
 from contracts.call_sizes import MOST_SOURCES
-from contracts.evidence import SearchHit, Source
+from contracts.evidence import SearchHit
 from contracts.outcome import Pause, Progress
 from contracts.plan import WITHOUT_SEARCH, PlanNode
 from contracts.reflective_roles import (
@@ -255,10 +255,12 @@ class ReflectiveStrategy(Strategy):
         think, limits, state = run.resolved.gates.think, run.resolved.limits, run.state
         if think is ThinkMode.OFF or position.route is Route.QUICK:
             return None
+        # Good sources first, the newest first among equals: a prompt shows the first ones.
+        sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
         request = ReflectOnStepInput(
             steps=summaries_of(state),
             pending=[step.text for step in pending_steps(state.plan)],
-            source_titles=[source.title for source in sorted(state.readable_sources(), key=_rank_of_source)],
+            source_titles=[source.title for source in sources],
             open_gaps=[gap.description for gap in state.unaddressed_gaps()],
             completed=len(completed_steps(state.plan)),
             fewest_steps=_fewest_steps(state, limits),
@@ -297,11 +299,6 @@ def _fewest_steps(state: ResearchState, limits: EffectiveLimits) -> int:
 def _may_adjust(state: ResearchState, limits: EffectiveLimits) -> bool:
     """Return true if another plan may be made: an iteration and a step are left."""
     return state.iteration < limits.max_iterations and room_for_steps(state.plan, limits.max_steps) > 0
-
-
-def _rank_of_source(source: Source) -> tuple[int, int]:
-    """Rank good sources first, the newest first among equals: a prompt shows the first ones."""
-    return list(Quality).index(source.quality), -source.iteration
 
 
 def _choice_of_limits(answer: CoordinatorAnswer, route: Route) -> str:
