@@ -257,12 +257,6 @@ def _search(request: ResearchRequest, configured: WebSearchConfiguration) -> Eff
     return configured.defaults.model_copy(update=changes)
 
 
-def _named_web(request: ResearchRequest) -> list[str] | None:
-    """The providers of the web that a request names; None where it names no provider at all."""
-    named = request.search.providers
-    return None if named is None else [name for name in named if name != CORPUS]
-
-
 def _providers(
     request: ResearchRequest, corpus: CorpusSnapshot | None, configured: WebSearchConfiguration
 ) -> list[ProviderChoice]:

@@ -15,10 +15,9 @@ from client.cli.request import RequestedRun
 from client.client_errors import PreviewRefused
 from client.view.words import duration, engine_words, printable, providers_words
 from contracts.names import RECORDS_QUEUE
-from contracts.presets import effective_limits, highest_limits, preset
-from contracts.request import Depth, EngineChoice, Mode, ResearchRequest
+from contracts.presets import highest_limits
+from contracts.request import EngineChoice, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
-from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, StopReason
 from providers.models.endpoints import split_name
@@ -61,10 +60,7 @@ async def preflight(
         resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
         await require_endpoint(resolved, settings)
     else:
-        if not options.quiet:
-            limits = effective_limits(_highest_preset(request), request.limits)
-            print_progress(f"limits, unless the workers are configured otherwise: {limits_words(limits)}")
-        return True
+        return True  # nobody can say yet what it will use
     notices = ["the workers that are running do the work, with their settings"] if others else settings.notices()
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
@@ -92,13 +88,6 @@ def _lines(resolved: ResolvedResearch) -> list[str]:
     lines.append(f"limits: {'at most, as the question needs, ' if resolved.choices else ''}{words}")
     lines += [] if estimate is None else [estimate.words()]
     return [*lines, *resolved.advice]
-
-
-def _highest_preset(request: ResearchRequest) -> EffectiveLimits:
-    """Give the limits of the request's depth, or the highest that the run may choose."""
-    strategy = declaration(request.strategy)
-    is_open = strategy.decides and request.depth is Depth.AUTO and request.mode in (Mode.AUTO, Mode.DEEP)
-    return highest_limits(strategy.presets.values()) if is_open else preset(request.strategy, request.depth)
 
 
 def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:

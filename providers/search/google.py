@@ -25,6 +25,7 @@ LANGUAGES = frozenset(
 )
 """Values of `lr` that are written as ISO 639 does."""
 OWN_LANGUAGES = {"he": "iw", "nb": "no", "nn": "no", "zh": "zh-CN"}
+DATES = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
 THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
 """Threads of its own: a search that hangs must not hold up the loop's few default ones, which read and store."""
 
@@ -104,4 +105,7 @@ def site_words(domains: Domains) -> tuple[str, bool]:
 
 
 def _result(result: dict[str, Any]) -> RawResult:
-    return RawResult(text_at(result, "link"), text_at(result, "title"), text_at(result, "snippet"))
+    """The date is a statement of the page's head."""
+    tags = list_at(result, "pagemap", "metatags") or [None]
+    published = next(filter(None, (text_at(tags[0], name) for name in DATES)), None)
+    return RawResult(text_at(result, "link"), text_at(result, "title"), text_at(result, "snippet"), published)

@@ -236,10 +236,9 @@ def without_user(url: str) -> str:
 def _read_file(path: Path) -> Found:
     """Read a file; an absent one has no effect. Relative folders are relative to it. Raises `SettingsError`."""
     try:
-        with path.open("rb") as file:
-            if len(data := file.read(LARGEST_FILE + 1)) > LARGEST_FILE:
-                raise SettingsError(f"{visible(str(path))}: is larger than {LARGEST_FILE:,} bytes")
-        values = tomllib.loads(data.decode("utf-8"))
+        if path.stat().st_size > LARGEST_FILE:
+            raise SettingsError(f"{visible(str(path))}: is larger than {LARGEST_FILE:,} bytes")
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
         leaves = list(_leaves(values))
     except FileNotFoundError:
         return {}

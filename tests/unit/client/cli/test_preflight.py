@@ -138,11 +138,11 @@ async def test_alike_workers_share_the_work_and_those_of_another_run_do_not() ->
         await preflight(context_of(settings, other), wanted, RunOptions(), RunInfo("r-1"))
 
 
-async def test_a_start_without_workers_announces_its_limits_alone(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_start_without_workers_announces_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody can say yet where its text will go."""
     wanted = RequestedRun(ResearchRequest(query="q", corpus="manual"))
     assert await preflight(context_of(Settings(), Workers(Settings())), wanted, RunOptions(), RunInfo("r"), works=False)
-    assert capsys.readouterr().err.startswith("limits, unless the workers are configured otherwise: 3 iterations")
+    assert capsys.readouterr().err == ""
 
 
 async def test_a_model_endpoint_that_is_down_is_found_before_the_run(answering: str) -> None:
