@@ -200,7 +200,7 @@ class StepPlannerAnswer(RoleAnswer):
         if not kept and not request.steps:
             raise UnfitAnswer("steps: at least one step with a title is needed")
         if not request.steps and all(step.step_type is StepKind.ANALYSIS for step in kept):
-            raise UnfitAnswer("steps: nothing has been read yet, so one step at least must search (needs_search)")
+            raise UnfitAnswer("steps: nothing has been read yet, so at least one step must search (needs_search)")
         return self.model_copy(update={"steps": first(kept, request.most, notes, "steps")})
 
 

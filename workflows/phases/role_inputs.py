@@ -97,5 +97,4 @@ def refine_input(run: ResearchRun) -> RefineInput:
         finding_count=len(state.findings),
         high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings),
         asked=[query.text for query in state.plan.sub_queries],
-        term_documents=state.term_documents,
     )
