@@ -23,9 +23,8 @@ from docx.text.run import Run as WordRun
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import ReportMarks
-from activities.reporting.tree import Block, Blocks, Run, Sentence, heading, one_line, paragraph, parse, sentences
+from activities.reporting.tree import Block, Blocks, Run, Sentence, one_line, parse, sentences
 from activities.reporting.words import ReportWords
-from contracts.evidence import CheckMethod
 from contracts.report import Report
 
 PROPERTY_CHARACTERS: Final = 255
@@ -58,7 +57,7 @@ class ReportDocument:
 
     @classmethod
     def of(cls, report: Report) -> "ReportDocument":
-        """Parse a report; its statements that are no quotations follow with the result of their check."""
+        """Parse a report."""
         quotes = (item.quote for item in report.evidence)
         urls = {source.id: source.url for source in report.sources}
         registry = KnownAddresses.of(urls.values(), report.query, quotes)
@@ -66,10 +65,8 @@ class ReportDocument:
         blocks = parse(report.report.markdown, ReportMarks(labels), registry.filter([]))
         titled = bool(blocks) and blocks[0].kind == "heading" and blocks[0].level == 1
         title = blocks[0].words if titled else one_line(report.query)
-        say, code = ReportWords(report.language), re.match(r"[a-z]{2,3}(?=-|\Z)", report.language.lower())
-        sources = _source_entries(blocks, say("sources"))
-        if items := list(_statements(report, say)):
-            blocks = (*blocks, heading(2, say("statements")), Block("list", parts=tuple(items), start=1))
+        code = re.match(r"[a-z]{2,3}(?=-|\Z)", report.language.lower())
+        sources = _source_entries(blocks, ReportWords(report.language)("sources"))
         return cls(blocks, title, code[0] if code else "en", sources)
 
     def pieces(self, parts: Iterable[Sentence]) -> list[Piece]:
@@ -105,15 +102,6 @@ def _source_entries(blocks: Blocks, title: str) -> dict[Sentence, int]:
             if first and first.marks:
                 found.setdefault(first.marks[0].number, first)
     return {sentence: number for number, sentence in found.items()}
-
-
-def _statements(report: Report, say: ReportWords) -> Iterator[Blocks]:
-    for claim in report.claims:
-        if claim.method != CheckMethod.VERBATIM:
-            verdict = f"{say.name('judged', claim.verdict)} ({say.name('method', claim.method)}): "
-            words = " ".join(each.words for each in sentences(parse(claim.text, ReportMarks())))
-            reason = f" {one_line(say.translated(claim.reason))}"
-            yield (paragraph(Run(one_line(verdict), bold=True), f" {words}", Run(reason, italic=True)),)
 
 
 # --- PDF -------------------------------------------------------------------------------------------------------------

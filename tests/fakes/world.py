@@ -65,7 +65,7 @@ async def all_reachable(names: Sequence[str]) -> dict[str, str]:
 async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
     """Every corpus is worth much; pages are assessed as workers do it."""
     if document.url.startswith(CORPUS_SCHEME):
-        return Judgement(Quality.HIGH, "chosen by the operator")
+        return Judgement(Quality.HIGH, "your documents")
     return await judge_of(HereCalls(), {}.get)(request, document)
 
 
