@@ -310,8 +310,6 @@ class WriteInput(RoleInput):
     corpus: CorpusSnapshot | None = None
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
-    spellings: dict[str, str] = {}
-    """Stem that no document has → the most similar word that one has."""
     cut_short: str | None = None
     """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
@@ -344,7 +342,6 @@ class RefineInput(RoleInput):
     high_confidence_count: int = 0
     asked: list[str] = []
     """Every sub-query of the run; no follow-up repeats one."""
-    term_documents: dict[str, int] = {}
 
 
 class FollowUpQuery(Contract):

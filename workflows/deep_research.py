@@ -47,6 +47,8 @@ ENDS_AS_FAILURE: Final = {
 
 NOTHING_TO_ASK: Final = "no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR"
 MILLION = 1_000_000
+REASON_CHARACTERS: Final = 300
+"""Of a failure, in the log."""
 
 
 @workflow.defn(name=names.DEEP_RESEARCH, failure_exception_types=[TypeError])
@@ -73,6 +75,8 @@ class DeepResearchWorkflow(PersonMessages):
 
     async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
+        if not _is_continued():
+            workflow.logger.info("run.started", extra={"research_id": workflow.info().workflow_id})
         self._request = parsed = _parse(request)
         self._question = parsed.query
         self._host = Host(parsed.priority, parsed.tenant, self._renew_details)
@@ -115,7 +119,7 @@ class DeepResearchWorkflow(PersonMessages):
         workflow.upsert_memo({names.OUTCOME_MEMO: outcome.value})
         await workflow.wait_condition(workflow.all_handlers_finished)
         result = self._result(outcome)
-        measure_ending(result, self._state)
+        record_ending(result, self._state, self._state.last_failure)
         return _deliver(result, outcome, self._state.last_failure)
 
     @workflow.query(name=names.REPORT)
@@ -258,7 +262,7 @@ class DeepResearchWorkflow(PersonMessages):
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
-        measure_ending(result, self._state)
+        record_ending(result, self._state, message)
         run.state.last_failure = message
         run.state.status = RunStatus.FAILED
         run.note("run.finished", f"failed: {message}", outcome=Outcome.FAILED.value)
@@ -324,7 +328,7 @@ def _end_early(outcome: Outcome, reason: StopReason, message: str) -> Applicatio
         started_at=now,
         ended_at=now,
     )
-    measure_ending(result)
+    record_ending(result, failure=message)
     return ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
 
 
@@ -339,8 +343,19 @@ def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> Research
     return result
 
 
-def measure_ending(result: ResearchResult, state: ResearchState | None = None) -> None:
-    """Count a run that has ended with its usage, and its unreadable sources by reason."""
+def record_ending(result: ResearchResult, state: ResearchState | None = None, failure: str = "") -> None:
+    """Log a run that has ended; count it with its usage, and its unreadable sources by reason."""
+    fields: dict[str, str | float | None] = {
+        "research_id": result.research_id,
+        "outcome": result.outcome.value,
+        "stop_reason": result.stop_reason.value,
+        "seconds": round(result.usage.active_seconds, 1),
+        "cost_usd": result.usage.cost_usd,
+        "model_calls": result.usage.model_calls,
+    }
+    if result.outcome in ENDS_AS_FAILURE:
+        fields["reason"] = "; ".join(failure.splitlines())[:REASON_CHARACTERS]
+    workflow.logger.info("run.ended", extra=fields)
     meter = workflow.metric_meter()
     ending = {"outcome": result.outcome.value, "stop_reason": result.stop_reason.value}
     meter.create_counter("research_runs", "Runs that ended, by outcome and stop reason").add(1, ending)
