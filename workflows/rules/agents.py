@@ -178,7 +178,7 @@ def known_record(page: Source) -> ReadRecord:
 # --- the result ----------------------------------------------------------------------------------------------------
 FOUND: Final = (
     "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
-    "documents_searched term_documents spellings lost_providers engine_by_role prompt_versions models_used degraded "
+    "documents_searched term_documents lost_providers engine_by_role prompt_versions models_used degraded "
     "decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
@@ -227,7 +227,6 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.term_documents = {**found.term_documents, **state.term_documents}
-    state.spellings = {**found.spellings, **state.spellings}
     state.lost_providers = {**found.lost_providers, **state.lost_providers}
     state.engine_by_role = {**state.engine_by_role, **found.engine_by_role}
     state.prompt_versions = {**state.prompt_versions, **found.prompt_versions}
