@@ -210,7 +210,9 @@ class Ranking:
             if last + 1 == len(spans) or not _opens_with(text, spans[last + 1][0], data.corrections)
         ]
         whole = (passage.start, passage.end)
-        start, end = max(windows, key=lambda each: self.measure(passage.source, *each, block).score, default=whole)
+        start, end = max(
+            windows, key=lambda each: self.measure(passage.source, each[0], each[1], block).score, default=whole
+        )
         return start, start + len(text[start:end].rstrip())
 
     def distinct(self, passages: Iterable[Passage], most: int) -> list[Passage]:
