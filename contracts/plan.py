@@ -152,14 +152,8 @@ class Plan(Contract):
 
     @property
     def sub_queries(self) -> list[PlanNode]:
-        """The nodes that are searched for, those of agents below their tasks included."""
-        return [node for node in self.nodes if node.needs_search and node.kind is not NodeKind.TASK]
-
-    @property
-    def questions(self) -> list[PlanNode]:
-        """The nodes to which findings belong: the tasks of agents, and sub-queries that are not below one."""
-        tasks = {node.id for node in self.nodes if node.kind is NodeKind.TASK and node.needs_search}
-        return [node for node in self.nodes if node.needs_search and node.parent not in tasks]
+        """The nodes that are searched for."""
+        return [node for node in self.nodes if node.needs_search]
 
     @property
     def steps(self) -> list[PlanNode]:
@@ -170,7 +164,7 @@ class Plan(Contract):
     def parts(self) -> list[PlanNode]:
         """Return the parts that a person reads and edits: sub-queries, and steps without any below them."""
         broken_down = {node.parent for node in self.nodes}
-        return [node for node in self.nodes if node in self.sub_queries or node.id not in broken_down]
+        return [node for node in self.nodes if node.needs_search or node.id not in broken_down]
 
     def children(self, node: PlanNode) -> list[PlanNode]:
         """The nodes below one."""

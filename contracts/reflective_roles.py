@@ -200,7 +200,7 @@ class StepPlannerAnswer(RoleAnswer):
         if not kept and not request.steps:
             raise UnfitAnswer("steps: at least one step with a title is needed")
         if not request.steps and all(step.step_type is StepKind.ANALYSIS for step in kept):
-            raise UnfitAnswer("steps: nothing has been read yet, so one step at least must search (needs_search)")
+            raise UnfitAnswer("steps: nothing has been read yet: at least one step must search (needs_search)")
         return self.model_copy(update={"steps": first(kept, request.most, notes, "steps")})
 
 
@@ -225,11 +225,25 @@ class ResearchStepInput(RoleInput):
     """Findings of this step; empty in its first turn."""
     titles: list[str] = []
     """Titles of the pages that this step has read."""
+    pages: list[str] = []
+    """Titles of pages that searches found and that were not read; the model may choose among them."""
     turn: int = 1
 
     def subject(self) -> str:
         """The step."""
         return self.step_title
+
+
+class ResearcherAnswer(QueriesAnswer):
+    """Searches, and pages to read among those that were found."""
+
+    pages: list[int] = Field(default=[], description="numbers of the listed pages that are worth reading")
+
+    def fitted(self, request: RoleInput, notes: list[str]) -> Self:
+        """Keep new queries, and the numbers of listed pages."""
+        listed = range(1, len(request.pages) + 1) if isinstance(request, ResearchStepInput) else ()
+        pages = [number for number in dict.fromkeys(self.pages) if number in listed]
+        return super().fitted(request, notes).model_copy(update={"pages": pages})
 
 
 # --- reflector -----------------------------------------------------------------------------------------------------
@@ -282,7 +296,7 @@ STEP_PLANNER: Final = RoleSpec(
     output_tokens=3_000, expected_output_tokens=1_000, work="planning",
 )  # fmt: skip
 RESEARCHER: Final = RoleSpec(
-    "researcher", "choose_searches", Tier.ANALYTICAL, ResearchStepInput, QueriesAnswer, QueriesAnswer,
+    "researcher", "choose_searches", Tier.ANALYTICAL, ResearchStepInput, ResearcherAnswer, ResearcherAnswer,
     output_tokens=1_000, expected_output_tokens=250, work="research",
 )  # fmt: skip
 REFLECTOR: Final = RoleSpec(

@@ -218,7 +218,12 @@ class _Comparison:
         languages = [ReportWords(code) for code in (report.language, *KNOWN_LANGUAGES)]
         self._say = say = next((each for each in languages if each("method") in last), languages[0])
         self._method = self._blocks[last.get(say("method"), len(self._blocks)) :]
-        self._body = self._blocks[: last.get(say("sources"), last.get(say("method")))]
+        labels = tuple(squeezed([each]) for each in (say.name("outcome", report.outcome), say("not_verified")) if each)
+        below = self._blocks[1:2]
+        first = squeezed(each.words for each in sentences(below)) if below and below[0].kind == "quote" else ""
+        self._noticed = first.startswith(labels)
+        # Below the title and the line about the outcome.
+        self._body = self._blocks[1 + self._noticed : last.get(say("sources"), last.get(say("method")))]
         self._found = find_claims(self._body, report.language)
         self._by_place: dict[tuple[int, int], FoundClaim] = {}
         written = write(self._blocks)
@@ -245,7 +250,8 @@ class _Comparison:
         self._check_tally()
         self._check_numbers()
         self._check_quotations()
-        self._check_notice()
+        if self._report.outcome not in ("", Outcome.COMPLETED) and not self._noticed:
+            self._problem("notice_missing", "report", "its text does not say at the top that it is not completed")
         if page is not None:
             self._check_page(ReadPage(page))
         for address in dict.fromkeys(self._foreign_addresses()):
@@ -434,35 +440,14 @@ class _Comparison:
         for marker in self._marks.unknown:
             self._problem("marker_left", marker, "a marker was not resolved")
 
-    def _check_notice(self) -> None:
-        """Check that a report which is not completed says so under its title."""
-        first = self._blocks[1] if len(self._blocks) > 1 else None
-        shown = squeezed(each.words for each in sentences(first.parts[0])) if first and first.kind == "quote" else ""
-        outcome = self._report.outcome
-        if outcome not in ("", Outcome.COMPLETED) and not shown.startswith(
-            squeezed([self._say.name("outcome", outcome)])
-        ):
-            self._problem(
-                "notice_missing", "report", f"it is called {outcome}, and its text does not say so at the top"
-            )
-
     def _check_page(self, page: ReadPage) -> None:
         """Check that the HTML form shows the text, the passages and the verdicts of the report, and no other links."""
         report = self._report
-        body = self._body[1:]
-        if report.outcome != Outcome.COMPLETED or report.verification.mode == Verify.OFF:
-            label = squeezed([self._say.name("outcome", report.outcome)]), squeezed([self._say("not_verified")])
-            if (
-                body
-                and body[0].kind == "quote"
-                and squeezed(each.words for each in sentences(body[0:1])).startswith(label)
-            ):
-                body = body[1:]
         cited = [self._evidence[key] for claim in report.claims for key in claim.evidence_ids if key in self._evidence]
         titles = [one_line(self._registry.strip(source.title)) for _, source in report.cited_sources()]
         method = squeezed(each.words for each in sentences(self._method[2:]))
         for noun, shown, expected in (
-            ("text", page.article, squeezed(each.words for each in sentences(body))),
+            ("text", page.article, squeezed(each.words for each in sentences(self._body))),
             ("passages", page.quotes, {squeezed([clean_characters(item.quote)]) for item in cited}),
             ("verdicts", page.verdicts, {f"claim-{n}": each.verdict for n, each in enumerate(report.claims, start=1)}),
             ("titles", page.titles, [squeezed([title]) for title in titles if title]),

@@ -57,6 +57,8 @@ class DraftMarks:
     passages: Mapping[str, Sequence[str]]
     exact: bool = True
     unresolved: list[str] = field(default_factory=list)
+    copied: bool = False
+    """True if names or elements of the prompt were in the sentences."""
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:
         """Replace groups of names by citations; neighbouring citations are one."""
@@ -81,6 +83,7 @@ class DraftMarks:
             if any(start <= match.start() < end for start, end in quotes):
                 return match[0]
             self.unresolved.append(match[0].strip())
+            self.copied = True
             return ""
 
         return replace(run, text=PROMPT_TEXT.sub(taken_out, run.text))

@@ -45,6 +45,8 @@ class CleanDraft:
     blocks: Blocks
     unresolved: list[str]
     foreign_urls: list[str]
+    copied: bool
+    """True if names or elements of the prompt were taken out of sentences."""
     unquoted: int
     """Block quotes that became plain text, since no passage that they cite has their words."""
 
@@ -60,7 +62,8 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
     text = text if marks.exact else re.sub(r"\\([\[\]])", r"\1", text)
     blocks = parse(text, marks, registry.filter(foreign))
     blocks, unquoted = unquote_other_words(without_source_lists(blocks), quotes, registry)
-    return CleanDraft(blocks, list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign)), unquoted)
+    unresolved, addresses = list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign))
+    return CleanDraft(blocks, unresolved, addresses, marks.copied, unquoted)
 
 
 def parse_draft(markdown: str) -> Blocks:

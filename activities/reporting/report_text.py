@@ -17,7 +17,7 @@ from contracts.resolved import Estimate, between
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import shorten
-from contracts.vocabulary import EngineKind, NodeStatus, Outcome, Quality, SourceStatus, StopReason
+from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, Outcome, Quality, SourceStatus, StopReason
 
 LISTED: Final = 10
 """Statements, files and pages of a list that are shown."""
@@ -106,7 +106,7 @@ def _fact_item(inputs: ReportInputs, fact: Fact) -> Blocks:
 # --- method and limits ------------------------------------------------------------------------------------------------
 def report_facts(inputs: ReportInputs) -> list[Fact]:
     """Return all facts in the order in which they are read."""
-    parts = (_verification, _outcome, _engine, _requested, _corpus, _searching, _contradictions, _limits, _run)
+    parts = (_verification, _outcome, _engine, _requested, _corpus, _agents, _searching, _contradictions, _limits, _run)
     return [fact for part in parts for fact in part(inputs, inputs.words)]
 
 
@@ -226,6 +226,18 @@ def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     if inputs.skipped:
         items = [f"{file.path}: {say.translated(file.reason or file.kind)}" for file in inputs.skipped]
         yield _fact(say, "skipped", _first(items, say), files=say.count("file", len(items)))
+
+
+def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give the task of each agent, and what it brought back or what ended it."""
+    lines = []
+    for record in inputs.state.agents:
+        found = say.count("finding", len(record.result.finding_ids) if record.result else 0)
+        interrupted = record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED)
+        brought = f"{found}, {say.name('agent', record.status)}" if interrupted else found
+        lines.append(f"{record.task.id}: {record.task.text} – {brought}")
+    if lines:
+        yield _fact(say, "agents", lines, agents=say.count("agent", len(lines)))
 
 
 def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:

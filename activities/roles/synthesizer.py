@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks
 from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
-from activities.reporting.tree import Blocks, Run, Sentence, change_sentences, sentences
 from activities.roles.grounding import RoleWork
-from activities.roles.untrusted import PROMPT_TEXT, label_all
+from activities.roles.untrusted import label_all
 from contracts.addresses import digest
 from contracts.evidence import ConfidenceSummary, DocumentRef, Finding, ReportDraft
 from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
@@ -64,11 +62,8 @@ def ground_report(work: Work) -> SynthesizerResult:
     """
     report = clean_report(work.answer.markdown, work.request, work.documents)
     by_model = work.engine is EngineKind.MODEL
-    if by_model and (names := _prompt_text(report.blocks, list(work.documents.values()))):
-        if work.request.repair is None:
-            raise InvalidOutput(PROMPT_IN_REPORT)
-        report = replace(report, blocks=_without(names, report.blocks))
-        work.warnings.append("names and tags of the prompt were removed from the report")
+    if by_model and report.copied and work.request.repair is None:
+        raise InvalidOutput(PROMPT_IN_REPORT)
     if not report.blocks:
         raise InvalidOutput("markdown: the report is empty")
     base = ReportDraft(
@@ -92,25 +87,6 @@ def ground_report(work: Work) -> SynthesizerResult:
     # A model that cites none of its findings does not decide that there are none.
     empty = not draft.evidence_ids and (not work.request.findings or not by_model)
     return SynthesizerResult(draft=draft.model_copy(update={"empty": empty}))
-
-
-def _prompt_text(blocks: Blocks, pages: list[str]) -> set[str]:
-    """Names and tags of the prompt in the sentences of a draft; what a page has as well are words of the page."""
-    found = {match["name"] for sentence in sentences(blocks) for match in PROMPT_TEXT.finditer(sentence.text)}
-    return {name for name in found if not any(name in page for page in pages)}
-
-
-def _without(names: set[str], blocks: Blocks) -> Blocks:
-    def clean(sentence: Sentence) -> Sentence:
-        runs = [
-            replace(each, text=PROMPT_TEXT.sub(lambda match: "" if match["name"] in names else match[0], each.text))
-            if isinstance(each, Run)
-            else each
-            for each in sentence.inlines
-        ]
-        return replace(sentence, inlines=tuple(each for each in runs if not isinstance(each, Run) or each.text))
-
-    return change_sentences(blocks, clean)
 
 
 def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:

@@ -34,11 +34,6 @@ no guarded text contains."""
 SIGN_END: Final = "¦"
 ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{2}}{SIGN_END} ?")
 IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{2}}){SIGN_END}", re.IGNORECASE)
-PROMPT_TEXT: Final = re.compile(
-    r" ?[(\[]?(?P<name></?[a-z_]{2,30}-[0-9a-f]{10}\b[^<>\n]{0,300}>"
-    r"|\b(?:src|ev|f|gap|sq|c)-(?:[0-9a-f]{10,64}\b|…))[)\]]?"
-)
-"""Tags and names of a prompt, which no text for readers contains."""
 WRAPPER: Final = TextWrapper(
     160, expand_tabs=False, replace_whitespace=False, break_long_words=False, break_on_hyphens=False
 )

@@ -57,6 +57,7 @@ INVENTED: Final = (
     "([proof](https://evil.test/a))",
 )
 NUMBERS: Final = re.compile(r"\[\d+\]")
+SIGN: Final = re.compile(r"\*\([^()]*\)\*$")
 WORD: Final = re.compile(r"\w+")
 RULES: Final = "no model"
 CHECKERS: Final = (RULES, "lying", "believing", "knowing")
@@ -207,8 +208,8 @@ def _knowing(changed: Mapping[str, str]) -> Callable[[ModelRequest], Reply]:
 
 
 def _same(words: str) -> str:
-    """A sentence as it is found again: its words alone."""
-    return " ".join(WORD.findall(NUMBERS.sub("", words))).casefold()
+    """A sentence as it is found again: its words alone, without the sign of its verdict."""
+    return " ".join(WORD.findall(NUMBERS.sub("", SIGN.sub("", words)))).casefold()
 
 
 async def finish(

@@ -194,11 +194,11 @@ def plan_steps(task: reflective.PlanStepsInput) -> reflective.StepPlannerAnswer:
     )
 
 
-def search_for_step(task: reflective.ResearchStepInput) -> reflective.QueriesAnswer:
+def search_for_step(task: reflective.ResearchStepInput) -> reflective.ResearcherAnswer:
     """Search for the step in its own words, once."""
     if task.turn > 1:
-        return reflective.QueriesAnswer(reasoning="The step was searched for in its own words.")
-    return reflective.QueriesAnswer(queries=[task.description or task.step_title])
+        return reflective.ResearcherAnswer(reasoning="The step was searched for in its own words.")
+    return reflective.ResearcherAnswer(queries=[task.description or task.step_title])
 
 
 def reflect_on_step(task: reflective.ReflectOnStepInput) -> reflective.ReflectorAnswer:

@@ -95,7 +95,7 @@ async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> 
         assert world.corpus.searches
         assert all("freeze" in text for text in world.corpus.searches)
     assert trial.state.plan.brief == "freezing alone"
-    (leaf,) = [node for node in trial.state.plan.questions if node.origin == "plan"]
+    (leaf,) = [node for node in trial.state.plan.sub_queries if node.origin == "plan"]
     assert trial.state.findings
     if leaf.parent:
         assert leaf.parent in {node.id for node in trial.state.plan.nodes if not node.needs_search}

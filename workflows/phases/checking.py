@@ -104,8 +104,8 @@ def _review_input(state: ResearchState, draft: ReportDraft) -> ReviewInput:
     return ReviewInput(
         brief=state.plan.brief,
         draft=draft.document,
-        sub_queries=[query.text for query in state.plan.questions],
-        unanswered=[query.text for query in state.plan.questions if not query.finding_count],
+        sub_queries=[query.text for query in state.plan.sub_queries],
+        unanswered=[query.text for query in state.plan.sub_queries if not query.finding_count],
         sources_cited=len({item.source_id for item in cited}),
         findings=len(state.findings),
     )

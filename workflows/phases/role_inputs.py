@@ -61,7 +61,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
         brief=_brief(state),
-        sub_queries=[PlanNode(id=query.id, text=query.text, facet=query.facet) for query in state.plan.questions],
+        sub_queries=[PlanNode(id=query.id, text=query.text, facet=query.facet) for query in state.plan.sub_queries],
         findings=state.findings,
         # A writer needs the places of passages, not their hashes.
         evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],

@@ -41,7 +41,7 @@ def _planned_sections(run: ResearchRun) -> list[Section]:
         planned = [(each, f"{resolved.query} {each}", state.findings) for each in headings]
     else:
         planned = []
-        for query in state.plan.questions:
+        for query in state.plan.sub_queries:
             findings = [finding for finding in state.findings if finding.sub_query_id == query.id]
             heading = query.facet[:1].upper() + query.facet[1:] if query.facet else query.text.rstrip("?")
             planned += [(heading, query.text, findings)] if findings else []

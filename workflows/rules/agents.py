@@ -27,6 +27,7 @@ from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.vocabulary import AgentRole, GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
+from workflows.rules.sub_queries import queries_to_analyze
 
 LEAST_SECONDS: Final = 1.0
 REPORT_SHARE: Final = 0.2
@@ -257,7 +258,7 @@ def _merge_sources(state: ResearchState, found: ResearchState, node: str) -> int
     sources, new = dict(state.sources), 0
     for source in found.sources.values():
         known, is_readable = sources.get(source.id), source.status is SourceStatus.FULL
-        owners = _union(known.sub_query_ids if known else [], [node, *source.sub_query_ids])
+        owners = _union(known.sub_query_ids if known else [], [node])
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
             update: dict[str, object] = {"iteration": state.iteration, "sub_query_ids": owners}
             sources[source.id] = source.model_copy(update=update)
@@ -275,7 +276,7 @@ def _merge_sources(state: ResearchState, found: ResearchState, node: str) -> int
 
 
 def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: ResearchState, new: int) -> None:
-    """Update the node of the task, and put the agent's searches below it; what is not analyzed is so at the end."""
+    """Update the node of the task; unanalyzed sources are analyzed when the run ends."""
     node = next((node for node in state.plan.nodes if node.id == task.id), None)
     if node is None:
         return
@@ -292,11 +293,9 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         "duplicate_count": node.duplicate_count + found.duplicates,
         "stated_gaps": list(stated),
     }
-    others = {other.id for other in state.plan.nodes if other.parent != node.id}
-    below = {"parent": node.id, "depth": node.depth + 1, "iteration": state.iteration}
-    searches = [query.model_copy(update=below) for query in found.plan.sub_queries if query.id not in others]
-    state.plan = state.plan.with_nodes(node.model_copy(update=update), *searches)
-    state.analyzed_sub_queries = _union(state.analyzed_sub_queries, found.analyzed_sub_queries)
+    state.plan = state.plan.with_nodes(node.model_copy(update=update))
+    if not queries_to_analyze(found):
+        state.analyzed_sub_queries = _union(state.analyzed_sub_queries, [node.id])
 
 
 def _state_silence(state: ResearchState, node: PlanNode, problem: str) -> str:

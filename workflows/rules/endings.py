@@ -16,7 +16,6 @@ from contracts.vocabulary import (
     Completeness,
     EngineKind,
     GapStatus,
-    NodeKind,
     NodeStatus,
     Outcome,
     StopReason,
@@ -93,7 +92,9 @@ def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outco
         # A quick run is asked for a few seconds: a person gets an answer, also if it is that nothing was found in time.
         quick = state.resolution.mode is Mode.QUICK and state.draft is not None
         return Outcome.PARTIAL if quick else Outcome.TIMED_OUT
-    searched = any(node.status is NodeStatus.COMPLETED for node in state.plan.sub_queries) or state.readable_sources()
+    # An agent that made no search has completed its task, and proves nothing.
+    searches = [query for query in state.searches() if query.origin != "background"]
+    searched = any(query.status is NodeStatus.COMPLETED for query in searches) or state.readable_sources()
     if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
         # What was read is worth a report, which names what was missing.
         return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
@@ -206,9 +207,7 @@ def find_unanswered(question: str, state: ResearchState) -> list[str]:
     if state.resolution.engine is EngineKind.EXTRACTIVE:
         return []
     closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
-    tasks = {node.id for node in state.plan.nodes if node.kind is NodeKind.TASK and node.needs_search}
-    judged = [node for node in state.plan.nodes if node.parent not in tasks]
-    return [node.text for node in judged if not _is_settled(node, question, state, closing)]
+    return [node.text for node in state.plan.nodes if not _is_settled(node, question, state, closing)]
 
 
 def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:

@@ -214,7 +214,7 @@ def _find_again_lost_pages(state: ResearchState) -> set[str]:
     for source in list(state.sources.values()):
         if source.status is not SourceStatus.FAILED or source.status_reason not in PASSING | OUR_FAULTS.keys():
             continue
-        found_by = [query for query in state.plan.questions if query.id in source.sub_query_ids]
+        found_by = [query for query in state.plan.sub_queries if query.id in source.sub_query_ids]
         finders |= {query.id for query in found_by}
         if any(query.kind is NodeKind.QUERY for query in found_by):
             del state.sources[source.id]

@@ -10,6 +10,7 @@ from activities.assessment.source_assessment import (
     HIGH_AUTHORITY,
     OUTSIDE,
     UNKNOWN,
+    WEIGHTS,
     age_of,
     assess,
     content_quality,
@@ -130,6 +131,12 @@ def test_anything_can_be_judged(text: str, query: str, url: str, mode: SourceTyp
     assert found.label in {Quality.HIGH, Quality.MEDIUM, Quality.LOW}
     assert "\n" not in found.reason
     assert len(found.reason) < 150
+
+
+def test_weights_add_up() -> None:
+    """Each kind of search shares out one whole, like the shares of a priority (S0-160)."""
+    for weights in WEIGHTS.values():
+        assert sum(weights) == pytest.approx(1)
 
 
 def test_content_is_length_and_prose() -> None:

@@ -56,11 +56,6 @@ def test_a_plan_has_distinct_sub_queries_and_the_most_important_ones() -> None:
         (roles.ClarifierAnswer, roles.ClarifyInput(required=True), {"clear": True}),
         (orchestrator_roles.OutlinerAnswer, orchestrator_roles.OutlineInput(), {"steps": []}),
         (reflective_roles.StepPlannerAnswer, reflective_roles.PlanStepsInput(), {"has_enough_context": True}),
-        (
-            reflective_roles.StepPlannerAnswer,
-            reflective_roles.PlanStepsInput(),
-            {"steps": [{"title": "Think", "step_type": "analysis"}]},
-        ),
     ],
 )
 def test_an_answer_with_nothing_left_is_unfit(

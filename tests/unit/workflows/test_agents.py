@@ -102,8 +102,7 @@ async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:
     assert [request.resolved.query for request in host.agents] == TASKS
     assert state.citations
     assert {finding.sub_query_id for finding in state.findings} <= {record.task.id for record in state.agents}
-    assert [node.status for node in state.plan.questions] == [NodeStatus.COMPLETED] * 3
-    assert [node.parent for node in state.plan.sub_queries] == [record.task.id for record in state.agents]
+    assert [node.status for node in state.plan.nodes] == [NodeStatus.COMPLETED] * 3
     assert {record.sub_query_id for record in state.query_ledger} == {"agent-1", "agent-2", "agent-3"}
     # An agent has no session: what it has is its run's to save.
     saves = [operation for name, operation in host.calls if name == "save_session"]

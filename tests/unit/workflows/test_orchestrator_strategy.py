@@ -349,7 +349,7 @@ async def test_turns_and_thoughts_of_agents_are_in_the_decisions(tmp_path: Path)
 
 
 async def test_the_report_lists_what_agents_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their queries, not their tasks; an agent that searched for nothing has none (S3-061)."""
+    """Their queries, not their tasks; an agent that searched for nothing has none."""
     works(monkeypatch, "orchestrator", sends(*TASKS[:2]))
     sensible, silent = tool_work.TOOL_WORK["agent"], [{"type": "text", "text": "I know that already."}]
     works(monkeypatch, "agent", lambda body: silent if TASKS[1] in opening_of(body) else sensible(body))
@@ -359,7 +359,7 @@ async def test_the_report_lists_what_agents_searched_for(tmp_path: Path, monkeyp
     listed = json.loads(await world.content.get_text(state.result.files.json_document))["queries"]
     asked = list(dict.fromkeys(record.text for record in state.query_ledger))
     assert [query["text"] for query in listed] == asked
-    assert {query["parent"] for query in listed} == {"agent-1"}
+    assert {query["origin"] for query in listed} == {"task:agent-1"}
     report = await report_of(world, state)
     assert all(f"{text} – searched" in report for text in asked)
     assert TASKS[1] not in report.partition("**Searching:**")[2].partition("- **")[0]

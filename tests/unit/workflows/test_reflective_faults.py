@@ -130,7 +130,7 @@ async def test_a_first_plan_without_a_search_is_repaired(tmp_path: Path, monkeyp
     monkeypatch.setattr(reflective_work, "steps", steps)
     state, _, world = await asked_of(tmp_path, MessagesApi(), depth="light")
     assert len(plans) == 2
-    assert "one step at least must search" in plans[1]
+    assert "at least one step must search" in plans[1]
     assert world.corpus.searches
     assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from contracts.plan import Plan
+from contracts.addresses import source_id
+from contracts.plan import WITHOUT_SEARCH, Plan
 from contracts.state import ResearchState
-from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, SourceStatus, StopReason
 from tests.fakes import reflective_work, states
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
@@ -118,6 +119,28 @@ async def test_background_fetches_no_page(tmp_path: Path) -> None:
     assert not state.sources
     asked = next(request for request in api.requests if request.role == "step_planner")
     assert ReflectivePosition.of(state).background[0].title in asked.prompt
+
+
+async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hits of the background become sources where it wants to read them; no search is made for that (S1-015, S1-031)."""
+    search, offered = reflective_work.searches, list[str]()
+
+    def choose(prompt: str) -> dict[str, Any]:
+        offered.append(prompt)
+        return search(prompt) | {"pages": [1, 1, 99]}
+
+    monkeypatch.setattr(reflective_work, "searches", choose)
+    state, _, _, _ = await with_model(tmp_path)
+    hit = ReflectivePosition.of(state).background[0]
+    assert f"1. {hit.title}" in offered[0]
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    chosen = [node for node in state.plan.sub_queries if node.origin == WITHOUT_SEARCH]
+    source = state.sources[source_id(hit.url)]
+    assert source.status is SourceStatus.FULL
+    assert chosen[0].id in source.sub_query_ids
+    assert not {node.id for node in chosen} & {query.id for query in state.searches()}
+    assert "choose_pages" in [one.action for one in state.decisions]
 
 
 async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

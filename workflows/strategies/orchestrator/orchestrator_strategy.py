@@ -126,7 +126,7 @@ class OrchestratorStrategy(UngatedStrategy):
         position, limits = OrchestratorPosition.of(state), state.resolution.limits
         unfinished = {record.task.id for record in state.agents if is_unfinished(record)}
         position.unfinished = sorted(unfinished - {each.agent for each in position.dispatched}, key=_number_of)
-        state.agents = [_again(record, limits) if record.task.id in unfinished else record for record in state.agents]
+        state.agents = [_again(state, record) if record.task.id in unfinished else record for record in state.agents]
         tasks = (
             task.model_copy(update={"status": NodeStatus.EXECUTING if task.id in unfinished else NodeStatus.COMPLETED})
             for task in tasks_of(state.plan)
@@ -190,11 +190,17 @@ def _number_of(agent: str) -> int:
     return int(agent.removeprefix("agent-"))
 
 
-def _again(record: AgentRecord, limits: EffectiveLimits) -> AgentRecord:
-    """Return the record of an agent whose task is given again: its answered calls cost nothing."""
+def _again(state: ResearchState, record: AgentRecord) -> AgentRecord:
+    """Return the record of an agent whose task is given again; it knows by now what its run has read."""
+    limits = state.resolution.limits
     times = {"seconds": limits.agent_seconds or None, "most_seconds": limits.agent_wait_seconds or None}
     is_spent = record.result is not None and record.result.stop_reason in SPENT_LIMITS
-    update = {"status": AgentStatus.CUT_OFF, "task": record.task.model_copy(update=times)}
+    update = {
+        "status": AgentStatus.CUT_OFF,
+        "task": record.task.model_copy(update=times),
+        "known_queries": len(state.query_ledger),
+        "known_sources": len(state.sources),
+    }
     return record.model_copy(update=update | ({"share": None} if is_spent else {}))
 
 

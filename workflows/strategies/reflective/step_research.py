@@ -5,7 +5,7 @@ from typing import Final
 
 from contracts.addresses import canonical_url, sub_query_id
 from contracts.call_sizes import MOST_SOURCES
-from contracts.evidence import SearchHit
+from contracts.evidence import Candidate, SearchHit
 from contracts.plan import WITHOUT_SEARCH, PlanNode
 from contracts.reflective_roles import INVESTIGATOR, RESEARCHER, InvestigateInput, ResearchStepInput, Route
 from contracts.request import Depth
@@ -14,6 +14,7 @@ from contracts.vocabulary import AgentRole, EngineKind, NodeStatus
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.searching import Answers, Searching
+from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import after_follow_up
 from workflows.rules.query_matching import record_of
 from workflows.run.research_run import ResearchRun
@@ -26,6 +27,8 @@ from workflows.strategies.reflective.plan import (
 )
 
 SHOWN_TITLES: Final = 10
+OFFERED_PAGES: Final = 12
+"""Found and unread pages among which the model may choose."""
 BACKGROUND_QUERIES: Final = 3
 HITS_OF_QUERY: Final = 5
 """First hits of each background query that the planner sees."""
@@ -64,10 +67,10 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
     """Choose queries, search, read, analyze; true if another turn may follow."""
     state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
     if not open_queries(state, step):
-        queries = await _next_queries(run, step)
-        if not queries:
+        nodes = await _next_nodes(run, step)
+        if not nodes:
             return False
-        state.plan = state.plan.with_nodes(*query_nodes(step, queries, state.iteration))
+        state.plan = state.plan.with_nodes(*nodes)
         position.turns += 1
     room = _reads_left(state, step, limits.max_reads_per_step)
     await Gathering(run, open_queries(state, step), most=room).carry_out()
@@ -77,15 +80,18 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
     return by_model and run.resolved.depth is not Depth.LIGHT and position.route is not Route.QUICK
 
 
-async def _next_queries(run: ResearchRun, step: PlanNode) -> list[str]:
+async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
+    """Have the next searches chosen, and pages to read among those that were found."""
     state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
-    searches_left = limits.max_searches_per_step - len(state.plan.children(step))
+    searches = [node for node in state.plan.children(step) if node.origin != WITHOUT_SEARCH]
+    searches_left = limits.max_searches_per_step - len(searches)
     if searches_left <= 0 or (position.turns and not _reads_left(state, step, limits.max_reads_per_step)):
         return []
     if position.route is Route.QUICK:
-        return [step.text]
+        return query_nodes(step, [step.text], state.iteration)
     names = {node.id for node in state.plan.children(step)}
     titles = [source.title for source in state.readable_sources() if names.intersection(source.sub_query_ids)]
+    offered = _unread_pages(state, step)
     request = ResearchStepInput(
         step_title=step.text,
         description=step.expected_contribution,
@@ -93,11 +99,32 @@ async def _next_queries(run: ResearchRun, step: PlanNode) -> list[str]:
         asked=[node.text for node in state.plan.sub_queries],
         observations=[finding.statement for finding in findings_of(state, step)],
         titles=titles[:SHOWN_TITLES],
+        pages=[hit.title for hit in offered],
         turn=position.turns + 1,
     )
     output = await run.ask(RESEARCHER, f"research/{step.id}/{position.turns + 1}", request)
     known = {node.id for node in state.plan.nodes}
-    return [node.text for node in query_nodes(step, output.queries, state.iteration) if node.id not in known]
+    nodes = [node for node in query_nodes(step, output.queries, state.iteration) if node.id not in known]
+    if output.pages:
+        # A sub-query whose hits are there already is read without a search.
+        chosen = query_nodes(step, [step.expected_contribution or step.text], state.iteration)[0]
+        update = {"id": sub_query_id(f"{step.id} pages {position.turns + 1}"), "origin": WITHOUT_SEARCH}
+        nodes.append(chosen.model_copy(update=update))
+        hits = [offered[number - 1].model_copy(update={"rank": rank}) for rank, number in enumerate(output.pages, 1)]
+        state.candidates += [Candidate(sub_query_id=nodes[-1].id, hit=hit) for hit in hits]
+        run.decide(RESEARCHER.name, "choose_pages", output.reasoning, {"offered": len(offered)}, {"chosen": len(hits)})
+    return nodes
+
+
+def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
+    """Return titled hits of the step's searches and of the background that were not read, each page once."""
+    names, known = {node.id for node in state.plan.children(step)}, Identities(state.sources, state.aliases)
+    hits = [one.hit for one in state.candidates if one.sub_query_id in names]
+    unread: dict[str, SearchHit] = {}
+    for hit in [*hits, *ReflectivePosition.of(state).background]:
+        if hit.title and known.identity_of(hit) not in state.sources:
+            unread.setdefault(canonical_url(hit.url), hit)
+    return list(unread.values())[:OFFERED_PAGES]
 
 
 def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
