@@ -130,6 +130,7 @@ class ResearchState(BaseModel):
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+    spellings: dict[str, str] = {}
     """Stem → number of documents of the corpus with it, as far as known."""
     evidence: dict[str, Evidence] = {}
     findings: list[Finding] = []

@@ -82,7 +82,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
 
 
 def _uncovered(task: WriteInput, ranking: Ranking, found: Sequence[Passage], say: Mapping[str, str]) -> list[str]:
-    """Return the words that no document has, and those that no shown passage has."""
+    """Return the words that no document has, with their nearest spelling, and those that no shown passage has."""
     words = dict.fromkeys(meaning_words(task.query, task.language))
     keys = {word: stem(word, task.language) for word in words}
     absent = [word for word in words if task.term_documents.get(keys[word]) == 0]
@@ -90,8 +90,10 @@ def _uncovered(task: WriteInput, ranking: Ranking, found: Sequence[Passage], say
     missing = [word for word in words if keys[word] not in shown and word not in absent]
     lines = []
     if absent:
+        near = {word: task.spellings.get(keys[word]) for word in absent}
+        named = [f"{word} ({say['nearest'].format(word=each)})" if each else word for word, each in near.items()]
         count = f"{task.documents_searched or task.source_count:,}"
-        lines.append(say["nowhere"].format(count=count, words=_escape(", ".join(absent))))
+        lines.append(say["nowhere"].format(count=count, words=_escape(", ".join(named))))
     if missing and task.source_count:
         lines.append(say["no_passage"].format(words=_escape(", ".join(missing))))
     return lines

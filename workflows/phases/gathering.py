@@ -272,6 +272,7 @@ class Gathering:
         if response is not None and not any(one.sub_query_id == query.id for one in state.candidates):
             state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
             state.term_documents.update(response.term_documents)
+            state.spellings.update(response.spellings)
             if response.documents_searched is not None:
                 state.documents_searched = response.documents_searched
         if answers is not None:

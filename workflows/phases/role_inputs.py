@@ -74,6 +74,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         corpus=run.resolved.corpus,
         documents_searched=state.documents_searched,
         term_documents=state.term_documents,
+        spellings=state.spellings,
         cut_short=cut_short,
         issues=issues,
     )

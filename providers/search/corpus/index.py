@@ -1,5 +1,6 @@
 """The index of one corpus: a SQLite file with an FTS5 table, written in transactions that a kill cannot tear."""
 
+import difflib
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,8 @@ MOST_CHUNKS: Final = 1_000
 """Best chunks of a query from which sections are made."""
 CHUNKS_OF_DOCUMENT: Final = 1_000_000
 """Row ids of chunks for each document: more than its text can have."""
+LEAST_LIKENESS: Final = 0.75
+"""Ratio of `difflib` above which a word may replace one that no document has."""
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the signs that
 # join the parts of a compound.
 SCHEMA: Final = """
@@ -147,6 +150,15 @@ class IndexReader:
             (_quoted(keys), MOST_CHUNKS, CHUNKS_OF_DOCUMENT),
         )
         return [Chunk._make(row) for row in rows]
+
+    def nearest_key(self, key: str) -> str | None:
+        """The most similar key of the index with the same first letter, or None."""
+        self._database.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, chunks, row)")
+        rows = self._database.execute(
+            "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?2 AND abs(length(term) - ?3) <= 2",
+            (key[:1], chr(ord(key[0]) + 1), len(key)),
+        )
+        return next(iter(difflib.get_close_matches(key, [term for (term,) in rows], n=1, cutoff=LEAST_LIKENESS)), None)
 
     def _count(self, query: str, *values: object) -> int:
         return int(self._database.execute(query, values).fetchone()[0])

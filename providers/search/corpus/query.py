@@ -50,11 +50,13 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
             _hit(index, corpus, sections, weights, number)
             for number, sections in enumerate(ranked[request.offset : last], start=request.offset + 1)
         ]
+        nearest = {key: _nearest(index, key, language) for key, count in counts.items() if not count}
         return SearchResponse(
             provider=PROVIDER,
             hits=[hit for hit in hits if hit is not None],
             documents_searched=total,
             term_documents=counts,
+            spellings={key: word for key, word in nearest.items() if word},
         )
 
 
@@ -111,3 +113,15 @@ def _hit(
         sections=hints,
         content_hash=document.text_hash,
     )
+
+
+def _nearest(index: IndexReader, key: str, language: str) -> str | None:
+    """The word of the documents that is most similar to a key that none of them has."""
+    near = index.nearest_key(key)
+    if near is None:
+        return None
+    chunk = index.best_chunks([near])[0]
+    found = index.document(chunk.path)
+    assert found is not None
+    passage = f"{found[1][chunk.start : chunk.stop]}\n{found[0].facts.title}"
+    return next((word for word in words(passage) if near in word_keys(word, language)), near)

@@ -137,6 +137,8 @@ def test_the_brief_shows_passages_and_judges_none() -> None:
 
 def test_the_brief_names_the_words_that_nothing_covers() -> None:
     """Words that no document has."""
+    brief = Shelf().brief("Kelvar pump filtre burner", spellings={"filtr": "filter"})
+    assert "- In none of 100 documents: filtre (nearest spelling: filter)." in brief
     brief = Shelf().brief("What is a flux capacitor?")
     assert "> No language model was used. No passage matches enough of your question." in brief
     assert "- In none of 100 documents: flux, capacitor." in brief

@@ -81,11 +81,12 @@ async def test_code_is_searched_and_words_are_counted_by_document(library):
 
 
 async def test_words_that_occur_nowhere_are_counted_as_zero(library):
-    """A response has the number of documents of each word."""
+    """A response has the number of documents of each word, and the nearest spelling of an absent one."""
     await library.refresh("manual")
     response = await ask(library, "CockroachDB sharding")
     assert response.hits == []
     assert response.term_documents == {"cockroachdb": 0, "shard": 0}
+    assert (await ask(library, "Vaccum of the databse")).spellings == {"vaccum": "Vacuum", "databs": "database"}
 
 
 async def test_the_rank_window_moves_on(library):
