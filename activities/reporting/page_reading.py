@@ -30,7 +30,8 @@ def squeezed(texts: Iterable[str]) -> str:
 
 def read_page(html: str) -> ShownPage:
     """Read a page."""
-    find = etree.HTML(f"{html}<br>").xpath
+    # The parser ends at a NUL, which browsers ignore, and gives nothing for a page without an element.
+    find = etree.HTML("<br>" + html.replace("\0", ""), etree.HTMLParser(huge_tree=True)).xpath
     checks = find(f"//*[{CLASS.format('check')}]")
     return ShownPage(
         article=squeezed(find(f"//article//text()[not({ASIDE})]")),
