@@ -30,8 +30,11 @@ def squeezed(texts: Iterable[str]) -> str:
 
 def read_page(html: str) -> ShownPage:
     """Read a page."""
+    parser = etree.HTMLParser(huge_tree=True)
     # The parser ends at a NUL, which browsers ignore, and gives nothing for a page without an element.
-    find = etree.HTML("<br>" + html.replace("\0", ""), etree.HTMLParser(huge_tree=True)).xpath
+    find = etree.HTML("<br>" + html.replace("\0", ""), parser).xpath
+    if parser.error_log.filter_from_fatals():  # too deep to be read to its end
+        return read_page("")
     checks = find(f"//*[{CLASS.format('check')}]")
     return ShownPage(
         article=squeezed(find(f"//article//text()[not({ASIDE})]")),
