@@ -24,7 +24,7 @@ from activities.reporting.claims import (
     judge,
 )
 from activities.reporting.markdown import write
-from activities.reporting.page_reading import ReadPage, squeezed
+from activities.reporting.page_reading import ShownPage, read_page, squeezed
 from activities.reporting.passages import words_around
 from activities.reporting.tree import CitationPlace, Run, clean_characters, one_line, parse, sentences
 from activities.reporting.words import VERDICT_SIGNS, ReportWords
@@ -253,7 +253,7 @@ class _Comparison:
         if self._report.outcome not in ("", Outcome.COMPLETED) and not self._noticed:
             self._problem("notice_missing", "report", "its text does not say at the top that it is not completed")
         if page is not None:
-            self._check_page(ReadPage(page))
+            self._check_page(read_page(page))
         for address in dict.fromkeys(self._foreign_addresses()):
             self._problem("address_unknown", address[:200], "no source has this address")
 
@@ -440,7 +440,7 @@ class _Comparison:
         for marker in self._marks.unknown:
             self._problem("marker_left", marker, "a marker was not resolved")
 
-    def _check_page(self, page: ReadPage) -> None:
+    def _check_page(self, page: ShownPage) -> None:
         """Check that the HTML form shows the text, the passages and the verdicts of the report, and no other links."""
         report = self._report
         cited = [self._evidence[key] for claim in report.claims for key in claim.evidence_ids if key in self._evidence]

@@ -22,6 +22,14 @@ def _byte_rows() -> Iterable[tuple[str, str, Readings]]:
         yield f"{sign}bit|{sign}bps|{sign}bit/s|{decimal}bit|{decimal}bits", "bit", (1000.0**power,)
 
 
+def _prefixed(names: str, unit: str) -> Iterable[tuple[str, str, Readings]]:
+    """Give a unit by its sign and names, alone and by the thousand, million, billion and trillion."""
+    sign, *words = names.split("|")
+    yield names, unit, (1.0,)
+    for power, (short, prefix, _) in enumerate(_BYTES[:4], start=1):
+        yield "|".join([short + sign, *(prefix + word for word in words)]), unit, (1000.0**power,)
+
+
 UNITS: Final = _table(
     [
         ("%|percent|per cent|prozent|pour cent|por ciento|per cento|por cento|procent", "%", (1.0,)),
@@ -74,20 +82,9 @@ UNITS: Final = _table(
         ("t|tonne|tonnes|tonnen|tons|ton", "gram", (1e6, 907184.74)),
         ("°c|degrees celsius|grad celsius|degrés celsius|celsius", "°C", (1.0,)),
         ("°f|degrees fahrenheit|fahrenheit", "°F", (1.0,)),
-        ("w|watt|watts", "watt", (1.0,)),
-        ("kw|kilowatt|kilowatts", "watt", (1e3,)),
-        ("mw|megawatt|megawatts", "watt", (1e6,)),
-        ("gw|gigawatt|gigawatts", "watt", (1e9,)),
-        ("tw|terawatt|terawatts", "watt", (1e12,)),
-        ("wh", "watt hour", (1.0,)),
-        ("kwh|kilowatt hours|kilowattstunden", "watt hour", (1e3,)),
-        ("mwh|megawatt hours|megawattstunden", "watt hour", (1e6,)),
-        ("gwh|gigawatt hours|gigawattstunden", "watt hour", (1e9,)),
-        ("twh|terawatt hours|terawattstunden", "watt hour", (1e12,)),
-        ("hz|hertz", "hertz", (1.0,)),
-        ("khz|kilohertz", "hertz", (1e3,)),
-        ("mhz|megahertz", "hertz", (1e6,)),
-        ("ghz|gigahertz", "hertz", (1e9,)),
+        *_prefixed("w|watt|watts", "watt"),
+        *_prefixed("wh|watt hours|wattstunden", "watt hour"),
+        *_prefixed("hz|hertz", "hertz"),
         ("v|volt|volts", "volt", (1.0,)),
         ("kv|kilovolt|kilovolts", "volt", (1e3,)),
         ("$|us$|usd|dollar|dollars|dólares|dollari", "USD", (1.0,)),

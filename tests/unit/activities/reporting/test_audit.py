@@ -255,6 +255,14 @@ async def test_a_page_that_was_altered_with_its_hash_is_found(
     assert [problem.id for problem in result.problems] == [place]
 
 
+@pytest.mark.parametrize("cover", ["\0", "<div>" * 3_000])
+async def test_nothing_hides_a_link_of_a_page_from_the_audit(store: MemoryStore, cover: str) -> None:
+    """What a parser stops at is no end of the page: browsers read on."""
+    page = f'{RENDERING.html}{cover}<a href="https://evil.test/">'
+    result = await audited(store, changed(["forms", "report.html"], digest(page)), html=page.encode())
+    assert {problem.kind for problem in result.problems} & {"address_unknown", "page_differs"}
+
+
 async def test_a_sign_that_was_taken_out_is_found(store: MemoryStore) -> None:
     """What is not supported stays marked, also where text, places and hash agree."""
     claim = REPORT["claims"][5]
