@@ -118,6 +118,14 @@ class _Cutter:
             return
         self._add(Kind.ROW, start, end, self.header)
 
+    def _item_is_heading(self) -> bool:
+        """Return true for a single numbered item without a full stop right before a paragraph: `2. Limits`."""
+        if not self.found or self.found[-1].kind is not Kind.ITEM:
+            return False
+        alone = len(self.found) < 2 or self.found[-2].kind is not Kind.ITEM
+        line = self.text[self.found[-1].start : self.found[-1].end].strip()
+        return alone and line[0].isdigit() and _is_label(line)
+
     def _close(self) -> None:
         """End the block that is being read: a paragraph, an item, or a line that is the label of what follows."""
         lines, kind = self.run, self.kind
@@ -131,6 +139,8 @@ class _Cutter:
         if len(lines) == 1 and _is_label(lines[0][1]):
             self.label, self.lead = lines[0][1].strip(), None
             return
+        if kind is Kind.PROSE and self._item_is_heading():
+            self.label = self.text[self.found[-1].start : self.found.pop().end].strip()
         if _is_label(lines[0][1]) and not _is_wrapped(lines[0][1], lines[1][1]):
             self.label = lines[0][1].strip()
         self._add(kind, start, end)

@@ -192,6 +192,7 @@ class Ranking:
             spans = [(start + first, start + last) for first, last in sentence_spans(text[start:end])]
             if len(spans) > 1:
                 start, end = self._best_window(passage, block, spans)
+        start = self._with_predecessor(text, start, block)
         if block.lead and end - block.lead[0] <= PASSAGE_CHARACTERS:
             start, end = min(start, block.lead[0]), max(end, _with_announced(text, block.lead[1]))
         if end == block.end:
@@ -199,21 +200,38 @@ class Ranking:
         return self.measure(passage.source, start, end, block)
 
     def _best_window(self, passage: Passage, block: PassageBlock, spans: list[tuple[int, int]]) -> tuple[int, int]:
-        """Return the best run of sentences; it neither begins with a reference back nor ends before a correction."""
         text, data = self.texts[passage.source.id], language_data(self._language)
         windows = [
-            (spans[first][0], spans[last][1])
+            (first, last)
             for first in range(len(spans))
-            if first == 0 or not _opens_with(text, spans[first][0], data.openings)
             for last in range(first, min(first + MOST_SENTENCES, len(spans)))
             if last == first or spans[last][1] - spans[first][0] <= PASSAGE_CHARACTERS
-            if last + 1 == len(spans) or not _opens_with(text, spans[last + 1][0], data.corrections)
         ]
-        whole = (passage.start, passage.end)
-        start, end = max(
-            windows, key=lambda each: self.measure(passage.source, each[0], each[1], block).score, default=whole
+        first, last = max(
+            windows, key=lambda each: self.measure(passage.source, spans[each[0]][0], spans[each[1]][1], block).score
         )
+        while first > 0 and last - first < MOST_SENTENCES and _opens_with(text, spans[first][0], data.openings):
+            first -= 1
+        while (
+            last + 1 < len(spans)
+            and last - first < MOST_SENTENCES
+            and _opens_with(text, spans[last + 1][0], data.corrections)
+        ):
+            last += 1
+        start, end = spans[first][0], spans[last][1]
         return start, start + len(text[start:end].rstrip())
+
+    def _with_predecessor(self, text: str, start: int, block: PassageBlock) -> int:
+        """Return where a passage starts whose first word needs the sentence before it."""
+        if block.kind is not Kind.PROSE or not _opens_with(text, start, language_data(self._language).openings):
+            return start
+        blocks = blocks_of(text)
+        place = bisect_right(blocks, start, key=lambda each: each.start) - 1
+        before = blocks[place - 1] if place > 0 else None
+        if before is None or before.kind is not Kind.PROSE or before.path != block.path:
+            return start
+        spans = sentence_spans(text[before.start : before.end])
+        return before.start + spans[-1][0] if spans else start
 
     def distinct(self, passages: Iterable[Passage], most: int) -> list[Passage]:
         """Return the best passages without near-duplicates and without those that overlap a better one."""
