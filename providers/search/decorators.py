@@ -44,7 +44,7 @@ class CachedSearch:
         self._instance = instance
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return hits in rank order. Raises the provider's errors."""
+        """Return hits in rank order. Raises the provider's errors; of callers that wait for one answer, one pays."""
         kind = NEWS_SEARCH if request.source_type is SourceType.NEWS else SEARCH
         key = request.model_dump(mode="json", exclude=NOT_IN_KEY)
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}

@@ -1,7 +1,10 @@
 """A cache of answers from outside services in the store that all workers share."""
 
+import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -13,6 +16,10 @@ from providers.shared.shared_value import quote_part
 
 T = TypeVar("T")
 
+LEASE_SECONDS: Final = 10.0
+"""The lease of a killed worker expires after so long."""
+RENEW_SECONDS: Final = 2.0
+FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.02, 0.25
 MOST_BYTES: Final = 1_000_000
 """A larger value is not stored: the shared store is for small ones."""
 
@@ -53,35 +60,71 @@ class Codec(Protocol[T]):
 
 
 class Cache:
-    """Makes a request only where no answer to it is fresh.
+    """Makes a request once at a time in the whole cluster, and not again while its answer is fresh.
 
     Keys contain the tenant, so that tenants never share answers, and a hash of the request. Failures are not cached. A
     store that is unavailable or full counts as empty: a search that was paid for is worth more than its cache entry.
     """
 
-    def __init__(self, store: SharedStore) -> None:
+    def __init__(
+        self, store: SharedStore, *, lease_seconds: float = LEASE_SECONDS, renew_seconds: float = RENEW_SECONDS
+    ) -> None:
         """The caller closes the store."""
         self._store = store
+        self._lease_seconds = lease_seconds
+        self._renew_seconds = renew_seconds
 
     async def get_or_make(
         self, kind: CacheKind, tenant: str, request: str, make: Callable[[], Awaitable[T]], codec: Codec[T]
     ) -> Cached[T]:
         """Return the fresh value of this very request, else what `make` returns.
 
+        Of callers with the same request one makes the value while the others wait; where it fails, the next one tries.
         Raises what `make` and `codec.encode` raise.
         """
-        key = _key(kind, tenant, request)
-        stored = await self._get(key)
-        if stored is not None and (found := await _decoded(stored, codec)) is not None:
-            return found
+        key, owner = _key(kind, tenant, request), secrets.token_hex(8).encode()
+        pause = FIRST_POLL_SECONDS
+        while (found := await self._find(key, codec)) is None:
+            if await self._swap(f"making/{key}", None, owner, self._lease_seconds):
+                async with self._renewed(f"making/{key}", owner):
+                    return await self._find(key, codec) or await self._make(kind, key, make, codec)
+            await asyncio.sleep(pause)
+            pause = min(LAST_POLL_SECONDS, pause * 1.5)
+        return found
+
+    async def _make(self, kind: CacheKind, key: str, make: Callable[[], Awaitable[T]], codec: Codec[T]) -> Cached[T]:
         value = await make()
         data = (await codec.encode(value)).encode("utf-8", "surrogatepass")
         if len(data) <= MOST_BYTES:
-            try:
-                await self._store.swap(key, await self._get(key), data, kind.fresh_seconds)
-            except (SharedStateUnavailable, StorageFull) as error:
-                log.warning("cache.not_shared", error=type(error).__name__)
+            await self._swap(key, await self._get(key), data, kind.fresh_seconds)
         return Cached(value, hit=False)
+
+    async def _find(self, key: str, codec: Codec[T]) -> Cached[T] | None:
+        """Return the stored value; an invalid one is a miss and is never unpickled or evaluated."""
+        data = await self._get(key)
+        if data is None:
+            return None
+        try:
+            return Cached(await codec.decode(data.decode("utf-8", "surrogatepass")), hit=True)
+        except ValueError:
+            return None
+
+    @asynccontextmanager
+    async def _renewed(self, lease: str, owner: bytes) -> AsyncIterator[None]:
+        """Renew a lease while the block runs, and give it back at the end."""
+
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(self._renew_seconds)
+                await self._swap(lease, owner, owner, self._lease_seconds)
+
+        renewing = asyncio.create_task(renew())
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.wait([renewing])
+            await self._swap(lease, owner, None)
 
     async def _get(self, key: str) -> bytes | None:
         try:
@@ -90,13 +133,12 @@ class Cache:
             log.warning("cache.not_shared", error=type(error).__name__)
             return None
 
-
-async def _decoded(data: bytes, codec: Codec[T]) -> Cached[T] | None:
-    """Return a stored value; an invalid one is a miss and is never unpickled or evaluated."""
-    try:
-        return Cached(await codec.decode(data.decode("utf-8", "surrogatepass")), hit=True)
-    except ValueError:
-        return None
+    async def _swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+        try:
+            return await self._store.swap(key, old, new, ttl_seconds)
+        except (SharedStateUnavailable, StorageFull) as error:
+            log.warning("cache.not_shared", error=type(error).__name__)
+            return True
 
 
 def _key(kind: CacheKind, tenant: str, request: str) -> str:

@@ -1,17 +1,19 @@
-"""The cache of searches and pages: fresh for a while, apart by tenant."""
+"""The cache of searches and pages: fresh for a while, made once at a time, apart by tenant."""
 
+import asyncio
 import json
 import pickle
 from dataclasses import dataclass, field
 
 import pytest
 
-from providers.errors import SharedStateUnavailable, StorageFull
+from providers.errors import RateLimited, SharedStateUnavailable, StorageFull
 from providers.shared.cache import PAGE, SEARCH, Cache, Cached, CacheKind
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore
 from tests.unit.providers.shared.conftest import EVERYWHERE, Stores
 
+SOON = 20.0
 everywhere = pytest.mark.parametrize("kind", EVERYWHERE)
 
 
@@ -32,34 +34,47 @@ class Numbers:
 
 @dataclass
 class Service:
-    """An outside service that counts its calls."""
+    """An outside service that counts its calls and answers when its gate is open."""
 
     calls: int = 0
     errors: list[Exception] = field(default_factory=list)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     codec: Numbers = field(default_factory=Numbers)
+
+    def __post_init__(self) -> None:
+        self.gate.set()
 
     async def ask(self) -> int:
         self.calls += 1
+        number = self.calls
+        self.asked.set()
+        await self.gate.wait()
         if self.errors:
             raise self.errors.pop(0)
-        return self.calls
+        return number
 
 
 async def ask(
     cache: Cache, service: Service, request: str = "q", tenant: str = "t", of: CacheKind = SEARCH
 ) -> Cached[int]:
     """Make one request through the cache."""
-    return await cache.get_or_make(of, tenant, request, service.ask, service.codec)
+    async with asyncio.timeout(SOON):
+        return await cache.get_or_make(of, tenant, request, service.ask, service.codec)
 
 
 @everywhere
-async def test_an_identical_search_is_not_sent_twice(stores: Stores) -> None:
-    """The answer of one worker serves every other one, and a failure is no answer (S0-177)."""
-    service = Service(errors=[StorageFull("full")])
-    with pytest.raises(StorageFull):
-        await ask(Cache(stores.open()), service)
-    assert await ask(Cache(stores.open()), service) == Cached(2, hit=False)
-    assert await ask(Cache(stores.open()), service) == Cached(2, hit=True)
+async def test_identical_searches_at_once_are_one_call(stores: Stores) -> None:
+    """Fifty searches of the same words by two workers ask the provider once, and one of them alone pays (S0-177)."""
+    service, workers = Service(), [Cache(stores.open()), Cache(stores.open())]
+    service.gate.clear()
+    tasks = [asyncio.create_task(ask(workers[number % 2], service)) for number in range(50)]
+    await service.asked.wait()
+    service.gate.set()
+    found = await asyncio.gather(*tasks)
+    assert service.calls == 1
+    assert [each.value for each in found] == [1] * 50
+    assert sum(not each.hit for each in found) == 1
 
 
 async def test_tenants_and_kinds_and_requests_are_apart() -> None:
@@ -79,6 +94,41 @@ async def test_tenants_and_kinds_and_requests_are_apart() -> None:
     assert await store.remove("cache/a/") == 3
 
 
+@everywhere
+@pytest.mark.parametrize("error", [None, RateLimited("wait", retry_after=7.0)])
+async def test_a_caller_that_waits_takes_over(stores: Stores, error: Exception | None) -> None:
+    """When the caller that makes the value is cancelled or fails, one that waits makes it at once."""
+    service, one, other = Service(errors=[error] if error else []), Cache(stores.open()), Cache(stores.open())
+    service.gate.clear()
+    first = asyncio.create_task(ask(one, service))
+    await service.asked.wait()
+    second = asyncio.create_task(ask(other, service))
+    await asyncio.sleep(0.01)
+    if error is None:
+        first.cancel()
+    service.gate.set()
+    (outcome,) = await asyncio.gather(first, return_exceptions=True)
+    assert outcome is error or isinstance(outcome, asyncio.CancelledError)
+    assert await second == Cached(2, hit=False)
+
+
+async def test_a_killed_worker_blocks_no_longer_than_its_lease() -> None:
+    """A lease is renewed while a call runs, and runs out when its owner was killed."""
+    service, store = Service(), MemorySharedStore()
+    service.gate.clear()
+    living = asyncio.create_task(ask(Cache(store, lease_seconds=0.2, renew_seconds=0.02), service))
+    await service.asked.wait()
+    waiting = asyncio.create_task(ask(Cache(store), service))
+    await asyncio.sleep(0.5)
+    assert service.calls == 1
+    (lease,) = (key for key in store._entries if key.startswith("making/"))
+    await store.remove(lease)
+    while service.calls < 2:
+        await asyncio.sleep(0.01)
+    service.gate.set()
+    assert {(await living).value, (await waiting).value} == {1, 2}
+
+
 @pytest.mark.parametrize("poison", [b"", b"\x80\x04\x95\x10", b"\xff\xfe", b'"seven"', b"[[[[", pickle.dumps(7)])
 async def test_a_value_that_is_not_ours_is_a_miss_and_is_replaced(poison: bytes) -> None:
     """Garbage, pickles and wrong types are made again, and the new value is stored (F17)."""
@@ -91,9 +141,9 @@ async def test_a_value_that_is_not_ours_is_a_miss_and_is_replaced(poison: bytes)
 
 
 @pytest.mark.parametrize("error", [SharedStateUnavailable("away"), StorageFull("full")])
-@pytest.mark.parametrize("answered", range(3))
+@pytest.mark.parametrize("answered", range(6))
 async def test_a_store_that_cannot_be_used_is_an_empty_one(error: Exception, answered: int) -> None:
-    """Wherever the store fails, between looking and writing, the value is returned (F16)."""
+    """Wherever the store fails, between looking, taking the lease and writing, the value is returned (F16)."""
 
     class GoingAway(BrokenStore):
         def _ask(self) -> None:
