@@ -135,7 +135,11 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None) -> tuple[str, 
             for found in bundle.differences():
                 result.problem(*found)
             if key is not None:
-                _check_signature(bundle, key, result)
+                result.count("signature")
+                if not bundle.is_signed:
+                    result.problem("signature_missing", SIGNATURE, "the bundle is not signed")
+                elif not bundle.is_signed_by(key):
+                    result.problem("signature_differs", SIGNATURE, "this key did not sign the manifest as it is")
             elif bundle.is_signed:
                 result.skip("signature, which --key compares")
             forms = {"json": bundle.read(JSON_FILE)}
@@ -149,14 +153,6 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None) -> tuple[str, 
         raise CommandError(f"{path} cannot be audited: {error}; ask for a complete bundle") from None
     except BundleUnusable as error:
         raise CommandError(str(error)) from None
-
-
-def _check_signature(bundle: BundleReader, key: Ed25519PublicKey, result: AuditResult) -> None:
-    result.count("signature")
-    if not bundle.is_signed:
-        result.problem("signature_missing", SIGNATURE, "the bundle is not signed")
-    elif not bundle.is_signed_by(key):
-        result.problem("signature_differs", SIGNATURE, "the manifest was not signed with this key, or has changed")
 
 
 async def _check(

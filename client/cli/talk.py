@@ -125,9 +125,7 @@ async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
     """
     async with _open_run(given, config) as handle:
         print_result(await handle.reject_plan())
-        print_hint(
-            f"to change the plan: research resume {handle.research_id} · research plan {handle.research_id} --edit"
-        )
+        print_hint(f"to change the plan: research resume {handle.research_id}")
     return ExitCode.COMPLETED
 
 

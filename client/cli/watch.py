@@ -202,10 +202,9 @@ class RunRow:
     research_id: str
     status: str
     when: str
-    """Its last start, ISO 8601; when it was saved where the server no longer knows it."""
+    """Its last start or save, ISO 8601."""
     query: str
     reason: str = ""
-    """Return the reason for which a run without a session has no report, or its place in the queue."""
 
 
 @commands.command("list")
