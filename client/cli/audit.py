@@ -51,7 +51,6 @@ MEMORY_BYTES: Final = 1_000_000_000
 LARGEST_KEY: Final = 10_000
 EXPORT_SECONDS: Final = 120.0
 
-SHOWN_PROBLEMS: Final = 50
 K = TypeVar("K")
 
 commands = Commands()
@@ -226,11 +225,9 @@ async def _read(pool: SubprocessPool, data: bytes, research_id: str) -> Report:
 
 
 def _print_audit(result: AuditResult, name: str) -> None:
-    for problem in result.problems[:SHOWN_PROBLEMS]:
+    for problem in result.problems:
         print_result(f"✖ {problem.kind} {printable(problem.id)}: {printable(problem.message)}")
         print_result(f"    → {problem.remedy}")
-    if len(result.problems) > SHOWN_PROBLEMS:
-        print_result(f"… and {len(result.problems) - SHOWN_PROBLEMS:,} more: add --json")
     verdict = "✔ no difference" if result.passed else f"✖ {plural(len(result.problems), 'difference')}"
     print_result(f"{verdict} in {printable(name)}")
     compared = ", ".join(f"{count} {noun}" for noun, count in result.checked.items())

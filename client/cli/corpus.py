@@ -22,8 +22,7 @@ from workers.settings.loading import Flags
 SET_HOME: Final = "set RESEARCH_HOME to another folder"
 KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
 NAME_CHARACTERS: Final = 48
-SHOWN_SKIPPED: Final = 20  # files
-PROGRESS_STEP: Final = 200  # documents between two lines of progress
+PROGRESS_STEP: Final = 320  # documents between two lines of progress, a multiple of what is read at once
 
 corpus = Commands(
     no_args_is_help=True,
@@ -91,10 +90,8 @@ async def corpus_status(name: CorpusName, *, as_json: AsJson = False, config: Co
         return ExitCode.COMPLETED
     print_result(f"{snapshot.name}: {summary(snapshot)} in {folder}")
     print_result(f"digest {snapshot.digest or '-'}, indexed {snapshot.indexed_at or 'not yet'}")
-    for entry in skipped[:SHOWN_SKIPPED]:
+    for entry in skipped:
         print_result(f"  skipped {printable(entry.path)}  {entry.kind}: {printable(entry.reason)}")
-    if len(skipped) > SHOWN_SKIPPED:
-        print_result(f"  … and {len(skipped) - SHOWN_SKIPPED} more: research corpus status {name} --json")
     return ExitCode.COMPLETED
 
 
