@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar, cast
 
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import (
     Client,
@@ -66,7 +65,6 @@ TASK_TIMEOUT: Final = timedelta(seconds=4)
 """A workflow task takes milliseconds; that of a worker that died goes to another worker after this time."""
 SUMMARY_CHARACTERS: Final = 180
 SUMMARY_BYTES: Final = 200
-FAILURE_CHARACTERS: Final = 160
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
 
 UNREADABLE: Final = (ValueError, KeyError)
@@ -208,7 +206,13 @@ class ResearchHandle:
         except RPCError:  # the status is worth showing without them
             return status.awaiting
         retried = {call.activity_id: call for call in found.raw_description.pending_activities if call.attempt > 1}
-        return [_with_retry(call, retried.get(call.id)) for call in status.awaiting]
+        shown = []
+        for call in status.awaiting:
+            failing = retried.get(call.id)
+            message = "" if failing is None else " ".join(failing.last_failure.message.split())
+            known = {} if failing is None else {"attempt": failing.attempt, "last_failure": shorten(message, 160)}
+            shown.append(call.model_copy(update=known))
+        return shown
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
         """Add the state of a running agent, if it answers."""
@@ -472,10 +476,3 @@ def _rpc_failure(error: RPCError, research_id: str) -> RunUnknown | ServerUnreac
     if error.status is RPCStatusCode.NOT_FOUND:
         return RunUnknown(f"the server knows no run {research_id}")
     return ServerUnreachable(f"the server answers with an error ({error.status.name.lower()}): see `research doctor`")
-
-
-def _with_retry(call: Awaited, retried: PendingActivityInfo | None) -> Awaited:
-    if retried is None:
-        return call
-    message = shorten(" ".join(retried.last_failure.message.split()), FAILURE_CHARACTERS)
-    return call.model_copy(update={"attempt": retried.attempt, "last_failure": message})

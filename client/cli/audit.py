@@ -15,7 +15,7 @@ from activities.reporting.audit import audit as check
 from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.corpus import read_start
 from client.cli.errors import CommandError, ExitCode
-from client.cli.options import AsJson, Commands, ConfigFile
+from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import print_json, print_progress, print_result
 from client.cli.reports import FORMATS, write_atomically
 from client.exchange.bundle import (
@@ -51,7 +51,6 @@ MEMORY_BYTES: Final = 1_000_000_000
 LARGEST_KEY: Final = 10_000
 EXPORT_SECONDS: Final = 120.0
 
-SHOWN_PROBLEMS: Final = 50
 K = TypeVar("K")
 
 commands = Commands()
@@ -97,9 +96,9 @@ async def audit(
 async def _audit_archived(context: CommandContext, target: str) -> tuple[str, AuditResult]:
     """Audit a run or a `report.json` against the content store of this machine. Raises `CommandError`."""
     result, content = AuditResult(), context.stores.content
-    if is_report_file(target):
-        path = _report_path(target)
-        forms, name = _load_files(path), str(path)
+    is_file = "/" in target or target.endswith(".json")
+    if is_file:
+        forms, name = _load_files(Path(target)), target
     else:
         run = await context.find(target)
         forms, name = await _load_stored(context, run, result), f"the stored report of {run.research_id}"
@@ -113,7 +112,7 @@ async def _audit_archived(context: CommandContext, target: str) -> tuple[str, Au
         return await content.get(_reference(reference))
 
     result = await _check(forms, name, text, data, result)
-    if is_report_file(target):
+    if is_file:
         await _compare_with_store(context, forms["json"], result)
     return result.research_id or target, result
 
@@ -135,7 +134,11 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None) -> tuple[str, 
             for found in bundle.differences():
                 result.problem(*found)
             if key is not None:
-                _check_signature(bundle, key, result)
+                result.count("signature")
+                if not bundle.is_signed:
+                    result.problem("signature_missing", SIGNATURE, "the bundle is not signed")
+                elif not bundle.is_signed_by(key):
+                    result.problem("signature_differs", SIGNATURE, "this key did not sign the manifest as it is")
             elif bundle.is_signed:
                 result.skip("signature, which --key compares")
             forms = {"json": bundle.read(JSON_FILE)}
@@ -151,19 +154,14 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None) -> tuple[str, 
         raise CommandError(str(error)) from None
 
 
-def _check_signature(bundle: BundleReader, key: Ed25519PublicKey, result: AuditResult) -> None:
-    result.count("signature")
-    if not bundle.is_signed:
-        result.problem("signature_missing", SIGNATURE, "the bundle is not signed")
-    elif not bundle.is_signed_by(key):
-        result.problem("signature_differs", SIGNATURE, "the manifest was not signed with this key, or has changed")
-
-
 async def _check(
     forms: dict[str, bytes], name: str, text: TextOf | None, data: BytesOf | None, before: AuditResult
 ) -> AuditResult:
     """Compare a report, which messages call by `name`, with everything that there is. Raises `CommandError`."""
-    _ensure_size(forms["json"], name)
+    if len(forms["json"]) > LARGEST_REPORT:
+        raise CommandError(
+            f"{name} is larger than {LARGEST_REPORT:,} bytes: name a report that `research run` has written"
+        )
     markdown = forms["md"].decode("utf-8", "replace") if "md" in forms else None
     async with SubprocessPool(1, memory_bytes=MEMORY_BYTES) as pool:
         try:
@@ -172,12 +170,13 @@ async def _check(
         except InputUnprocessable as error:
             raise CommandError(f"{name} cannot be audited: {error}") from None
     if any(problem.kind == "malformed" and not problem.id for problem in result.problems):
-        raise CommandError(f"{name} {NO_REPORT}")
+        raise CommandError(f"{name} is not a report.json: name one that `research run` has written")
     return result
 
 
 def _load_files(path: Path) -> dict[str, bytes]:
-    """Load a `report.json` with the other forms in its folder. Raises `CommandError`."""
+    """Load a `report.json`, or that of a folder, with the other forms beside it. Raises `CommandError`."""
+    path = path / JSON_FILE if path.is_dir() else path
     forms = {"json": read_start(path, LARGEST_REPORT + 1, "the report")}
     for form, name in FORMATS.items():
         if form != "json" and (beside := path.with_name(name)).is_file():
@@ -210,15 +209,6 @@ async def _load_stored(context: CommandContext, run: RunInfo, result: AuditResul
     return forms
 
 
-def is_report_file(target: str) -> bool:
-    """Give whether a text is the path of a report, or of a folder with one; any other is the id of a run."""
-    return "/" in target or target.endswith(".json")
-
-
-def _report_path(target: str) -> Path:
-    return Path(target) / FORMATS["json"] if Path(target).is_dir() else Path(target)
-
-
 def _reference(text: str) -> DocumentRef:
     try:
         return DocumentRef(hash=text)
@@ -226,33 +216,18 @@ def _reference(text: str) -> DocumentRef:
         raise ContentMissing("the report names a document by something other than a hash") from None
 
 
-NO_REPORT: Final = "is not a report.json: name one that `research run` has written"
-
-
-def _ensure_size(data: bytes, name: str) -> None:
-    """Refuse a `report.json`, which messages call by `name`, that is too large. Raises `CommandError`."""
-    if len(data) > LARGEST_REPORT:
-        raise CommandError(
-            f"{name} is larger than {LARGEST_REPORT:,} bytes: name a report that `research run` has written"
-        )
-
-
-async def _read(pool: SubprocessPool, data: bytes, name: str) -> Report:
-    """Read a `report.json`, which messages call by `name`. Raises `CommandError`, `InputUnprocessable`."""
-    _ensure_size(data, name)
+async def _read(pool: SubprocessPool, data: bytes, research_id: str) -> Report:
+    """Read the stored report of a run. Raises `CommandError`, `InputUnprocessable`."""
     report = await pool.call(READ, data)
     if isinstance(report, Report):
         return report
-    place, problem = report[0]
-    raise CommandError(f"{name} cannot be read: {place}: {problem}" if place else f"{name} {NO_REPORT}")
+    raise CommandError(f"the stored report of {research_id} cannot be read: see `research audit {research_id}`")
 
 
 def _print_audit(result: AuditResult, name: str) -> None:
-    for problem in result.problems[:SHOWN_PROBLEMS]:
+    for problem in result.problems:
         print_result(f"✖ {problem.kind} {printable(problem.id)}: {printable(problem.message)}")
         print_result(f"    → {problem.remedy}")
-    if len(result.problems) > SHOWN_PROBLEMS:
-        print_result(f"… and {len(result.problems) - SHOWN_PROBLEMS:,} more: add --json")
     verdict = "✔ no difference" if result.passed else f"✖ {plural(len(result.problems), 'difference')}"
     print_result(f"{verdict} in {printable(name)}")
     compared = ", ".join(f"{count} {noun}" for noun, count in result.checked.items())
@@ -266,7 +241,7 @@ def _print_audit(result: AuditResult, name: str) -> None:
 
 @commands.command("export")
 async def export(
-    target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run; for --format also a report.json")] = "last",
+    given: RunId = "last",
     *,
     bundle: Annotated[
         bool, typer.Option("--bundle", help="report and archived texts, for `research audit` elsewhere")
@@ -310,29 +285,22 @@ async def export(
         open_context(Flags(config=config)) as context,
         SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool,
     ):
+        run = await context.find(given)
+        forms = await _load_forms(context, run)
         try:
-            if form is None:
-                name, data = await _bundle(context, target, pool, quotes_only=quotes_only, key=key)
+            report = await _read(pool, forms["json"], run.research_id)
+            make, suffix = EXPORTS[form] if form is not None else (None, ".zip")
+            if make is None:
+                data = await _bundle(context, report, forms, quotes_only, key)
             else:
-                make, suffix = EXPORTS[form]
-                report = await _read(pool, *await _load_report(context, target))
-                name, data = report.research_id + suffix, await pool.call(make, report, seconds=EXPORT_SECONDS)
+                data = await pool.call(make, report, seconds=EXPORT_SECONDS)
         except InputUnprocessable as error:
-            raise CommandError(f"{target} cannot be exported: {error}") from None
-    out = out or Path(Path(name).name)  # a file of others may have any id
+            raise CommandError(f"{run.research_id} cannot be exported: {error}") from None
+    out = out or Path(run.research_id + suffix)
     with files_of_person():
         write_atomically(out, data)
     print_progress(str(out))
     return ExitCode.COMPLETED
-
-
-async def _load_report(context: CommandContext, target: str) -> tuple[bytes, str]:
-    """Load the `report.json` of a run, or the file of that name; and what messages call it."""
-    if is_report_file(target):
-        path = _report_path(target)
-        return read_start(path, LARGEST_REPORT + 1, "the report"), str(path)
-    forms = await _load_forms(context, await context.find(target))
-    return forms["json"], f"the stored report of {target}"
 
 
 async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
@@ -346,12 +314,10 @@ async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]
 
 
 async def _bundle(
-    context: CommandContext, target: str, pool: SubprocessPool, *, quotes_only: bool, key: Ed25519PrivateKey | None
-) -> tuple[str, bytes]:
-    """Give the name of a file, and the bundle of a run. Raises `CommandError`."""
-    run = await context.find(target)
-    research_id, forms = run.research_id, await _load_forms(context, run)
-    report = await _read(pool, forms["json"], f"the stored report of {research_id}")
+    context: CommandContext, report: Report, forms: dict[str, bytes], quotes_only: bool, key: Ed25519PrivateKey | None
+) -> bytes:
+    """Make the bundle of a report. Raises `CommandError`."""
+    research_id = report.research_id
     files = {FORMATS[form]: data for form, data in forms.items()}
     hashes = [source.text_hash for source in report.sources if source.text_hash is not None]
     try:
@@ -366,5 +332,4 @@ async def _bundle(
     if sum(map(len, files.values())) > BYTE_LIMIT:
         raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
     version = report.product_version
-    data = compose_bundle(files, research_id=research_id, product_version=version, quotes_only=quotes_only, key=key)
-    return f"{research_id}.zip", data
+    return compose_bundle(files, research_id=research_id, product_version=version, quotes_only=quotes_only, key=key)

@@ -2,8 +2,7 @@
 
 import os
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -23,8 +22,7 @@ from workers.settings.loading import Flags
 SET_HOME: Final = "set RESEARCH_HOME to another folder"
 KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
 NAME_CHARACTERS: Final = 48
-SHOWN_SKIPPED: Final = 20  # files
-LINE_SECONDS: Final = 2.0  # between two lines of progress
+PROGRESS_STEP: Final = 320  # documents between two lines of progress, a multiple of what is read at once
 
 corpus = Commands(
     no_args_is_help=True,
@@ -92,10 +90,8 @@ async def corpus_status(name: CorpusName, *, as_json: AsJson = False, config: Co
         return ExitCode.COMPLETED
     print_result(f"{snapshot.name}: {summary(snapshot)} in {folder}")
     print_result(f"digest {snapshot.digest or '-'}, indexed {snapshot.indexed_at or 'not yet'}")
-    for entry in skipped[:SHOWN_SKIPPED]:
+    for entry in skipped:
         print_result(f"  skipped {printable(entry.path)}  {entry.kind}: {printable(entry.reason)}")
-    if len(skipped) > SHOWN_SKIPPED:
-        print_result(f"  … and {len(skipped) - SHOWN_SKIPPED} more: research corpus status {name} --json")
     return ExitCode.COMPLETED
 
 
@@ -170,12 +166,12 @@ def unknown_corpus(given: str, registered: Mapping[str, Path]) -> str:
 
 
 async def index_corpus(context: CommandContext, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:
-    """Register a folder if one is given, and bring its index up to date with a display of progress."""
+    """Register a folder if one is given, and bring its index up to date with lines of progress."""
     ensure_folder(context.settings.home, SET_HOME)
     library = await context.stores.corpora()
     if folder is not None and (name not in library.names() or library.definition(name).path != folder):
         library.add(name, folder)
-    return await library.refresh(name, None if quiet else _progress_of(name))
+    return await library.refresh(name, None if quiet else _show_progress)
 
 
 def summary(snapshot: CorpusSnapshot) -> str:
@@ -184,19 +180,9 @@ def summary(snapshot: CorpusSnapshot) -> str:
     return plural(snapshot.files, "document") + skipped
 
 
-def _progress_of(name: str) -> Callable[[IndexProgress], None]:
-    """Make a callback for `refresh` that prints a line now and then while an index takes long."""
-    started = printed = time.monotonic()
-
-    def show(progress: IndexProgress) -> None:
-        nonlocal printed
-        now = time.monotonic()
-        if now - printed >= LINE_SECONDS:
-            printed = now
-            done = f"{progress.done:,} of {progress.total:,} documents read"
-            print_progress(f"corpus {name}: {done} ({now - started:.0f} s)")
-
-    return show
+def _show_progress(progress: IndexProgress) -> None:
+    if progress.done and progress.done % PROGRESS_STEP == 0:
+        print_progress(f"{progress.done:,} of {progress.total:,} documents read")
 
 
 # --- paths ---------------------------------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ from client.cli.errors import CommandError, ExitCode
 from client.cli.options import Commands, ConfigFile
 from client.cli.output import confirm, print_hint, print_progress, print_result
 from contracts.texts import plural
-from providers.errors import SharedStateUnavailable
 from providers.storage.stored_records import has_sole_sessions
-from workers.retention import Removed, Retention
+from workers.retention import Retention
 from workers.settings.loading import Flags
 
 commands = Commands()
@@ -57,20 +56,9 @@ async def delete(
         if runs and not yes and not confirm(f"remove {described} for good?", "add --yes to delete without a question"):
             print_progress("nothing was removed")
             return ExitCode.COMPLETED
-        removed = await _remove(retention, runs, sweep=given is None)
+        removed = await (retention.sweep(runs) if given is None else retention.remove(runs))
+    if removed.remaining:
+        print_hint(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
     counted = plural(removed.documents, "document"), plural(removed.answers, "journalled call")
     print_result(f"removed {described}: {', '.join(counted)}, {plural(removed.histories, 'history')}")
     return ExitCode.COMPLETED
-
-
-async def _remove(retention: Retention, research_ids: list[str], *, sweep: bool) -> Removed:
-    try:
-        removed = await (retention.sweep(research_ids) if sweep else retention.remove(research_ids))
-    except SharedStateUnavailable as error:
-        raise CommandError(
-            f"{error}; the other runs were not removed: delete them once `research doctor` reports the store as ok",
-            ExitCode.FAILED,
-        ) from None
-    if removed.remaining:
-        print_hint(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
-    return removed

@@ -5,7 +5,6 @@ import platform
 import re
 import secrets
 import shutil
-import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from temporalio.client import RPCError
 
 from client.cli.app import installed_version
 from client.cli.context import CommandContext, open_context
-from client.cli.corpus import find_corpus, index_corpus
-from client.cli.errors import CommandError, ExitCode, quote, reason_of
+from client.cli.corpus import SET_HOME, ensure_folder, find_corpus, index_corpus
+from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.options import AsJson, Commands, ConfigFile, Corpus
 from client.cli.output import print_json, print_progress, print_result
 from client.cli.preflight import OF_RUN
@@ -130,13 +129,10 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
 def _check_home(home: Path) -> Check:
     """Check that the data folder can be written and has room."""
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.TemporaryFile(dir=home) as file:
-            file.write(b"x")
-        free = shutil.disk_usage(home).free
-    except OSError as error:
-        found = f"{home} cannot be written: {reason_of(error)}"
-        return Check("home", "fail", found, "set RESEARCH_HOME to another folder")
+        ensure_folder(home, SET_HOME)
+    except CommandError as error:
+        return Check("home", "fail", *str(error).rsplit("; ", 1))
+    free = shutil.disk_usage(home).free
     remedy = "make room, or set RESEARCH_HOME to another disk" if free < LOW_SPACE_BYTES else ""
     return Check("home", "warn" if remedy else "ok", f"{home}, {free / 1e9:.1f} GB free", remedy)
 

@@ -77,6 +77,8 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     )
     if isinstance(error, usage):
         return str(error), ExitCode.USAGE
+    if isinstance(error, providers.SharedStateUnavailable):
+        return f"{error}: see `research doctor`", ExitCode.FAILED
     if isinstance(error, client.ClientError | ServerError | providers.ProviderError):
         return str(error), ExitCode.FAILED
     if isinstance(error, OSError) and error.strerror:

@@ -55,50 +55,25 @@ class RunOptions:
         list[str], typer.Option("--exclude", metavar="WORDS|HOST", help="leave this out of the research; repeatable")
     ] = field(default_factory=list)
     strategy: Annotated[
-        str | None,
-        typer.Option(
-            "--strategy", metavar="NAME", help="supervisor, reflective, orchestrator; later living, recursive"
-        ),
+        str | None, typer.Option("--strategy", help="supervisor, reflective, orchestrator; later living, recursive")
     ] = None
-    depth: Annotated[str | None, typer.Option("--depth", metavar="NAME", help="auto, light, medium or extended")] = None
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine", metavar="NAME", help="auto, model or extractive; auto is a model if one is configured"
-        ),
-    ] = None
+    depth: Annotated[str | None, typer.Option("--depth", help="auto, light, medium or extended")] = None
+    engine: Annotated[str | None, typer.Option("--engine", help="auto, model or extractive")] = None
     model: ModelName = None
     model_url: ModelUrl = None
     request_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--request", metavar="FILE|-", help="a request as JSON, - for standard input; options win over it"
-        ),
+        Path | None, typer.Option("--request", metavar="FILE|-", help="a request as JSON; options win over it")
     ] = None
     assignments: Annotated[
-        list[str],
-        typer.Option("--set", metavar="PATH=VALUE", help="one value of the request, like limits.max_iterations=2"),
+        list[str], typer.Option("--set", metavar="PATH=VALUE", help="a value, like limits.max_iterations=2")
     ] = field(default_factory=list)
-    research_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="an id of your choice for the run")] = (
-        None
-    )
+    research_id: Annotated[str | None, typer.Option("--id", help="an id of your choice for the run")] = None
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="where the report goes [reports/DATE-SLUG]")
     ] = None
-    clarify: Annotated[
-        str | None,
-        typer.Option("--clarify", metavar="NAME", help="off, auto or required: whether you are asked what you mean"),
-    ] = None
-    approve: Annotated[
-        str | None,
-        typer.Option("--approve", metavar="NAME", help="none, plan or phrase: whether the plan waits for you"),
-    ] = None
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="start nothing: print the effective request, where text would go, and the estimate"
-        ),
-    ] = False
+    clarify: Annotated[str | None, typer.Option("--clarify", help="questions to you: off, auto, required")] = None
+    approve: Annotated[str | None, typer.Option("--approve", help="the plan waits for: none, plan, phrase")] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="start nothing: print request, egress, estimate")] = False
     as_json: AsJson = False
     quiet: Quiet = False
     config: ConfigFile = None

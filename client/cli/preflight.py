@@ -65,15 +65,9 @@ async def preflight(
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
         print_json({"request": request.model_dump(mode="json", exclude_unset=True), **effective})
-    elif options.dry_run:
-        corpus = f", corpus {request.corpus}" if request.corpus else ""
-        print_result(f"{printable(resolved.query)} ({resolved.strategy}, depth {resolved.depth.value}{corpus})")
+    elif options.dry_run or not options.quiet:
         for line in [*_lines(resolved), *notices]:
-            print_result(printable(line))
-        print_progress("nothing was started; --json prints the whole effective request")
-    elif not options.quiet:
-        for line in [*_lines(resolved), *notices]:
-            print_progress(line)
+            (print_result if options.dry_run else print_progress)(printable(line))
     return bool(others)
 
 

@@ -134,17 +134,10 @@ async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, by
         return documents
     if result is not None and result.outcome is Outcome.REFUSED:
         raise CommandError(refusal_of(result), exit_code(result.outcome, result.stop_reason))
-    resume = f"research resume {research_id}"
-    if result is not None:
-        state, remedy = f"ended as {result.outcome.value.replace('_', ' ')}", f"see `research status {research_id}`"
-        remedy = resume if result.resumable else remedy
-    elif run.running:
-        state, remedy = "is not over", f"research watch {research_id}"
-    else:
-        state, remedy = "was interrupted", context.server_away or resume
     if run.state is None or run.state.draft is None:
-        raise CommandError(f"the run {research_id} {state} and has no report: {remedy}", ExitCode.FAILED)
-    problem = f"the run {state}" + ("" if run.running else f"; `{resume} --now` finishes its report")
+        raise CommandError(f"the run {research_id} has no report: see `research status {research_id}`", ExitCode.FAILED)
+    finish = f"`research resume {research_id} --now` finishes its report"
+    problem = "the run is not over" if run.running else f"the run ended or was interrupted before its report; {finish}"
     print_hint(f"this is a draft: {problem}")
     mark = f"> **Draft:** {problem}. Its citations have no numbers yet and were not checked.\n\n"
     return {"md": mark.encode() + await context.stores.content.get(run.state.draft.document)}

@@ -6,27 +6,27 @@ import secrets
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from textwrap import wrap
 from typing import Final
 
 from rich.text import Text
 
-from activities.reporting.tree import Block, parse
 from client.cli.context import CommandContext
-from client.cli.errors import CommandError, ExitCode, exit_code, reason_of
+from client.cli.errors import exit_code
 from client.cli.output import print_json, print_result
 from client.run_results import shortcomings_of
 from client.view.rendering import render_ending
 from client.view.words import pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
-from contracts.texts import visible
+from contracts.texts import from_markdown, visible
 from workers.private_files import files_of_person
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
 VERDICT_WORDS: Final = {"unverified": "not checked", "not_enough_information": "not decided"}
 SLUG_CHARACTERS: Final = 48
 SHOWN_LINES: Final = 20
-LINE_CHARACTERS: Final = 100  # a paragraph of so many fills a line of a wide terminal
+LINE_CHARACTERS: Final = 100
 
 
 def default_folder(question: str, research_id: str) -> Path:
@@ -66,18 +66,11 @@ async def deliver_report(
 ) -> int:
     """Write the report into a folder if one is given, print its summary or one JSON document; the exit code.
 
-    `resume` is the command that continues the run, empty where that is impossible. Raises `CommandError`.
+    `resume` is the command that continues the run, empty where that is impossible. Raises OSError.
     """
     documents = await context.report_documents(result)
-    try:
-        with files_of_person():
-            paths = write_report(folder, documents) if folder is not None else {}
-    except OSError as error:
-        again = f"research report {result.research_id} --out FILE"
-        raise CommandError(
-            f"{folder} cannot be written: {reason_of(error)}; the report is stored, print it with: {again}",
-            ExitCode.FAILED,
-        ) from None
+    with files_of_person():
+        paths = write_report(folder, documents) if folder is not None else {}
     if as_json:
         shown = {form: str(path) for form, path in paths.items()}
         print_json(result.model_dump(mode="json") | ({"paths": shown} if folder is not None else {}))
@@ -116,33 +109,16 @@ def _print_summary(
 
 
 def first_section(documents: Mapping[str, bytes]) -> list[str]:
-    """Give the first section of a report as at most 20 lines of plain text, with the titles of the numbers in it."""
+    """Give the first section of a report as at most 20 lines of Markdown, with the titles of the numbers in it."""
     if "json" not in documents:
         return []
     report = json.loads(documents["json"])
     _, heading, body = str(report["report"]["markdown"]).partition("\n## ")
-    lines, used = list[str](), 0
-    for block in parse(heading + body.partition(heading)[0]) if heading else ():
-        paragraph = _plain_lines(block)
-        used += 1 + sum(1 + len(line) // LINE_CHARACTERS for line in paragraph)
-        if lines and used > SHOWN_LINES:
-            lines.append("…")
-            break
-        lines += [*map(visible, paragraph), ""]
+    section = [visible(from_markdown(line)) for line in body.partition(heading)[0].splitlines()] if heading else []
+    lines = [piece for line in section for piece in wrap(line, LINE_CHARACTERS, break_long_words=False) or [""]]
+    lines = lines if len(lines) <= SHOWN_LINES else [*lines[:SHOWN_LINES], "…", ""]
     numbers = {int(number) for number in re.findall(r"\[(\d+)\]", "\n".join(lines))}
     titles = {source["id"]: printable(source["title"]) for source in report["sources"]}
     cited = [each for each in report["citations"] if each["number"] in numbers]
     sources = [f"[{each['number']}] {titles.get(each['source_id'], each['source_id'])}" for each in cited]
     return [*lines, *sources, *([""] if sources else [])]
-
-
-def _plain_lines(block: Block) -> list[str]:
-    """Give a block of a report without its markup; quotations and lists are indented."""
-    if block.rows:
-        return [" | ".join(cell.text for cell in row) for row in block.rows]
-    lines = "".join(sentence.gap + sentence.text for sentence in block.sentences).splitlines()
-    for place, part in enumerate(block.parts):
-        sign = "" if block.kind == "quote" else "• " if block.start is None else f"{block.start + place}. "
-        inner = [line for each in part for line in _plain_lines(each)]
-        lines += [f"  {'' if number else sign}{line}" for number, line in enumerate(inner)]
-    return lines

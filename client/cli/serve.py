@@ -26,20 +26,10 @@ DRAIN: Final = timedelta(seconds=10)
 class ServeOptions:
     """Options of `worker` and `serve`."""
 
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="the interface of health and metrics")] = (
-        "127.0.0.1"
-    )
-    health_port: Annotated[
-        int,
-        typer.Option("--health-port", min=0, max=65_535, help="where /healthz and /livez are served; 0: a free port"),
-    ] = 0
-    metrics_port: Annotated[
-        int,
-        typer.Option("--metrics-port", min=0, max=65_535, help="where Prometheus metrics are served; 0: a free port"),
-    ] = 0
-    log_format: Annotated[
-        LogFormat, typer.Option("--log-format", metavar="console|json", help="the form of log lines")
-    ] = "console"
+    host: Annotated[str, typer.Option(help="the interface of health and metrics")] = "127.0.0.1"
+    health_port: Annotated[int, typer.Option(min=0, max=65_535, help="of /healthz and /livez; 0: a free port")] = 0
+    metrics_port: Annotated[int, typer.Option(min=0, max=65_535, help="of Prometheus metrics; 0: a free port")] = 0
+    log_format: Annotated[LogFormat, typer.Option(help="the form of log lines")] = "console"
     model: ModelName = None
     model_url: ModelUrl = None
     config: ConfigFile = None

@@ -20,7 +20,7 @@ from client.cli.corpus import read_start
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import Commands, ConfigFile, RunId
 from client.cli.output import print_hint, print_progress, print_result
-from client.client_errors import ClientError, MessageRefused
+from client.client_errors import MessageRefused
 from client.handle import CLOSING_SECONDS, ResearchHandle
 from client.view.console import Ask
 from client.view.words import local_time, printable
@@ -125,9 +125,7 @@ async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
     """
     async with _open_run(given, config) as handle:
         print_result(await handle.reject_plan())
-        print_hint(
-            f"to change the plan: research resume {handle.research_id} · research plan {handle.research_id} --edit"
-        )
+        print_hint(f"to change the plan: research resume {handle.research_id}")
     return ExitCode.COMPLETED
 
 
@@ -214,14 +212,10 @@ async def cancel(given: RunId = "last", *, config: ConfigFile = None) -> int:
 async def _load_plan(run: RunInfo) -> PlanAnswer:
     """Load the plan of the running run, else the stored one. Raises `CommandError`."""
     if run.handle is not None and run.running:
-        try:
-            return await run.handle.plan()
-        except ClientError as error:
-            print_hint(f"{error}\nthis is the plan as of the last checkpoint")
-    state = run.state
-    if state is None:
+        return await run.handle.plan()
+    if run.state is None:
         raise CommandError(f"nothing is stored of this run yet: see `research watch {run.research_id}`")
-    return plan_of(state)
+    return plan_of(run.state)
 
 
 def print_plan(known: PlanAnswer, research_id: str) -> None:

@@ -180,15 +180,14 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
             raise CommandError("nothing is stored of this run yet: try again in a moment", ExitCode.FAILED)
         return bare_status(ended, await run.question() or ""), ""
     sessions = await context.stores.sessions.list()
-    saved_at = next((each.saved_at for each in sessions if each.research_id == run.research_id), "")
-    at = datetime.fromisoformat(saved_at).timestamp() if saved_at else run.state.clock_started_at
-    known = status_of(run.state, at)
+    saved_at = next(each.saved_at for each in sessions if each.research_id == run.research_id)
+    known = status_of(run.state, datetime.fromisoformat(saved_at).timestamp())
     if run.state.result is not None or context.server_away:
         return known, ""
     if run.state.status not in OUTCOMES:
         return known, f"the run was interrupted: research resume {run.research_id}"
     outcome = OUTCOMES[run.state.status]
-    over = {"outcome": outcome, "stop_reason": STOP_REASONS[outcome], "ended_at": saved_at or None}
+    over = {"outcome": outcome, "stop_reason": STOP_REASONS[outcome], "ended_at": saved_at}
     return known.model_copy(update=over), f"its state is saved: research resume {run.research_id}"
 
 
@@ -202,10 +201,9 @@ class RunRow:
     research_id: str
     status: str
     when: str
-    """Its last start, ISO 8601; when it was saved where the server no longer knows it."""
+    """Its last start or save, ISO 8601."""
     query: str
     reason: str = ""
-    """Return the reason for which a run without a session has no report, or its place in the queue."""
 
 
 @commands.command("list")

@@ -24,7 +24,6 @@ Ask = Callable[[Waiting], Awaitable[None]]
 
 POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4
-LAST_LOOK_SECONDS: Final = 5.0
 SHOWN_NEWS: Final = 4  # lines below the live view
 
 
@@ -134,9 +133,7 @@ async def follow(
             await watcher.look()
             await asyncio.wait({ending}, timeout=poll_seconds)
         result = await ending
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_LOOK_SECONDS):
-                await watcher.look()
+        await watcher.look()
         watcher.conclude(result)
     finally:
         await watcher.stop_asking()

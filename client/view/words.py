@@ -49,10 +49,7 @@ def duration(seconds: float) -> str:
 
 def seconds_since(time: str, now: datetime) -> float:
     """Give the seconds since an instant; 0 for one that lies ahead, because two clocks never agree."""
-    try:
-        return max(0.0, (now - datetime.fromisoformat(time)).total_seconds())
-    except (ValueError, TypeError):
-        return 0.0
+    return max(0.0, (now - datetime.fromisoformat(time)).total_seconds())
 
 
 # --- a status ------------------------------------------------------------------------------------------------------
