@@ -5,7 +5,7 @@ process that can be killed.
 """
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
@@ -205,9 +205,6 @@ class _Comparison:
         self._titles = {source.id: source.title for source in report.sources}
         self._stored = {source.id for source in report.sources if source.text_hash}
         self._sources = {citation.number: citation.source_id for citation in report.citations}
-        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
-        for number, source in self._sources.items():
-            self._numbers[source].add(number)
         links = {(each.label, urls.get(each.source_id, "")): each.number for each in report.citations if each.label}
         self._marks = ReportMarks(links)
         self._blocks = parse(report.report.markdown, self._marks)
@@ -350,7 +347,7 @@ class _Comparison:
         if missing or found is None:
             return
         sources = {self._evidence[key].source_id for key in claim.evidence_ids}
-        expected = set[int]().union(*(self._numbers[source] for source in sources))
+        expected = {number for number, source in self._sources.items() if source in sources}
         if not expected == set(claim.citation_numbers) == set(found.numbers):
             self._problem("claim_numbers_differ", claim.id, "its numbers, its text and its passages disagree")
         signs = [each.sign[:1] for one in found.sentences for each in one.inlines if isinstance(each, CitationPlace)]

@@ -331,8 +331,8 @@ def _usage_words(usage: Usage, say: ReportWords) -> str:
     if usage.model_calls:
         parts += [say.count("call", usage.model_calls), say.count("token", usage.tokens)]
         parts += [say("cached_share", share=f"{usage.cached_share:.0%}")] if usage.cached_share else []
-    parts += [say.count("search", usage.searches)] if usage.searches else []
-    parts += [say.count("read", usage.reads)] if usage.reads else []
+    others = {"search": usage.searches, "read": usage.reads}
+    parts += [say.count(noun, count) for noun, count in others.items() if count]
     if usage.cost_usd is not None:
         return ", ".join([*parts, f"{usage.cost_usd:.4f} USD"])
     known = usage.known_cost_usd

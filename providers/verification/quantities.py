@@ -130,7 +130,7 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
         wider = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
                     for form in claim.forms for full in source.forms)  # fmt: skip
         return Comparison.APPROXIMATE if wider else Comparison.NONE
-    if CLOCK in (claim.unit, source.unit) and not (claim.forms and source.forms) and "" in (claim.unit, source.unit):
+    if {claim.unit, source.unit} == {CLOCK, ""}:
         return Comparison.APPROXIMATE if set(claim.values) & set(source.values) else Comparison.NONE
     if claim.is_year and source.unit == "date":
         return Comparison.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else Comparison.NONE
