@@ -24,7 +24,7 @@ from activities.reporting.claims import (
     judge,
 )
 from activities.reporting.markdown import write
-from activities.reporting.page_reading import ShownPage, read_page, squeezed
+from activities.reporting.page_reading import read_page, squeezed
 from activities.reporting.passages import words_around
 from activities.reporting.tree import CitationPlace, Run, clean_characters, one_line, parse, sentences
 from activities.reporting.words import VERDICT_SIGNS, ReportWords
@@ -250,7 +250,7 @@ class _Comparison:
         if self._report.outcome not in ("", Outcome.COMPLETED) and not self._noticed:
             self._problem("notice_missing", "report", "its text does not say at the top that it is not completed")
         if page is not None:
-            self._check_page(read_page(page))
+            self._check_page(page)
         for address in dict.fromkeys(self._foreign_addresses()):
             self._problem("address_unknown", address[:200], "no source has this address")
 
@@ -437,24 +437,26 @@ class _Comparison:
         for marker in self._marks.unknown:
             self._problem("marker_left", marker, "a marker was not resolved")
 
-    def _check_page(self, page: ShownPage) -> None:
+    def _check_page(self, page: str) -> None:
         """Check that the HTML form shows the text, the passages and the verdicts of the report, and no other links."""
         report = self._report
         cited = [self._evidence[key] for claim in report.claims for key in claim.evidence_ids if key in self._evidence]
         titles = [one_line(self._registry.strip(source.title)) for _, source in report.cited_sources()]
         method = squeezed(each.words for each in sentences(self._method[2:]))
-        for noun, shown, expected in (
-            ("text", page.article, squeezed(each.words for each in sentences(self._body))),
-            ("passages", page.quotes, {squeezed([clean_characters(item.quote)]) for item in cited}),
-            ("verdicts", page.verdicts, {f"claim-{n}": each.verdict for n, each in enumerate(report.claims, start=1)}),
-            ("titles", page.titles, [squeezed([title]) for title in titles if title]),
-            ("outcome", page.outcome, squeezed([self._say.name("outcome", report.outcome)])),
-            ("method", page.method.replace(":", ""), method.replace(":", "")),
-        ):
+        expected = {
+            "text": squeezed(each.words for each in sentences(self._body)),
+            "passages": {squeezed([clean_characters(item.quote)]) for item in cited},
+            "verdicts": {f"claim-{n}": each.verdict for n, each in enumerate(report.claims, start=1)},
+            "titles": [squeezed([title]) for title in titles if title],
+            "outcome": squeezed([self._say.name("outcome", report.outcome)]),
+            "method": method.replace(":", ""),
+        }
+        shown, links = read_page(page)
+        for noun, part in expected.items():
             self._count("parts of the page")
-            if shown != expected:
+            if shown[noun] != part:
                 self._problem("page_differs", noun, "the HTML form shows something else than report.json")
-        for link in page.links:
+        for link in links:
             if self._registry.link_of(link) != link:
                 self._problem("address_unknown", link[:200], "no source has this address")
 
