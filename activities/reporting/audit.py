@@ -32,15 +32,7 @@ from activities.roles.claim_checking import find_objection
 from contracts.addresses import digest, evidence_id, source_id
 from contracts.checking import AskedClaim, CorrectionAction, ShownPassage
 from contracts.evidence import CheckMethod, Verdict
-from contracts.report import (
-    HTML_FILE,
-    MARKDOWN_FILE,
-    Report,
-    ReportClaim,
-    ReportEvidence,
-    ReportSource,
-    read_report,
-)
+from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportClaim, ReportEvidence, ReportSource, read_report
 from contracts.request import Verify
 from contracts.texts import shorten
 from contracts.vocabulary import NodeStatus, Outcome
@@ -290,18 +282,17 @@ class _Comparison:
 
     def _check_citations(self) -> None:
         """Check that numbers and sources are one to one, and that sources and passages that are named are listed."""
-        numbers, cited = set[int](), set[str]()
+        numbers = Counter(citation.number for citation in self._report.citations)
+        cited = Counter(citation.source_id for citation in self._report.citations)
         for citation in self._report.citations:
             self._count("citations")
             label = f"[{citation.number}]"
-            if citation.number < 1 or citation.number in numbers:
+            if citation.number < 1 or numbers[citation.number] > 1:
                 self._problem("number_twice", label, "a number stands for exactly one source and begins at 1")
-            if citation.source_id in cited:
-                self._problem("source_twice", label, f"{citation.source_id} has another number already")
+            if cited[citation.source_id] > 1:
+                self._problem("source_twice", label, f"{citation.source_id} has another number, too")
             if citation.source_id not in self._titles:
                 self._problem("citation_without_source", label, f"the source {citation.source_id} is not listed")
-            numbers.add(citation.number)
-            cited.add(citation.source_id)
         for source in self._report.sources:
             if source.cited != (source.id in cited):
                 self._problem("cited_differs", source.id, "the mark `cited` and the list of citations disagree")
@@ -472,13 +463,12 @@ class _Comparison:
 
     def _foreign_addresses(self) -> Iterator[str]:
         """Give the addresses that the text names or links to and that no source has."""
-        for sentence in sentences(self._blocks):
-            for link in (inline.link for inline in sentence.inlines if inline.link is not None):
+        for inline in (inline for sentence in sentences(self._blocks) for inline in sentence.inlines):
+            if inline.link is not None:
                 self._count("links in the text")
-                if self._registry.link_of(link) != link:
-                    yield link
-            texts = (inline.text for inline in sentence.inlines if isinstance(inline, Run))
-            for address in (address for text in texts for address in find_addresses(text)):
+                if self._registry.link_of(inline.link) != inline.link:
+                    yield inline.link
+            for address in find_addresses(inline.text) if isinstance(inline, Run) else ():
                 self._count("addresses in the text")
                 if self._registry.text_of(address) != address:
                     yield address

@@ -27,7 +27,7 @@ def read_page(html: str) -> tuple[dict[str, object], list[str]]:
         each.get("id", ""): ",".join(name[2:] for name in each.get("class").split() if name.startswith("v-"))
         for each in find(f"//*[{CLASS.format('check')}]")
     }
-    parts = {
+    parts: dict[str, object] = {
         "text": squeezed(find(f"//article//text()[not({ASIDE})]")),
         "passages": {squeezed(each.itertext()) for each in find("//mark")},
         "verdicts": verdicts,

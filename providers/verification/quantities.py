@@ -8,15 +8,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Final
 
-from providers.verification.units import (
-    LONGEST_UNIT,
-    MONEY,
-    MONEY_SUFFIXES,
-    MONTHS,
-    NUMBER_WORDS,
-    SCALES,
-    UNITS,
-)
+from providers.verification.units import LONGEST_UNIT, MONEY, MONEY_SUFFIXES, MONTHS, NUMBER_WORDS, SCALES, UNITS
 
 TOKEN: Final = re.compile(
     r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
