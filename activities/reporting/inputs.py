@@ -202,19 +202,13 @@ def _judge_all(
     Rules compare the words that `report.json` shows, so that an audit can do it again.
     """
     resolved = state.resolution
-    compared = {
-        key: CitedWords(
-            each.quote,
-            registry.strip(each.evidence.heading),
-            registry.strip(state.sources[each.evidence.source_id].title),
-        )
-        for key, each in passages.items()
-    }
+    strip, titles = registry.strip, {source.id: source.title for source in state.sources.values()}
     found = []
     for index, claim in enumerate(claims, start=1):
         judged = given.get(claim.id)
         if judged is None:
-            cited = [compared[key] for key in claim.evidence_ids]
+            items = [(passages[key].quote, passages[key].evidence) for key in claim.evidence_ids]
+            cited = [CitedWords(quote, strip(item.heading), strip(titles[item.source_id])) for quote, item in items]
             judged = judge(claim.words, cited, registry, resolved.language, quoted=claim.quoted, verify=resolved.verify)
         found.append(JudgedClaim(index, claim, judged))
     return found
