@@ -69,7 +69,7 @@ class VerifyingActivities:
             doubtful = checking.DoubtfulEntry()
             if request.doubtful_entry:
                 doubtful = await self.notebooks.read(request.doubtful_entry, checking.DoubtfulEntry)
-            read = [await self.notebooks.read(entry, checking.ProposalsEntry) for entry in request.proposals]
+            read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
             proposals = [one for each in read for one in each.proposals]
             known = {answer.fingerprint for answer in await self._answers(request.answers)}
             material = material.with_evidence(doubtful.evidence)
@@ -148,7 +148,7 @@ class VerifyingActivities:
         return await self.content.get_text(claims.draft), Material(claims, texts, by_model)
 
     async def _answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
-        read = [await self.notebooks.read(entry, checking.AnswersEntry) for entry in entries]
+        read = await self.notebooks.read_all(entries, checking.AnswersEntry)
         return [answer for each in read for answer in each.answers]
 
 
