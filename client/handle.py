@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
-from enum import Enum
 from typing import Any, Final, TypeVar, cast
 
 from temporalio.api.enums.v1 import TaskQueueType
@@ -78,14 +77,6 @@ Answer = TypeVar("Answer")
 StoredResult = Callable[[str], Awaitable[ResearchResult | None]]
 
 
-class Reuse(Enum):
-    """The right of a start to an id that was used before."""
-
-    NEW = WorkflowIDReusePolicy.REJECT_DUPLICATE
-    AFTER_FAILURE = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
-    AFTER_ANY = WorkflowIDReusePolicy.ALLOW_DUPLICATE
-
-
 class ResearchClient:
     """Starts runs and makes handles on them.
 
@@ -113,14 +104,15 @@ class ResearchClient:
         return ResearchHandle(self.temporal, research_id, stored_result=self._stored_result)
 
     async def start(
-        self, request: ResearchRequest | Mapping[str, Any], research_id: str, *, reuse: Reuse = Reuse.NEW
+        self, request: ResearchRequest | Mapping[str, Any], research_id: str, *, reuse: bool = False
     ) -> "ResearchHandle":
         """Start a run, or attach (`handle.attached`) to the open run of this id.
 
-        Raises `RunClosed` when `reuse` forbids to use the id again, pydantic's ValidationError for a bad request,
+        Raises `RunClosed` for the id of an ended run without `reuse`, pydantic's ValidationError for a bad request,
         `ServerUnreachable`.
         """
         valid = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
+        policy = WorkflowIDReusePolicy.ALLOW_DUPLICATE if reuse else WorkflowIDReusePolicy.REJECT_DUPLICATE
         handle = self.handle(research_id)
         try:
             await self.temporal.start_workflow(
@@ -128,7 +120,7 @@ class ResearchClient:
                 valid.model_dump(mode="json", exclude_unset=True),
                 id=research_id,
                 task_queue=names.WORKFLOWS_QUEUE,
-                id_reuse_policy=reuse.value,
+                id_reuse_policy=policy,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 task_timeout=TASK_TIMEOUT,
                 static_summary=static_summary(valid.query),
@@ -145,14 +137,10 @@ class ResearchClient:
             raise _rpc_failure(error, research_id) from error
         return handle
 
-    async def resume(self, request: ResearchRequest, research_id: str, *, after: Outcome) -> "ResearchHandle":
-        """Start again from the stored session of `research_id`, whose last run ended with the outcome `after`."""
-        went_well = after in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.EMPTY)
-        reuse = Reuse.AFTER_ANY if went_well else Reuse.AFTER_FAILURE
-        going_on = ResearchRequest.model_validate(
-            {**request.model_dump(mode="json", exclude_unset=True), "continue_from": research_id}
-        )
-        return await self.start(going_on, research_id, reuse=reuse)
+    async def resume(self, request: ResearchRequest, research_id: str) -> "ResearchHandle":
+        """Start again from the stored session of `research_id`."""
+        again = request.model_dump(mode="json", exclude_unset=True) | {"continue_from": research_id}
+        return await self.start(again, research_id, reuse=True)
 
     async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
         """Ask the workers what a run of this request would use, and start none.
@@ -226,14 +214,21 @@ class ResearchHandle:
         """Add the state of a running agent, if it answers."""
         if agent.status is not AgentStatus.RUNNING:
             return agent
-        child = self._client.get_workflow_handle(agent.workflow_id)
-        try:
-            shown: ResearchStatus = await child.query(
-                names.STATUS, result_type=ResearchStatus, rpc_timeout=AGENT_ANSWER
-            )
-        except (RPCError, WorkflowQueryFailedError):
+        shown = await self._query_agent(agent, names.STATUS, ResearchStatus)
+        if shown is None:
             return agent
         return agent.model_copy(update={"phase": shown.phase or "", "counts": shown.counts, "usage": shown.usage})
+
+    async def _query_agent(
+        self, agent: AgentProgress, query: str, answer: type[Answer], *arguments: object
+    ) -> Answer | None:
+        """Query an agent; None if it does not answer."""
+        child = self._client.get_workflow_handle(agent.workflow_id)
+        try:
+            found: Answer = await child.query(query, args=arguments, result_type=answer, rpc_timeout=AGENT_ANSWER)
+        except (RPCError, WorkflowQueryFailedError):
+            return None
+        return found
 
     async def events(self, after: int = 0) -> EventPage:
         """Query at most 200 events behind the cursor `after`, and the next cursor."""
@@ -241,12 +236,7 @@ class ResearchHandle:
 
     async def agent_events(self, agent: AgentProgress, after: int = 0) -> EventPage:
         """Query the events of an agent as `events` does those of the run; empty if it does not answer."""
-        child = self._client.get_workflow_handle(agent.workflow_id)
-        try:
-            page: EventPage = await child.query(names.EVENTS, after, result_type=EventPage, rpc_timeout=AGENT_ANSWER)
-        except (RPCError, WorkflowQueryFailedError):
-            return EventPage(next=after)
-        return page
+        return await self._query_agent(agent, names.EVENTS, EventPage, after) or EventPage(next=after)
 
     async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
         """Yield the events behind a cursor, as they come, until the run is over.
@@ -346,16 +336,15 @@ class ResearchHandle:
 
     async def cancel(self) -> None:
         """Cancel the run, which saves its state; no effect on one that is over."""
-        try:
-            await self._run.cancel(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
-        except RPCError as error:
-            if "already completed" not in error.message:
-                raise _rpc_failure(error, self.research_id) from error
+        await self._end(self._run.cancel(rpc_timeout=timedelta(seconds=ANSWER_SECONDS)))
 
     async def terminate(self) -> None:
         """End the run at once, without workers; its last checkpoint stays. No effect on one that is over."""
+        await self._end(self._run.terminate(reason="ended by hand", rpc_timeout=timedelta(seconds=ANSWER_SECONDS)))
+
+    async def _end(self, ending: Awaitable[None]) -> None:
         try:
-            await self._run.terminate(reason="ended by hand", rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
+            await ending
         except RPCError as error:
             if "already completed" not in error.message:
                 raise _rpc_failure(error, self.research_id) from error

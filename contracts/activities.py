@@ -19,7 +19,7 @@ O = TypeVar("O")
 
 @dataclass(frozen=True)
 class ActivitySpec(Generic[I, O]):
-    """An activity that is no role."""
+    """An activity: its name, argument and result."""
 
     name: str
     argument: type[I]

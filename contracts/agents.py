@@ -129,8 +129,6 @@ class AgentRequest(CompactModel):
     approved_version: int | None = None
     lost_providers: dict[str, str] = {}
     packed_ledger: str = ""
-    packed_state: str = ""
-    """Its own state, for a new history of the same agent."""
 
     def ledger(self) -> Ledger:
         """Return the queries and pages of the run. Raises ValueError if `packed_ledger` cannot be read."""

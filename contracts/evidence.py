@@ -263,19 +263,15 @@ class SearchHit(SourceDetails):
     """Places of the match in the stored text; only a corpus knows."""
     content_hash: str | None = None
     """SHA-256 of the text that `sections` refers to."""
-    also_found_by: list[str] = []
-    """Other providers that had the same source for the same query."""
     entries: list[str] = []
     """Hashes of the stored entries with its details; empty: they are here."""
 
 
 def together(first: SearchHit, other: SearchHit) -> SearchHit:
     """Merge two hits of one source: the first one, with details of the other that it lacks."""
-    finders = [first.provider, *first.also_found_by, other.provider, *other.also_found_by]
     lacking = [name for name, field in SourceDetails.model_fields.items() if getattr(first, name) == field.default]
     update: dict[str, object] = {
         **{name: getattr(other, name) for name in lacking},
-        "also_found_by": [name for name in dict.fromkeys(finders) if name != first.provider],
         "entries": list(dict.fromkeys([*first.entries, *other.entries])),
     }
     if not first.sections and canonical_url(first.url) == canonical_url(other.url):

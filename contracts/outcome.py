@@ -207,15 +207,6 @@ class Guidance(Contract):
     text: str = Field(max_length=2_000)
 
 
-class Moment(Contract):
-    """Place of a run when a call was made or a result came; later units must not change it."""
-
-    phase: str | None = None
-    iteration: int = 1
-    guidance: list[Guidance] = []
-    """Guidance until then."""
-
-
 class Pause(Contract):
     """Decision after a unit of work (gate, reflection, hook, decision); the strategy's next unit obeys it."""
 

@@ -31,12 +31,6 @@ def parse_request(data: bytes | str) -> ResearchRequest:
     if len(data) > MAX_REQUEST_BYTES:
         raise InvalidRequest([f"request: larger than {MAX_REQUEST_BYTES} bytes"])
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        raise InvalidRequest(["request: not valid JSON"]) from None
-    if not isinstance(value, dict):
-        raise InvalidRequest(['request: expected an object such as {"query": "…"}'])
-    try:
         request = ResearchRequest.model_validate_json(data, strict=True)
     except ValidationError as error:
         raise InvalidRequest(error_lines(error)) from None
@@ -107,5 +101,6 @@ def _message(problem: Mapping[str, Any]) -> str:
         "missing": "required",
         "string_too_short": "must not be empty",
         "json_invalid": "not valid JSON",
+        "model_type": "expected an object",
     }
     return expectation(problem) or known.get(problem["type"], message)

@@ -344,7 +344,6 @@ class RefineInput(RoleInput):
     high_confidence_count: int = 0
     asked: list[str] = []
     """Every sub-query of the run; no follow-up repeats one."""
-    term_documents: dict[str, int] = {}
 
 
 class FollowUpQuery(Contract):

@@ -16,7 +16,6 @@ from contracts.outcome import (
     Event,
     GateResult,
     Guidance,
-    Moment,
     Pause,
     ResearchResult,
     Usage,
@@ -75,7 +74,6 @@ class OpenPause(BaseModel):
     """The pause of a finished unit, until it is concluded: a run that ends in between does not repeat the unit."""
 
     unit: Unit
-    moment: Moment
     gate: GateResult | None = None
     question: ReflectInput | None = None
     """Request to the reflecting model; None where none reflects."""

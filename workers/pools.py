@@ -15,7 +15,7 @@ from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
 from contracts.names import POOLS
-from workers.workflow_runner import RunLog, workflow_runner
+from workers.workflow_runner import workflow_runner
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500
@@ -102,7 +102,6 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             client,
             workflows=list(contents.workflows),
             workflow_runner=workflow_runner(),
-            interceptors=[RunLog()],
             max_cached_workflows=CACHED_WORKFLOWS,
             max_concurrent_workflow_tasks=WORKFLOW_TASKS,
             sticky_queue_schedule_to_start_timeout=STICKY,

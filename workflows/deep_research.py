@@ -1,11 +1,10 @@
 """The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from temporalio import workflow
 from temporalio.common import RawValue, SearchAttributeKey
@@ -32,13 +31,12 @@ from workflows.run.calls import (
     reason_of,
 )
 from workflows.run.checkpoints import resume_state
-from workflows.run.context import Hooks
-from workflows.run.host import TemporalHost, abandon, json_of
+from workflows.run.context import Hooks, within_limits
+from workflows.run.host import Host, json_of
+from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.status import status_of
 from workflows.strategies import Strategy, strategy_of
-
-T = TypeVar("T")
 
 ENDS_AS_FAILURE: Final = {
     Outcome.TIMED_OUT: failures.TIMED_OUT,
@@ -47,7 +45,10 @@ ENDS_AS_FAILURE: Final = {
 }
 """Outcomes of a run that has begun and gives no report, with the type of the failure."""
 
+NOTHING_TO_ASK: Final = "no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR"
 MILLION = 1_000_000
+REASON_CHARACTERS: Final = 300
+"""Of a failure, in the log."""
 
 
 @workflow.defn(name=names.DEEP_RESEARCH, failure_exception_types=[TypeError])
@@ -74,9 +75,11 @@ class DeepResearchWorkflow(PersonMessages):
 
     async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
+        if not _is_continued():
+            workflow.logger.info("run.started", extra={"research_id": workflow.info().workflow_id})
         self._request = parsed = _parse(request)
         self._question = parsed.query
-        self._host = TemporalHost(parsed.priority, parsed.tenant, self._renew_details)
+        self._host = Host(parsed.priority, parsed.tenant, self._renew_details)
         if names.QUESTION_MEMO not in workflow.info().raw_memo:  # a plain client gave none
             workflow.upsert_memo(memo_of(parsed))
         prepared = await self._prepare(parsed)
@@ -91,13 +94,12 @@ class DeepResearchWorkflow(PersonMessages):
             self._renew_details,
             self._show_phase,
             self._continue_as_new,
-            self._take_turn_again,
+            lambda: self._take_turn(self._run.resolved, begun=True),
             self._check_providers,
         )
         self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
-        for choice in prepared.resolved.providers:
-            if not choice.available and not _is_continued():
-                run.note("status", f"not searching with {choice.name}: {choice.reason}", level="warning")
+        if not _is_continued():
+            _note_unavailable(run, {one.name: one.reason for one in prepared.resolved.providers if not one.available})
         driver = Driver(run, strategy, stored=prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()
@@ -117,7 +119,7 @@ class DeepResearchWorkflow(PersonMessages):
         workflow.upsert_memo({names.OUTCOME_MEMO: outcome.value})
         await workflow.wait_condition(workflow.all_handlers_finished)
         result = self._result(outcome)
-        measure_ending(result, self._state)
+        record_ending(result, self._state, self._state.last_failure)
         return _deliver(result, outcome, self._state.last_failure)
 
     @workflow.query(name=names.REPORT)
@@ -141,11 +143,13 @@ class DeepResearchWorkflow(PersonMessages):
         try:
             work = self._host.execute(activities.PREPARE_RESEARCH, argument, options)
             # A stored session has something to report from: it is loaded, stopped or not.
-            return await (work if request.continue_from else self._unless_stopped(work))
+            return await (work if request.continue_from else within_limits(self._host, self._inbox, work))
+        except Interrupted:
+            raise _stopped_before_work() from None
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            raise _refusal_of(workflow.info().workflow_id, error) from None
+            raise _refusal_of(error) from None
 
     async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
         """Wait for a place among the active runs; true if the run had to wait.
@@ -157,7 +161,12 @@ class DeepResearchWorkflow(PersonMessages):
             argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=place)
             options = call_options(names.RECORDS_QUEUE, "turn", "wait for a turn")
             work = self._host.execute(activities.TAKE_TURN, argument, options)
-            turn = await (self._or_stopped(work) if begun else self._unless_stopped(work))
+            try:
+                turn = await within_limits(self._host, self._inbox, work)
+            except Interrupted:
+                if not begun:
+                    raise _stopped_before_work() from None
+                turn = None
             if turn is None or not turn.place:
                 self._queued = None
                 return bool(place)
@@ -165,27 +174,6 @@ class DeepResearchWorkflow(PersonMessages):
             update = {"status": RunStatus.QUEUED, "queue_place": turn.place, "queue_length": turn.waiting}
             self._queued, place = shown.model_copy(update=update), turn.place
             self._renew_details()
-
-    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the prepared run; a run that is stopped before that has no material for a report."""
-        result = await self._or_stopped(work)
-        if result is None:
-            message = "stopped before the run began: there is nothing to report"
-            raise _end_early(workflow.info().workflow_id, Outcome.FAILED, StopReason.USER_STOPPED, message)
-        return result
-
-    async def _or_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The result of the work; None if the run is stopped first."""
-        task = asyncio.ensure_future(work)
-        try:
-            await workflow.wait_condition(lambda: task.done() or self._inbox.interruption is not None)
-        except asyncio.CancelledError:
-            await abandon(self._host, [task])
-            raise
-        if task.done():
-            return task.result()
-        await abandon(self._host, [task])
-        return None
 
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
         """Take over the stored session, or start a new one; the clock runs since the first workflow task.
@@ -219,9 +207,6 @@ class DeepResearchWorkflow(PersonMessages):
         again = self._request.model_copy(update={"continue_from": workflow.info().workflow_id})
         workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
-    async def _take_turn_again(self) -> None:
-        await self._take_turn(self._run.resolved, begun=True)
-
     async def _check_providers(self) -> None:
         """Have the workers that search see which providers of the web can be reached, before anything is paid.
 
@@ -244,14 +229,14 @@ class DeepResearchWorkflow(PersonMessages):
                 raise
             run.state.status = RunStatus.FAILED
             await run.checkpoints.save(closed=True)
-            raise _refusal_of(resolved.research_id, error) from None
+            raise _refusal_of(error) from None
         run.state.resolved = resolved = resolved.without_providers(checked)
         if not any(choice.available for choice in resolved.providers):
             run.state.status = RunStatus.REFUSED
             await run.checkpoints.save(closed=True)
-            raise _nothing_to_search(resolved)
-        for name, why in checked.items():
-            run.note("status", f"not searching with {name}: {why}", level="warning")
+            reasons = [*(f"{choice.name}: {choice.reason}" for choice in resolved.providers), *resolved.advice]
+            raise _end_early(Outcome.REFUSED, StopReason.NO_PROVIDERS, "\n".join([NOTHING_TO_ASK, *reasons]))
+        _note_unavailable(run, checked)
 
     def _show_phase(self) -> None:
         """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
@@ -277,7 +262,7 @@ class DeepResearchWorkflow(PersonMessages):
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
-        measure_ending(result, self._state)
+        record_ending(result, self._state, message)
         run.state.last_failure = message
         run.state.status = RunStatus.FAILED
         run.note("run.finished", f"failed: {message}", outcome=Outcome.FAILED.value)
@@ -290,6 +275,11 @@ class DeepResearchWorkflow(PersonMessages):
         state = self._state
         reason = StopReason.BUDGET_TIME if outcome is Outcome.TIMED_OUT else StopReason.PROVIDER_OUTAGE
         return result_of(state, outcome, reason, workflow.now().isoformat(timespec="milliseconds"))
+
+
+def _note_unavailable(run: ResearchRun, providers: Mapping[str, str]) -> None:
+    for name, why in providers.items():
+        run.note("status", f"not searching with {name}: {why}", level="warning")
 
 
 def _unforeseen(error: Exception) -> ApplicationError:
@@ -306,11 +296,10 @@ def _parse(request: RawValue) -> ResearchRequest:
     try:
         return parse_request(json_of(request))
     except InvalidRequest as error:
-        research_id = workflow.info().workflow_id
-        raise _end_early(research_id, Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
+        raise _end_early(Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
 
 
-def _refusal_of(research_id: str, error: ActivityError) -> ApplicationError:
+def _refusal_of(error: ActivityError) -> ApplicationError:
     """A run that cannot start: the reason, and a result with the outcome `refused`."""
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
@@ -318,28 +307,28 @@ def _refusal_of(research_id: str, error: ActivityError) -> ApplicationError:
     reason = StopReason(detail.get("stop_reason", StopReason.INTERNAL_ERROR)) if isinstance(detail, dict) else None
     message = cause.message if isinstance(cause, ApplicationError) else describe_unstarted(error)
     outcome = Outcome.REFUSED if kind == failures.REFUSED else Outcome.FAILED
-    return _end_early(research_id, outcome, reason or StopReason.INTERNAL_ERROR, message)
+    return _end_early(outcome, reason or StopReason.INTERNAL_ERROR, message)
 
 
-def _nothing_to_search(resolved: ResolvedResearch) -> ApplicationError:
-    reasons = "\n".join([*(f"{choice.name}: {choice.reason}" for choice in resolved.providers), *resolved.advice])
-    message = f"no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR\n{reasons}"
-    return _end_early(resolved.research_id, Outcome.REFUSED, StopReason.NO_PROVIDERS, message)
+def _stopped_before_work() -> ApplicationError:
+    return _end_early(
+        Outcome.FAILED, StopReason.USER_STOPPED, "stopped before the run began: there is nothing to report"
+    )
 
 
-def _end_early(research_id: str, outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
+def _end_early(outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
     """The end of a run that did not start, with the reason in its result; a refusal's type is its stop reason."""
     kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
     result = ResearchResult(
-        research_id=research_id,
+        research_id=workflow.info().workflow_id,
         outcome=outcome,
         stop_reason=reason,
         limitations=[message],
         started_at=now,
         ended_at=now,
     )
-    measure_ending(result)
+    record_ending(result, failure=message)
     return ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
 
 
@@ -354,8 +343,19 @@ def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> Research
     return result
 
 
-def measure_ending(result: ResearchResult, state: ResearchState | None = None) -> None:
-    """Count a run that has ended with its usage, and its unreadable sources by reason."""
+def record_ending(result: ResearchResult, state: ResearchState | None = None, failure: str = "") -> None:
+    """Log a run that has ended; count it with its usage, and its unreadable sources by reason."""
+    fields: dict[str, str | float | None] = {
+        "research_id": result.research_id,
+        "outcome": result.outcome.value,
+        "stop_reason": result.stop_reason.value,
+        "seconds": round(result.usage.active_seconds, 1),
+        "cost_usd": result.usage.cost_usd,
+        "model_calls": result.usage.model_calls,
+    }
+    if result.outcome in ENDS_AS_FAILURE:
+        fields["reason"] = "; ".join(failure.splitlines())[:REASON_CHARACTERS]
+    workflow.logger.info("run.ended", extra=fields)
     meter = workflow.metric_meter()
     ending = {"outcome": result.outcome.value, "stop_reason": result.stop_reason.value}
     meter.create_counter("research_runs", "Runs that ended, by outcome and stop reason").add(1, ending)

@@ -12,7 +12,7 @@ from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
 from workflows.phases.human_gate import HumanGate
 from workflows.phases.pause import reflect
-from workflows.rules.endings import REJECTED_ADVICE, REJECTED_REMEDIES, rejected_outcome, result_of
+from workflows.rules.endings import result_without_work
 from workflows.run.calls import cancel_save_options, describe_failure, explain, is_cancelled, is_outage
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -49,8 +49,14 @@ class Driver:
                 run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
                 await run.checkpoints.save(closed=True)
                 return Outcome.TIMED_OUT
-            if (outcome := rejected_outcome(run.state, reason)) is not None:
-                return await self._end_without_work(outcome, reason)
+            state = run.state
+            state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
+            if (result := result_without_work(state, reason, run.now_text())) is not None:
+                # No person approved the plan or answered in time; the plan remains.
+                state.result, state.status = result, RunStatus(result.outcome.value)
+                run.note("run.finished", f"{result.outcome.value}: {reason.text}", outcome=result.outcome.value)
+                await run.checkpoints.save(closed=True)
+                return result.outcome
             return await close(run, reason)
         except (asyncio.CancelledError, ActivityError) as error:
             if isinstance(error, asyncio.CancelledError) or is_cancelled(error):
@@ -84,7 +90,7 @@ class Driver:
         A pause that an earlier process left open is concluded first. Raises `Interrupted`.
         """
         run, state = self._run, self._run.state
-        self._check_interruption()
+        run.inbox.check_interruption()
         if state.open_pause is None and not await self._gate.wait_for_approval():
             self._strategy.replan(state)
         while run.inbox.steering:
@@ -98,29 +104,11 @@ class Driver:
         await reflect(run, opened)
         pause = await self._strategy.pause(run, opened)
         state.open_pause = None
-        self._check_interruption()
+        run.inbox.check_interruption()
         run.checkpoints.save_in_background()
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await run.hooks.continue_as_new()
         return None
-
-    def _check_interruption(self) -> None:
-        if self._run.inbox.interruption is not None:
-            raise Interrupted(self._run.inbox.interruption)
-
-    # --- ends without a report -------------------------------------------------------------------------------------
-    async def _end_without_work(self, outcome: Outcome, reason: StopReason) -> Outcome:
-        """Save and stop, because no person approved the plan or answered in time; the plan remains."""
-        run, state = self._run, self._run.state
-        state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
-        name = run.resolved.research_id
-        remedy = REJECTED_REMEDIES[reason].format(id=name)
-        advice = REJECTED_ADVICE.format(id=name) if reason is StopReason.APPROVAL_REJECTED else ""
-        state.result = result_of(state, outcome, reason, run.now_text(), limitations=[remedy], advice=advice)
-        state.status = RunStatus(outcome.value)
-        run.note("run.finished", f"{outcome.value}: {reason.text}", outcome=outcome.value)
-        await run.checkpoints.save(closed=True)
-        return outcome
 
     async def _save_cancelled(self) -> None:
         run = self._run

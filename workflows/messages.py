@@ -16,7 +16,7 @@ from contracts.vocabulary import EngineKind, Phase, StopReason
 from workflows.phases.checking import VERIFICATION
 from workflows.run import inbox
 from workflows.run.context import page_after
-from workflows.run.host import TemporalHost
+from workflows.run.host import Host
 from workflows.run.inbox import Inbox
 from workflows.status import details_markdown, plan_of, status_of
 
@@ -31,7 +31,7 @@ class StateQueries:
     def __init__(self) -> None:
         self._state = ResearchState()
         self._question = ""
-        self._host = TemporalHost()
+        self._host = Host()
         self._queued: ResearchStatus | None = None
         """The status while the run waits for its turn."""
         self._details_due = False

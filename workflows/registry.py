@@ -9,7 +9,7 @@ from contracts.resolved import ResolvedResearch
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
 from workflows.run.calls import call_options
-from workflows.run.host import TemporalHost, parse_argument
+from workflows.run.host import Host, parse_argument
 
 
 @workflow.defn(name=names.RESEARCH_DOCUMENT, failure_exception_types=[TypeError])
@@ -21,7 +21,7 @@ class ResearchDocumentWorkflow:
         """Read the piece. Raises `ApplicationError` for an invalid request."""
         parsed = parse_argument(DocumentPieceRequest, request)
         options = call_options(names.RECORDS_QUEUE, "read-document", f"read {parsed.name}")
-        return await TemporalHost(None, parsed.tenant).execute(activities.READ_DOCUMENT, parsed, options)
+        return await Host(None, parsed.tenant).execute(activities.READ_DOCUMENT, parsed, options)
 
 
 @workflow.defn(name=names.RESEARCH_PREVIEW, failure_exception_types=[TypeError])
@@ -33,7 +33,7 @@ class ResearchPreviewWorkflow:
         """Resolve the request. Raises `ApplicationError` for one that would be refused."""
         parsed = parse_argument(PrepareRequest, request)
         options = call_options(names.RECORDS_QUEUE, "preview", "what would a run use?")
-        return await TemporalHost(None, "").execute(activities.PREVIEW_RESEARCH, parsed, options)
+        return await Host(None, "").execute(activities.PREVIEW_RESEARCH, parsed, options)
 
 
 WORKFLOWS: list[type] = [DeepResearchWorkflow, ResearchAgentWorkflow, ResearchDocumentWorkflow, ResearchPreviewWorkflow]

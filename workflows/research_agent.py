@@ -1,6 +1,7 @@
 """The child workflow `research-agent`: one agent, from its task to its findings."""
 
 import asyncio
+from typing import cast
 
 from temporalio import workflow
 from temporalio.common import RawValue
@@ -17,10 +18,10 @@ from workflows.rules.agents import scoped_state, task_result
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import call_options, describe_unforeseen, is_cancelled, reason_of
 from workflows.run.context import Hooks
-from workflows.run.host import Host, TemporalHost, parse_argument
+from workflows.run.host import Host, parse_argument
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import ScopedStrategy, scoped_strategy_of
+from workflows.strategies import ScopedStrategy, strategy_of
 
 STOPPED = "it was told to stop"
 NO_TIME = "no time was left for its report"
@@ -39,8 +40,8 @@ class ResearchAgentWorkflow(StateQueries):
         """Do the task. An unforeseen error is reported in the result: the run continues without this agent."""
         self._request = parse_argument(AgentRequest, request)
         resolved = self._request.resolved
-        self._host = TemporalHost(resolved.priority, resolved.tenant, self._renew_details)
-        hooks = Hooks(changed=self._renew_details, continue_as_new=self._continue_as_new)
+        self._host = Host(resolved.priority, resolved.tenant, self._renew_details)
+        hooks = Hooks(changed=self._renew_details)
         self._driver = driver = AgentDriver(self._request, self._host, hooks)
         try:
             return await driver.conduct()
@@ -51,10 +52,6 @@ class ResearchAgentWorkflow(StateQueries):
 
     def _shown_state(self) -> ResearchState:
         return self._driver.state if self._driver else self._state
-
-    async def _continue_as_new(self) -> None:
-        if workflow.info().is_continue_as_new_suggested():
-            workflow.continue_as_new(self._request.model_copy(update={"packed_state": self._shown_state().pack()}))
 
 
 class AgentDriver:
@@ -80,9 +77,13 @@ class AgentDriver:
             return self.result(StopReason.PROVIDER_OUTAGE, "", why)
 
     async def _conduct(self) -> TaskResult:
-        await self._begin()
+        now, name = self._host.now().timestamp(), f"{self._request.task.id}/prepare"
+        options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent")
+        asked = PrepareAgentRequest(resolved=self._request.resolved)
+        entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
+        self.state = scoped_state(self._request, entry, now)
         run = ResearchRun(self.state, Inbox(), self._host, self._hooks)
-        strategy = scoped_strategy_of(self._request.task.strategy)
+        strategy = cast("ScopedStrategy", strategy_of(self._request.task.strategy))
         run.clock.set_alarm()
         driver = Driver(run, strategy, stored=True)
         try:
@@ -96,17 +97,6 @@ class AgentDriver:
         run.note("run.finished", problem or summary or reason.value, outcome=reason.value)
         return self.result(reason, summary, problem)
 
-    async def _begin(self) -> None:
-        now = self._host.now().timestamp()
-        entry = ""
-        if not self._request.packed_state:
-            options = call_options(
-                names.RECORDS_QUEUE, f"{self._request.task.id}/prepare", "store the resolution of the agent"
-            )
-            asked = PrepareAgentRequest(resolved=self._request.resolved)
-            entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
-        self.state = scoped_state(self._request, entry, now)
-
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
         """Its summary, within the time that is reserved for it, and why there is less than there should be."""
         problem = "" if reason in NATURAL_STOPS else STOP_REASON_TEXTS[reason]
@@ -114,11 +104,11 @@ class AgentDriver:
             async with run.time_limit(run.clock.remaining_seconds()):
                 if reason not in NATURAL_STOPS:
                     await analyze_without_model(run)
-                return await strategy.conclude(run, reason), problem
+                return await strategy.conclude(run), problem
         except Interrupted:
             return "", f"{problem}; {NO_TIME}" if problem else NO_TIME
 
     def result(self, reason: StopReason, summary: str, problem: str) -> TaskResult:
         """Return the result of the agent, made of its present state."""
         self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
-        return task_result(self.state, self.state.counts(), reason, summary, problem)
+        return task_result(self.state, reason, summary, problem)

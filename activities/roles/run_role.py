@@ -78,7 +78,7 @@ class RoleActivities:
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleAnswer:
         """Do one call of a role. Must run inside an activity; raises `ApplicationError`."""
         async with attempt(MODELS):
-            request = await self._complete(role, request)
+            request = await self.notebooks.complete_input(request, role)
             documents = await load_documents(request, self.content)
             # In threads, because a long page takes a while: other calls and their heartbeats go on.
             task = await asyncio.to_thread(task_of, role, request, documents)
@@ -89,10 +89,6 @@ class RoleActivities:
                 error.usage, error.model = answer.usage, answer.model
                 raise
             return await self._stored(task.input, result, texts)
-
-    async def _complete(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleInput:
-        """The input with the entries that it refers to."""
-        return await self.notebooks.complete_input(request, role)
 
     async def _answer(self, task: EngineTask) -> EngineAnswer:
         engine = self.engines.get(task.input.engine)

@@ -293,12 +293,6 @@ def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
     return _at_checkpoint(research_id, state, OUTCOMES[state.status]) if state.status in OUTCOMES else None
 
 
-def last_outcome(state: ResearchState) -> Outcome:
-    """Give the end of the last run of a session; one that was never closed counts as failed."""
-    result = result_of("", state)
-    return Outcome.FAILED if result is None else result.outcome
-
-
 def new_id() -> str:
     """Make an id of today: `r-YYYYMMDD-xxxx`, 31⁴ of them a day."""
     suffix = "".join(secrets.choice(ID_ALPHABET) for _ in range(4))

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterable
-from textwrap import wrap
 from typing import Any
 
 import typer
@@ -31,22 +30,17 @@ def error_console() -> Console:
 
 
 def print_result(line: str | Text = "", *, cut: bool = False) -> None:
-    """Print a line of the result, wrapped between words on a terminal, or `cut` at its width."""
+    """Print a line of the result, on a terminal `cut` at its width if wanted; else the terminal wraps it."""
     text = line if isinstance(line, Text) else Text(line)
     console = SafeConsole(highlight=False)
-    if not console.is_terminal:
-        console.print(text, soft_wrap=True)
-    elif cut:
+    if cut and console.is_terminal:
         console.print(text, no_wrap=True, overflow="ellipsis")
     else:
-        _print_wrapped(console, text)
+        console.print(text, soft_wrap=True)
 
 
 def print_progress(line: str) -> None:
     """Print a line on standard error."""
-    if sys.stderr.isatty():
-        _print_wrapped(error_console(), Text(line))
-        return
     sys.stderr.write(visible(line) + "\n")
     sys.stderr.flush()
 
@@ -75,13 +69,3 @@ def confirm(question: str, instead: str) -> bool:
     if not sys.stdin.isatty():
         raise CommandError(f"there is no terminal to ask at: {instead}")
     return typer.confirm(question, err=True)
-
-
-def _print_wrapped(console: Console, text: Text) -> None:
-    """Break lines between words; a long path or address stays whole, so that the terminal copies it in one piece."""
-    for line in text.plain.split("\n"):
-        words = line.lstrip(" ")
-        indent = len(line) - len(words)
-        parts = wrap(words, max(1, console.width - indent), break_long_words=False, break_on_hyphens=False)
-        for part in parts or [""]:
-            console.print(Text(" " * indent + part, style=text.style), soft_wrap=True)

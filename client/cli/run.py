@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from client.cli import options as option
-from client.cli.context import CommandContext, RunInfo, check_id, last_outcome, new_id, open_context
+from client.cli.context import CommandContext, RunInfo, check_id, new_id, open_context
 from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
 from client.cli.errors import CommandError, ExitCode, exit_code
 from client.cli.options import RunOptions
@@ -21,7 +21,7 @@ from client.cli.reports import default_folder, deliver_report
 from client.cli.request import RequestedRun, build_request, merge, parse_assignments, read_request
 from client.cli.talk import asker
 from client.cli.watch import first_interrupt, follow_run, sink_for
-from client.handle import ResearchClient, ResearchHandle, Reuse
+from client.handle import ResearchClient, ResearchHandle
 from client.run_results import refusal_of
 from client.view.rendering import Frame
 from contracts.addresses import normalized_text
@@ -316,9 +316,9 @@ async def start_run(
     await check_request(known, request)
     if known.running:
         return client.handle(research_id), "joined"
-    if known.state is None or known.resolved is None:
-        return await client.start(request, research_id, reuse=Reuse.AFTER_ANY), "started"
-    return await client.resume(request, research_id, after=last_outcome(known.state)), "resumed"
+    if known.resolved is None:
+        return await client.start(request, research_id, reuse=True), "started"
+    return await client.resume(request, research_id), "resumed"
 
 
 @asynccontextmanager

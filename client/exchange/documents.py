@@ -146,9 +146,7 @@ def to_docx(report: Report) -> bytes:
     document = Document()
     properties = document.core_properties
     properties.title, properties.comments = shown.title[:PROPERTY_CHARACTERS], ""
-    properties.author = f"durable-research {one_line(report.product_version)}".strip()[:PROPERTY_CHARACTERS]
-    properties.identifier = one_line(report.research_id)[:PROPERTY_CHARACTERS]
-    properties.language = shown.language
+    properties.author, properties.language = "durable-research", shown.language
     for language in document.styles.element.iter(qn("w:lang")):
         language.set(qn("w:val"), shown.language)
     with suppress(ValueError):  # a report of another program may have no time

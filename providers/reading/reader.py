@@ -119,15 +119,13 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
 
     Raises any error that is no fault of the document.
     """
-    match error:
-        case SourceUnreadable():
-            return error
-        case TaskFailed(type_name=type_name):
-            return SourceUnreadable("malformed", f"the document made its reader fail ({type_name})")
-        case InputUnprocessable(kind=kind):
-            return SourceUnreadable(*KILLED[kind])
-        case _:
-            raise error
+    if isinstance(error, SourceUnreadable):
+        return error
+    if isinstance(error, TaskFailed):
+        return SourceUnreadable("malformed", f"the document made its reader fail ({error.type_name})")
+    if isinstance(error, InputUnprocessable):
+        return SourceUnreadable(*KILLED[error.kind])
+    raise error
 
 
 class CachedPage(StrictContract):

@@ -84,12 +84,8 @@ class AnthropicSearch(WebSearch):
         lists = [results for block in given if (results := list_at(block, "content")) is not None]
         if lists:
             return [result for results in lists for result in results]
-        if not given:
-            if text_at(answer, "stop_reason") == "pause_turn":
-                raise Unavailable("Anthropic: the turn was paused before the search")
-            # The model only talked: that is paid, too, so that it is not repeated.
-            declined = text_at(answer, "stop_reason") == "refusal"
-            raise InvalidCall(f"Anthropic: the model {'declined to search' if declined else 'made no search'}")
+        if not given:  # the model only talked: that is paid, too, so that it is not repeated
+            raise InvalidCall("Anthropic: the model made no search")
         code = text_at(given[0], "content", "error_code")
         if code == "too_many_requests":
             raise RateLimited("Anthropic asks to wait before searching again (too_many_requests)")

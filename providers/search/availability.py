@@ -145,11 +145,8 @@ async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str 
             _, writer = await asyncio.open_connection(host, port, ssl=tls)
     except TimeoutError:
         return f"{host} gave no answer in {seconds:g} s: check the network"
-    except ssl.SSLError as error:
-        shown = isinstance(error, ssl.SSLCertVerificationError)
-        return (
-            f"{host} shows a certificate that is not trusted" if shown else f"{host} does not speak TLS at port {port}"
-        )
+    except ssl.SSLError:
+        return f"{host} has no certificate that is trusted, or does not speak TLS at port {port}"
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "its name is not known"
         return f"{host} is not reachable at port {port} ({why}): check the network"

@@ -5,7 +5,7 @@ from typing import Any
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.filters import Filters
-from providers.search.hits import RawResult, list_at, shorten_query, text_at
+from providers.search.hits import RawResult, list_at, read_result, shorten_query
 from providers.search.web_api import WebSearch
 
 LONGEST_PAGE = 20
@@ -48,13 +48,7 @@ class BraveSearch(WebSearch):
         found = list_at(answer, "results")
 
         def read(one: dict[str, Any]) -> RawResult:
-            return RawResult(
-                url=text_at(one, "url"),
-                title=text_at(one, "title"),
-                snippet=text_at(one, "description"),
-                published=text_at(one, "page_age"),
-                source_type=kind,
-            )
+            return read_result(one, snippet="description", published="page_age", source_type=kind)
 
         warnings = [f"cannot keep to the language {language}"] if language and not known else []
         return self.respond(request, found and found[request.offset - LONGEST_PAGE * page :], read, warnings=warnings)

@@ -47,6 +47,12 @@ def text_at(value: Any, *path: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def read_result(result: dict[str, Any], *, snippet: str, published: str, source_type: str) -> RawResult:
+    """A result whose snippet and date are under these names."""
+    url, title, words, day = (text_at(result, name) for name in ("url", "title", snippet, published))
+    return RawResult(url, title, words, day, source_type=source_type)
+
+
 def list_at(value: Any, *path: str) -> list[Any] | None:
     """The list at a path of a service's answer; None if there is none."""
     for name in path:

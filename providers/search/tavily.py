@@ -5,7 +5,7 @@ from typing import Any
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.search.filters import Filters
-from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
+from providers.search.hits import RawResult, hit_limit, list_at, read_result, shorten_query
 from providers.search.web_api import WebSearch
 
 
@@ -36,12 +36,6 @@ class TavilySearch(WebSearch):
         found = list_at(await self.post("/search", body), "results")
 
         def read(one: dict[str, Any]) -> RawResult:
-            return RawResult(
-                url=text_at(one, "url"),
-                title=text_at(one, "title"),
-                snippet=text_at(one, "content"),
-                published=text_at(one, "published_date"),
-                source_type=kind,
-            )
+            return read_result(one, snippet="content", published="published_date", source_type=kind)
 
         return self.respond(request, found and found[request.offset :], read)

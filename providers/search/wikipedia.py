@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from contracts.messages import SearchRequest, SearchResponse
-from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
+from providers.errors import InvalidCall, RateLimited
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import MALFORMED, WebSearch
@@ -53,7 +53,12 @@ class WikipediaSearch(WebSearch):
         }
         answer = await self.fetch("GET", f"{address}/w/api.php", params=parameters)
         if "error" in answer:  # with status 200
-            raise _error(text_at(answer, "error", "code") or "")
+            code = text_at(answer, "error", "code") or ""
+            if code == "ratelimited":
+                raise RateLimited("Wikipedia asks to wait")
+            if code.startswith(TEMPORARY):
+                raise self.unavailable("its search does not work at the moment")
+            raise InvalidCall("Wikipedia refuses the search")
         server, path = (text_at(answer, "query", "general", name) for name in ("server", "articlepath"))
         if server is None or path is None:
             raise self.unavailable(MALFORMED)
@@ -67,11 +72,3 @@ class WikipediaSearch(WebSearch):
 
         found = list_at(answer, "query", "search")
         return self.respond(request, found, read, warnings=warnings, dates_of_publication=False)
-
-
-def _error(code: str) -> ProviderError:
-    if code == "ratelimited":
-        return RateLimited("Wikipedia asks to wait")
-    if code.startswith(TEMPORARY):
-        return Unavailable("Wikipedia is not available at the moment")
-    return InvalidCall("Wikipedia refuses the search")

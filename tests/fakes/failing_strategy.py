@@ -9,8 +9,7 @@ from contracts.state import Unit
 from contracts.vocabulary import Phase
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.supervisor.decisions import SupervisorPosition
-from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorPosition, SupervisorStrategy
 
 FAILS = 7
 """The value of `max_parallel` that brings the fault out: limits are what a resumed run may change."""

@@ -10,6 +10,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from contracts.agents import AgentRequest, TaskResult
 from workflows.research_agent import AgentDriver
 from workflows.run.calls import CallOptions
+from workflows.run.host import Host
 
 BUSY_TURNS = 100
 """Turns of the event loop after which whoever waits lets threads work, and looks again from time to time."""
@@ -18,7 +19,7 @@ IDLE_TURNS = 50
 Implementation = Callable[..., Awaitable[Any]]
 
 
-class InProcessHost:
+class InProcessHost(Host):
     """Runs named activities in the test's own loop; the clock moves only when the test moves it."""
 
     def __init__(self, implementations: Mapping[str, Implementation]) -> None:
@@ -39,9 +40,6 @@ class InProcessHost:
 
     async def execute(self, spec: Any, argument: Any, options: CallOptions) -> Any:
         return await self._run(spec.name, argument, options)
-
-    async def execute_role(self, role: Any, request: Any, options: CallOptions) -> Any:
-        return await self._run(role.activity, request, options)
 
     async def _run(self, activity: str, argument: Any, options: CallOptions) -> Any:
         self.calls.append((activity, options.activity_id))

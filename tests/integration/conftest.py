@@ -17,7 +17,6 @@ from tests.fakes.world import World
 from tests.integration.server_homes import give_port, kill_server
 from workers.dev_server import detach_server, find_binary
 from workers.pools import PoolContents, build_worker
-from workers.workflow_runner import RunLog
 
 
 @pytest_asyncio.fixture
@@ -103,6 +102,5 @@ def _replaying(client: Client, contents: PoolContents) -> Worker:
         task_queue=POOLS["workflows"],
         workflows=list(contents.workflows),
         workflow_runner=workflow_runner(),
-        interceptors=[RunLog()],
         max_cached_workflows=0,
     )

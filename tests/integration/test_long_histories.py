@@ -1,6 +1,5 @@
 """A history that grows too long starts anew at an iteration boundary, and nobody notices."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,14 +10,12 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from contracts import names
-from contracts.outcome import ResearchStatus
-from contracts.vocabulary import AgentStatus, Outcome, StopReason
+from contracts.vocabulary import Outcome, StopReason
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.processes import FAST
 from tests.fakes.world import model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
-from tests.toy.party import party_declared
 from workers.dev_server import find_binary
 
 pytestmark = pytest.mark.integration
@@ -97,25 +94,3 @@ async def test_what_is_asked_while_the_history_starts_anew_is_heard(
         assert result.stop_reason is StopReason.USER_STOPPED
     else:
         assert words[0] in [item["text"] for item in session["guidance"] if item["origin"] == "person"]
-
-
-async def test_the_history_of_an_agent_starts_anew_and_its_run_hears_of_it_once(tmp_path: Path) -> None:
-    """The agent goes on with its own state and deadline; no call is made twice, and its run does not notice."""
-    sides = ["What is frozen?", "What is a lock?", "What is archived?", "What is wraparound?", "What is forced?"]
-    told = {"tasks": [QUESTION, "How are rows frozen?"], "ask": [sides, sides[:1]]}
-    request = REQUEST | {"strategy": "party", "metadata": told}
-    with party_declared():
-        async with short_histories() as client, MessagesApi() as api:
-            async with running_workers(client, model_world(tmp_path, api.base_url)):
-                handle = await start(client, request)
-                result = await handle.result()
-                shown = await handle.query(names.STATUS, result_type=ResearchStatus)
-                runs = [run async for run in client.list_workflows(f'WorkflowType="{names.RESEARCH_AGENT}"')]
-            prompts = [json.dumps(call.body["messages"]) for call in api.requests]
-    ended = sorted((run.id, run.status.name) for run in runs if run.status is not None)
-    assert (f"{handle.id}/agent-1", "CONTINUED_AS_NEW") in ended
-    assert (f"{handle.id}/agent-1", "COMPLETED") in ended
-    assert len(ended) == 3
-    assert [agent.status for agent in shown.agents] == [AgentStatus.DONE] * 2
-    assert len(prompts) == len(set(prompts)) == result.usage.model_calls
-    assert result.counts.findings

@@ -12,7 +12,7 @@ from tests.toy.roles import LIMITS
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import Finished
+from workflows.strategies import Finished, ScopedStrategy
 
 ERRAND_LIMITS = LIMITS.model_copy(
     update={"max_sub_queries": 4, "max_sources": 20, "max_new_sources": 20, "max_sources_per_query": 5}
@@ -41,7 +41,7 @@ def position_of(state: ResearchState) -> ErrandPosition:
     return state.position
 
 
-class ErrandStrategy:
+class ErrandStrategy(ScopedStrategy):
     """One unit."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -56,9 +56,6 @@ class ErrandStrategy:
         await Gathering(run, run.state.pending_sub_queries()).carry_out()
         await analyze(run)
         return Unit(name="looking", iteration_ended=True)
-
-    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        return OpenPause(unit=unit, moment=run.moment())
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         position_of(run.state).looked = True
@@ -76,7 +73,6 @@ class ErrandStrategy:
         mark = Mark.DONE if position_of(state).looked else Mark.RUNNING
         return Progress(summary="looking", units=[UnitProgress(name="looking", label="look", mark=mark)])
 
-    async def conclude(self, run: ResearchRun, reason: StopReason) -> str:
-        del reason
+    async def conclude(self, run: ResearchRun) -> str:
         said = run.state.findings[0].statement if run.state.findings else "nothing was found"
         return said[:200]

@@ -11,7 +11,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import write_input
 from workflows.rules.sub_queries import plan_sub_queries
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import Finished
+from workflows.strategies import Finished, Strategy
 
 UNITS = {"scouting": "scout", "looking": "look", "telling": "tell"}
 
@@ -30,7 +30,7 @@ def position_of(state: ResearchState) -> ToyPosition:
     return state.position
 
 
-class ToyStrategy:
+class ToyStrategy(Strategy):
     """Three units, one after the other."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -42,9 +42,6 @@ class ToyStrategy:
         await {"scouting": self._scout, "looking": self._look, "telling": self._tell}[unit](run)
         run.note("phase.finished", unit, phase=unit, summary=f"{unit} is over")
         return Unit(name=unit)
-
-    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        return OpenPause(unit=unit, moment=run.moment())
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         order = list(UNITS)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from providers.verification.assertions import asserts
 
 from activities.assessment.source_assessment import content_quality, declared_quality
 from activities.reporting.addresses import KnownAddresses, find_addresses
@@ -138,7 +137,7 @@ def _by_the_web(text: str) -> None:
 READERS: Final[tuple[Callable[[str], Any], ...]] = (
     *(_by_rules, _by_reports, _by_models, _by_the_web, candidates_of, clean, read_html, iso_date, usable_url),
     *(canonical_url, doi_of, host_of, normalized_text, visible, from_markdown, detect_language, sentence_spans),
-    *(content_quality, asserts, normalized_query, sub_query_id, problem_of, show_summary, static_summary),
+    *(content_quality, normalized_query, sub_query_id, problem_of, show_summary, static_summary),
     *(printable, pasteable, visible_json, lambda text: translate(text, "de"), lambda text: line_of(text, 5)),
     lambda text: canonical_text(text, "text/markdown", escaped=True),
     lambda text: [word_keys(word, "en") for word in words(text)],

@@ -267,12 +267,11 @@ def _leaves(table: Mapping[str, Any], place: tuple[str, ...] = ()) -> Iterator[t
 def _file_of_variable(environment: Mapping[str, str]) -> Path | None:
     """Return the file that the variable names. Raises `SettingsError` for a relative path."""
     text = environment.get(CONFIG_VARIABLE, "").strip()
-    path = Path(text).expanduser()
-    if text and not path.is_absolute():
-        raise SettingsError(
-            f"{CONFIG_VARIABLE}: must be an absolute path: a relative one names another file in every folder"
-        )
-    return path if text else None
+    if not text:
+        return None
+    if not (path := Path(text).expanduser()).is_absolute():
+        raise SettingsError(f"{CONFIG_VARIABLE}: must be an absolute path, the same in every folder")
+    return path
 
 
 def _from_environment(environment: Mapping[str, str]) -> Found:

@@ -122,7 +122,12 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None) -> N
     if output is not None:
         output = with_what_follows(output, [source.id for source in sources_of(run, query)])
         found, fresh = _merge_findings(run, query, output)
-        _assess_sources(state, output)
+        for source_id in output.analyzed_source_ids or ():
+            if source_id in state.sources:
+                state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
+        for update in output.quality_updates:
+            if (source := state.sources.get(update.source_id)) is not None:
+                state.sources[source.id] = update_quality(source, update)
     if query.id not in state.analyzed_sub_queries:
         state.analyzed_sub_queries.append(query.id)
     query = query.model_copy(update={"finding_count": found})
@@ -147,16 +152,6 @@ def _merge_findings(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -
         dropped = plural(output.dropped_quotes, "quote")
         run.note("status", f"{dropped} left out: in no source word for word", level="info")
     return len(output.findings), fresh
-
-
-def _assess_sources(state: ResearchState, output: AnalyzerResult) -> None:
-    for source_id in output.analyzed_source_ids or ():
-        if source_id in state.sources:
-            state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
-    for update in output.quality_updates:
-        source = state.sources.get(update.source_id)
-        if source is not None:
-            state.sources[source.id] = update_quality(source, update)
 
 
 def update_quality(source: Source, update: QualityUpdate) -> Source:

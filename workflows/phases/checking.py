@@ -151,7 +151,7 @@ def note_verdicts(run: ResearchRun, verdicts: Sequence[Verdict], summary: Verifi
 
 
 def _counts_of(summary: VerificationSummary) -> str:
-    found = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdict_counts.items())
+    found = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in summary.verdict_counts.items())
     return found or "no claim was judged"
 
 
@@ -161,8 +161,8 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
         return progress
     done, running = state.result is not None, state.phase == VERIFICATION
     mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
-    counts = state.verification.summary.verdict_counts
-    detail = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items())
+    summary = state.verification.summary
+    detail = _counts_of(summary) if summary.verdict_counts else ""
     unit = UnitProgress(name=VERIFICATION, label="verify", mark=mark, detail=detail)
     return progress.model_copy(update={"units": [*progress.units, unit]})
 

@@ -7,7 +7,6 @@ from contracts.messages import RenderedReport, RenderRequest, StateChange
 from contracts.outcome import Ending
 from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
-from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import plural
 from contracts.vocabulary import (
@@ -110,7 +109,9 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason) -> No
     seconds = remaining * WRITING_SHARE if is_checked else remaining - _layout_seconds(remaining)
     async with run.time_limit(seconds):
         changed = await analyze_without_model(run)
-        if state.findings and (changed or not _draft_is_current(state)):
+        newest = max((finding.iteration for finding in state.findings), default=0)
+        is_current = state.draft is not None and state.draft.iteration >= newest
+        if state.findings and (changed or not is_current):
             by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < LEAST_WRITING_SECONDS
             await _write(run, reason, EngineKind.EXTRACTIVE if by_rules else None)
         elif not state.findings and state.plan.nodes:
@@ -163,11 +164,6 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
             run.degrade("no text could be written, not even without the model")
             return
     run.state.draft = output.draft
-
-
-def _draft_is_current(state: ResearchState) -> bool:
-    """Return true if the draft was written in this iteration, after its analysis."""
-    return state.draft is not None and state.draft.iteration >= max(finding.iteration for finding in state.findings)
 
 
 def _layout_seconds(remaining: float) -> float:

@@ -130,11 +130,8 @@ class Gathering:
         failed = [identity for identity, read in self._reads.items() if _is_unavailable(read)]
         if 2 * len(failed) <= len(self._reads):
             return
-        run.note(
-            "status",
-            f"{len(failed)} of {len(self._reads)} sources are away: trying again later",
-            level="warning",
-        )
+        text = f"{len(failed)} of {len(self._reads)} sources are away: trying again later"
+        run.note("status", text, level="warning")
         for identity in failed:
             hit = self._reads[identity].hit
             self._reads[identity] = Read(hit, asyncio.ensure_future(self._read(identity, hit, OUTAGE_SECONDS)))
@@ -155,15 +152,13 @@ class Gathering:
             identity = self._identities.identity_of(hit)
             if not most or not self._room[query.id] or len(self._reads) >= self._budget:
                 return
-            if identity in self._known or identity in self._reads or not self._may_read(hit):
+            is_chosen = self._only is None or canonical_url(hit.url) in self._only
+            if identity in self._known or identity in self._reads or not is_chosen:
                 continue
             first = self._identities.leader_of(hit)
             self._reads[identity] = Read(first, asyncio.ensure_future(self._read(identity, first)))
             self._room[query.id] -= 1
             most -= 1
-
-    def _may_read(self, hit: SearchHit) -> bool:
-        return self._only is None or canonical_url(hit.url) in self._only
 
     async def _read(self, identity: str, hit: SearchHit, patience: float = PATIENCE_SECONDS) -> ReadRecord:
         run = self._run
@@ -286,16 +281,12 @@ class Gathering:
         if complete and query.status is not NodeStatus.COMPLETED and not query.duplicate_count:
             duplicates += self._repeated_hits(query)
         state.duplicates += duplicates
-        if error is not None:
-            status = NodeStatus.FAILED
-        elif complete:
-            status = NodeStatus.COMPLETED
-        else:
-            status = NodeStatus.EXECUTING if response else NodeStatus.PENDING
+        unfinished = NodeStatus.EXECUTING if response else NodeStatus.PENDING
+        status = NodeStatus.COMPLETED if complete else unfinished
         unanswered = "; ".join(f"{name}: {reason}" for name, reason in answers.errors.items()) if answers else ""
         query = query.model_copy(
             update={
-                "status": status,
+                "status": NodeStatus.FAILED if error is not None else status,
                 "status_reason": "",
                 "error": error or (unanswered or None if answers else query.error),
                 "provider": response.provider if response else query.provider,
@@ -323,11 +314,8 @@ class Gathering:
         state, most = self._run.state, self._run.resolved.limits.max_sources_per_query
         known = Identities({**self._ledger, **state.sources}, state.aliases)
         identities = [known.identity_of(hit) for hit in self._hits(query)[:most]]
-        return sum(
-            identity in identities[:place]
-            or (identity in state.sources and state.sources[identity].sub_query_ids[:1] != [query.id])
-            for place, identity in enumerate(identities)
-        )
+        others = {source.id for source in state.sources.values() if source.sub_query_ids[:1] != [query.id]}
+        return len(identities) - len(set(identities) - others)
 
 
 def _is_unavailable(read: Read) -> bool:

@@ -19,14 +19,11 @@ from workflows.run.research_run import ResearchRun
 CLARIFICATION: Final = "clarification"
 """Name of the phase."""
 QUESTION_CHARACTERS: Final = 1_000
-STATUS_OF: Final = {
-    WaitKind.CLARIFICATION: RunStatus.AWAITING_CLARIFICATION,
-    WaitKind.APPROVAL: RunStatus.AWAITING_APPROVAL,
+WAITS: Final = {
+    WaitKind.CLARIFICATION: (RunStatus.AWAITING_CLARIFICATION, StopReason.CLARIFICATION_EXPIRED),
+    WaitKind.APPROVAL: (RunStatus.AWAITING_APPROVAL, StopReason.APPROVAL_EXPIRED),
 }
-EXPIRED: Final = {
-    WaitKind.CLARIFICATION: StopReason.CLARIFICATION_EXPIRED,
-    WaitKind.APPROVAL: StopReason.APPROVAL_EXPIRED,
-}
+"""The status while a run waits, and the reason for its end if no one answers."""
 
 
 def needs_approval(state: ResearchState) -> bool:
@@ -126,12 +123,8 @@ class HumanGate:
 
     # --- waiting ---------------------------------------------------------------------------------------------------
     def _waiting(self, kind: WaitKind, **fields: object) -> Waiting:
-        now = self._run.host.now()
-        expires_at = now + timedelta(seconds=self._run.resolved.limits.max_wait_seconds)
-        times = {
-            "since": now.isoformat(timespec="milliseconds"),
-            "expires_at": expires_at.isoformat(timespec="milliseconds"),
-        }
+        expires_at = self._run.host.now() + timedelta(seconds=self._run.resolved.limits.max_wait_seconds)
+        times = {"since": self._run.now_text(), "expires_at": expires_at.isoformat(timespec="milliseconds")}
         return Waiting.model_validate({"kind": kind, **times, **fields})
 
     async def _wait(self, waiting: Waiting) -> Reply:
@@ -139,7 +132,7 @@ class HumanGate:
         run, state = self._run, self._run.state
         with run.clock.stopped():
             if state.waiting is None:
-                state.waiting, state.status = waiting, STATUS_OF[waiting.kind]
+                state.waiting, state.status = waiting, WAITS[waiting.kind][0]
                 for question in waiting.questions:
                     run.note("clarification.requested", f"question: {question}", question=question)
                 ways = waiting.ways(run.resolved.research_id)
@@ -173,8 +166,7 @@ class HumanGate:
         """Return the person's next reply. Raises `Interrupted`, also at the end of the time for it."""
         run, inbox = self._run, self._run.inbox
         while True:
-            if inbox.interruption is not None:
-                raise Interrupted(inbox.interruption)
+            inbox.check_interruption()
             if inbox.replies:
                 return inbox.replies.pop(0)
             while inbox.steering:
@@ -184,7 +176,7 @@ class HumanGate:
             seconds = (datetime.fromisoformat(waiting.expires_at) - run.host.now()).total_seconds()
             if seconds <= 0:
                 run.note("wait.expired", f"{waiting.describe()} was not given in time")
-                raise Interrupted(EXPIRED[waiting.kind])
+                raise Interrupted(WAITS[waiting.kind][1])
             alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {waiting.describe()} is due"))
             try:
                 await run.host.wait_until(lambda: inbox.has_messages or alarm.done())  # noqa: B023

@@ -1,14 +1,14 @@
-"""The parts of a pause that strategies share: the gate on record, the reflection, the operator's hook."""
+"""The parts of a pause that strategies share: the reflection, and the operator's hook."""
 
 from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts.outcome import HOOK, GateIssue, GateResult
-from contracts.roles import SUPERVISOR, ReflectInput
+from contracts.outcome import HOOK
+from contracts.roles import SUPERVISOR
 from contracts.state import OpenPause, ResearchState
 from contracts.texts import shorten
-from contracts.vocabulary import AgentRole, ThinkMode
+from contracts.vocabulary import AgentRole
 from workflows.run.calls import hook_options, is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
 
@@ -17,54 +17,12 @@ MOST_SHOWN: Final = 20
 SHOWN_CHARACTERS: Final = 200
 
 
-def record_gate(run: ResearchRun, gate: GateResult, outputs: dict[str, Any], shown: list[GateIssue]) -> None:
-    """Record a gate as a decision with the figures of its unit; watchers see the issues in `shown`."""
-    run.state.gates.append(gate)
-    inputs = {"phase": gate.phase, "iteration": run.state.iteration}
-    reasons = "; ".join(issue.message for issue in gate.issues)
-    run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, {"quality_ok": gate.valid, **outputs})
-    problems = "" if gate.valid else "; ".join(issue.message for issue in shown)
-    run.note(
-        "gate.evaluated",
-        f"quality check of the {gate.phase}: {problems}" if problems else "",
-        phase=gate.phase,
-        valid=gate.valid,
-        score=gate.quality_score,
-        issues=[issue.message for issue in shown],
-    )
-
-
-def question_of(run: ResearchRun, gate: GateResult, prompt: str) -> ReflectInput | None:
-    """Return the question to the model that reflects on a unit; None where no model does."""
-    if run.resolved.gates.think is not ThinkMode.MODEL:
-        return None
-    return ReflectInput(
-        phase=gate.phase,
-        prompt=prompt,
-        metrics=gate.metrics,
-        gate_valid=gate.valid,
-        gate_score=gate.quality_score,
-        open_gaps=[gap.description for gap in run.state.unaddressed_gaps()],
-        issues=gate.issues,
-    )
-
-
 async def reflect(run: ResearchRun, opened: OpenPause) -> None:
     """Ask a model the question of an open pause, and store its answer there until the pause is concluded."""
     if opened.question is None or opened.reflection is not None:
         return
     step = f"reflect/{opened.question.phase}"
-    opened.reflection = await run.ask(SUPERVISOR, step, opened.question, at=opened.moment)
-
-
-def apply_reflection(run: ResearchRun, opened: OpenPause) -> None:
-    """Take the reflection as guidance; where rules reflect, the issues that the gate found."""
-    name = opened.unit.name
-    if opened.reflection is not None:
-        run.guide("model", opened.reflection.guidance, name)
-    elif run.resolved.gates.think is ThinkMode.RULES and opened.gate is not None:
-        for issue in opened.gate.issues:
-            run.guide("rules", issue.message, name)
+    opened.reflection = await run.ask(SUPERVISOR, step, opened.question)
 
 
 async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:

@@ -4,9 +4,9 @@ from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
 from contracts.evidence import Source
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
-from contracts.roles import AnalyzeInput, RefineInput, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
-from contracts.vocabulary import TOP_CONFIDENCE, NodeKind
+from contracts.vocabulary import NodeKind
 from workflows.run.research_run import ResearchRun
 
 
@@ -85,18 +85,3 @@ def _brief(state: ResearchState) -> str:
     has_tasks = any(node.kind is NodeKind.TASK for node in state.plan.nodes)
     steps = [f"{number}. {step.text}" for number, step in enumerate(state.plan.steps, start=1)]
     return "\n".join([state.plan.brief, *steps]).strip() if has_tasks and steps else state.plan.brief
-
-
-def refine_input(run: ResearchRun) -> RefineInput:
-    """Return the request to the refiner, with gaps as objects with ids."""
-    state = run.state
-    return RefineInput(
-        gaps=state.unaddressed_gaps(),
-        remaining_iterations=run.resolved.limits.max_iterations - state.iteration,
-        draft=state.draft.document if state.draft else None,
-        source_count=len(state.readable_sources()),
-        finding_count=len(state.findings),
-        high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings),
-        asked=[query.text for query in state.plan.sub_queries],
-        term_documents=state.term_documents,
-    )

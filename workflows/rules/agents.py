@@ -18,7 +18,7 @@ from contracts.agents import (
 )
 from contracts.evidence import Gap, Source
 from contracts.messages import ReadRecord
-from contracts.outcome import AgentDecision, Counts
+from contracts.outcome import AgentDecision
 from contracts.plan import PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
@@ -84,9 +84,9 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
             "reserve_seconds": round(min(reserve, deadline), 3),
             "max_sources": sources,
             "max_new_sources": min(own.max_new_sources, sources),
-            "max_model_calls": _least(own.max_model_calls, share.model_calls),
-            "max_tokens": _least(own.max_tokens, share.tokens),
-            # The cost limit of a preset is for a whole run.
+            # What a preset says of these is for a whole run.
+            "max_model_calls": share.model_calls,
+            "max_tokens": share.tokens,
             "max_cost_usd": share.cost_usd,
         }
     )
@@ -119,8 +119,6 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
 
 def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> ResearchState:
     """Return the first state of an agent, at `now` (seconds since the epoch). Raises ValueError for broken requests."""
-    if request.packed_state:
-        return ResearchState.unpack(request.packed_state)
     state = ResearchState(
         resolved=request.resolved,
         resolved_entry=resolved_entry,
@@ -154,11 +152,6 @@ def shares_of(left: AgentShare, number: int) -> list[AgentShare]:
     ]
 
 
-def _least(*values: float | None) -> int | None:
-    given = [value for value in values if value is not None]
-    return min(given) if given else None  # type: ignore[return-value]  # costs are floats, all others are whole
-
-
 # --- the ledger ----------------------------------------------------------------------------------------------------
 def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
     """Return the queries and pages of a run when the task was given, without those of parallel agents."""
@@ -183,11 +176,11 @@ FOUND: Final = (
     "decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
+KNOWN_FIRST: Final = "evidence aliases term_documents spellings lost_providers prompt_versions".split()
+"""Those of them in which what the run knows already remains."""
 
 
-def task_result(
-    state: ResearchState, counts: Counts, reason: StopReason, summary: str, problem: str = ""
-) -> TaskResult:
+def task_result(state: ResearchState, reason: StopReason, summary: str, problem: str = "") -> TaskResult:
     """Return the result of an agent: everything in its own state."""
     found = ResearchState(**{name: getattr(state, name) for name in FOUND})
     return TaskResult(
@@ -197,7 +190,7 @@ def task_result(
         finding_ids=[finding.id for finding in state.findings],
         source_ids=[source.id for source in state.readable_sources()],
         gap_ids=[gap.id for gap in state.unaddressed_gaps()],
-        counts=counts,
+        counts=state.counts(),
         usage=state.usage.model_copy(update={"active_seconds": 0.0}),
         usage_by_role=state.usage_by_role,
         failed_branches=state.failed_branches,
@@ -212,7 +205,8 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     Its findings belong to the node of its task; its searches are in the list of queries.
     """
     found, node = ResearchState.unpack(result.packed) if result.packed else ResearchState(), task.id
-    state.evidence = found.evidence | state.evidence
+    for name in KNOWN_FIRST:
+        setattr(state, name, getattr(found, name) | getattr(state, name))
     known = {finding.id for finding in state.findings}
     of_agent = {"sub_query_id": node, "iteration": state.iteration}
     fresh = [finding.model_copy(update=of_agent) for finding in found.findings if finding.id not in known]
@@ -227,11 +221,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     state.duplicates += found.duplicates
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
-    state.term_documents = {**found.term_documents, **state.term_documents}
-    state.spellings = {**found.spellings, **state.spellings}
-    state.lost_providers = {**found.lost_providers, **state.lost_providers}
-    state.engine_by_role = {**state.engine_by_role, **found.engine_by_role}
-    state.prompt_versions = {**state.prompt_versions, **found.prompt_versions}
+    state.engine_by_role |= found.engine_by_role
     state.models_used = _union(state.models_used, found.models_used)
     state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
@@ -272,7 +262,6 @@ def _merge_sources(state: ResearchState, found: ResearchState, node: str) -> int
             }
             sources[source.id] = known.model_copy(update=update)
     state.sources = sources
-    state.aliases = {**found.aliases, **state.aliases}
     return new
 
 

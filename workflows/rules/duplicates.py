@@ -4,7 +4,7 @@ Before reading: the same canonical URL or known alias, else the same DOI. After 
 same content.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from contracts.addresses import canonical_url, doi_of, source_id
@@ -19,9 +19,7 @@ LEAST_CONTENT: Final = 200
 class Identities:
     """Maps hits to source ids. Hits are added in sub-query and rank order."""
 
-    def __init__(
-        self, sources: Mapping[str, Source], aliases: Mapping[str, str], hits: Iterable[SearchHit] = ()
-    ) -> None:
+    def __init__(self, sources: Mapping[str, Source], aliases: Mapping[str, str]) -> None:
         self._ids: dict[str, str] = dict(aliases)
         """Canonical URL or DOI → id."""
         self._leaders: dict[str, SearchHit] = {}
@@ -32,8 +30,6 @@ class Identities:
             # An unreadable work may be readable at another address.
             if doi and source.status is SourceStatus.FULL:
                 self._ids.setdefault(doi, source.id)
-        for hit in hits:
-            self.add(hit)
 
     def add(self, hit: SearchHit) -> None:
         """Add a hit that comes after all earlier ones."""

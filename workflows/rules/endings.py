@@ -40,20 +40,14 @@ LIMITS: Final = (
     StopReason.BUDGET_COST,
     StopReason.PROVIDER_OUTAGE,
 )
-REJECTED_OUTCOMES: Final = {
-    StopReason.CLARIFICATION_EXPIRED: Outcome.TIMED_OUT,
-    StopReason.APPROVAL_EXPIRED: Outcome.TIMED_OUT,
-    StopReason.APPROVAL_REJECTED: Outcome.REFUSED,
-    StopReason.USER_STOPPED: Outcome.FAILED,
+ASKS_AGAIN: Final = "and `research resume {id}` asks again"
+WITHOUT_WORK: Final = {
+    StopReason.CLARIFICATION_EXPIRED: (Outcome.TIMED_OUT, f"nobody answered in time, {ASKS_AGAIN}"),
+    StopReason.APPROVAL_EXPIRED: (Outcome.TIMED_OUT, f"nobody approved the plan in time: it is kept, {ASKS_AGAIN}"),
+    StopReason.APPROVAL_REJECTED: (Outcome.REFUSED, "the plan was rejected; it is kept"),
+    StopReason.USER_STOPPED: (Outcome.FAILED, f"stopped before any work: what was planned is kept, {ASKS_AGAIN}"),
 }
-REJECTED_REMEDIES: Final = {
-    StopReason.CLARIFICATION_EXPIRED: "nobody answered in time: `research resume {id}` asks again",
-    StopReason.APPROVAL_EXPIRED: "nobody approved the plan in time: it is kept, and `research resume {id}` asks again",
-    StopReason.APPROVAL_REJECTED: "the plan was rejected; it is kept",
-    StopReason.USER_STOPPED: "stopped before any work: what was planned is kept, and `research resume {id}` asks again",
-}
-
-
+"""Ends of a run that waits for a person: its outcome, and the limitation that it states."""
 REJECTED_ADVICE: Final = (
     "ask in other words, or change the plan: `research resume {id}` shows it again, then `research plan {id} --edit`"
 )
@@ -140,11 +134,13 @@ def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str
     )
 
 
-def rejected_outcome(state: ResearchState, reason: StopReason) -> Outcome | None:
-    """Return the outcome of a run that ends while it waits for a person; None if there is something to report."""
-    if state.waiting is None or state.sources:
+def result_without_work(state: ResearchState, reason: StopReason, ended_at: str) -> ResearchResult | None:
+    """Return the result of a run that ends while it waits for a person; None if there is something to report."""
+    if state.waiting is None or state.sources or reason not in WITHOUT_WORK:
         return None
-    return REJECTED_OUTCOMES.get(reason)
+    (outcome, remedy), name = WITHOUT_WORK[reason], state.resolution.research_id
+    advice = REJECTED_ADVICE.format(id=name) if reason is StopReason.APPROVAL_REJECTED else ""
+    return result_of(state, outcome, reason, ended_at, limitations=[remedy.format(id=name)], advice=advice)
 
 
 def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:

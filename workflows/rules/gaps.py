@@ -81,11 +81,6 @@ def after_follow_up(gaps: Iterable[Gap], gap: str | None, finding_ids: list[str]
 
 
 # --- assessments of a refiner --------------------------------------------------------------------------------------
-def asked_for(gaps: Iterable[Gap]) -> bool:
-    """Return true if a person's request is still open."""
-    return any(gap.origin == ASKED_BY_PERSON and gap.status is GapStatus.OPEN for gap in gaps)
-
-
 def apply_assessments(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
     """Apply the refiner's assessments by gap id; requests of people are searched for in any case."""
     by_id = {assessment.gap_id: assessment for assessment in assessments}

@@ -4,7 +4,7 @@ Two queries are one if their words are the same in the same order, whatever thei
 that is dropped loses an answer, a repeated one costs one search: in doubt they are two.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -41,17 +41,6 @@ def asked_before(
         if is_of_kind and record.outcome is QueryOutcome.ANSWERED and same_query(record.text, text):
             return record
     return None
-
-
-def drop_repeated(texts: Sequence[str], before: Iterable[str] = ()) -> list[str]:
-    """Return the texts that repeat neither one of `before` nor an earlier one of their own, in order."""
-    seen = list(before)
-    fresh: list[str] = []
-    for text in texts:
-        if normalized_query(text) and not any(same_query(text, other) for other in seen):
-            seen.append(text)
-            fresh.append(text)
-    return fresh
 
 
 def same_query(one: str, other: str) -> bool:

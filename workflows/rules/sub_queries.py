@@ -11,7 +11,7 @@ from contracts.roles import GapAssessment, SubQuery
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus
 from workflows.rules.duplicates import Identities
-from workflows.rules.query_matching import asked_before, drop_repeated
+from workflows.rules.query_matching import asked_before, normalized_query
 
 ENOUGH: Final = "what was found answers the question, as was judged after an earlier step"
 """Reason of a skipped step that leaves no question open."""
@@ -21,9 +21,11 @@ ENOUGH: Final = "what was found answers the question, as was judged after an ear
 def plan_sub_queries(proposed: Sequence[SubQuery], iteration: int, limit: int) -> list[PlanNode]:
     """Return at most `limit` distinct sub-queries, most important first, else in the planner's order."""
     queries: list[PlanNode] = []
+    planned = {""}
     for proposal in sorted(proposed, key=lambda one: one.priority):
         text = proposal.query.strip()[:500]
-        if drop_repeated([text], [query.text for query in queries]):
+        if normalized_query(text) not in planned:
+            planned.add(normalized_query(text))
             queries.append(
                 PlanNode(
                     id=sub_query_id(text),
@@ -42,7 +44,8 @@ def follow_ups(
 ) -> list[PlanNode]:
     """Return at most `limit` new sub-queries for open gaps; none repeats an answered one."""
     # A sub-query whose search failed may be repeated.
-    asked = [query.text for query in state.plan.sub_queries if query.status is not NodeStatus.FAILED]
+    done = (query for query in state.plan.sub_queries if query.status is not NodeStatus.FAILED)
+    asked = {"", *(normalized_query(query.text) for query in done)}
     nodes = {node.id: node for node in state.plan.nodes}
     by_gap = {assessment.gap_id: assessment for assessment in assessments}
     order = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.id not in priority_gaps, gap.priority))
@@ -51,9 +54,9 @@ def follow_ups(
         proposed = by_gap[gap.id].follow_up_queries if gap.id in by_gap else []
         texts = [(query.query, query.expected_contribution) for query in proposed]
         for text, expected in (texts or [(text, "") for text in gap.suggested_queries])[:2]:
-            if len(fresh) >= limit or asked_before(state.query_ledger, text) or not drop_repeated([text], asked):
+            if len(fresh) >= limit or asked_before(state.query_ledger, text) or normalized_query(text) in asked:
                 continue
-            asked.append(text)
+            asked.add(normalized_query(text))
             parent = nodes.get(gap.origin.removeprefix("sub_query:"))
             fresh.append(
                 PlanNode(

@@ -130,20 +130,18 @@ class Holdings:
         self.changes += 1
 
 
-def account(state: ResearchState, role: str, usage: Usage, phase: str | None = None) -> None:
-    """Add the usage of a role in a phase (the current one), so that roles and phases each sum up to the total.
+def account(state: ResearchState, role: str, usage: Usage) -> None:
+    """Add the usage of a role in the current phase, so that roles and phases each sum up to the total.
 
     Searches and reads are the gatherer's (`AgentRole.GATHERER`).
     """
-    phase = phase or state.phase or ""
+    phase = state.phase or ""
     state.usage = state.usage.plus(usage)
     state.usage_by_role[role] = state.usage_by_role.get(role, Usage()).plus(usage)
     state.usage_by_phase[phase] = state.usage_by_phase.get(phase, Usage()).plus(usage)
 
 
-def account_failure(
-    state: ResearchState, role: str, request: RoleInput, usage: Usage, phase: str | None = None
-) -> None:
+def account_failure(state: ResearchState, role: str, request: RoleInput, usage: Usage) -> None:
     """Add the cost of an unusable answer, once.
 
     An operation that was cut off is repeated when the run is resumed, and the journal gives the same answer again.
@@ -151,5 +149,5 @@ def account_failure(
     # The time that a call may take does not decide its answer.
     answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude={'time_limit_seconds'}))}"
     if answer not in state.paid_failures and usage != Usage():
-        account(state, role, usage, phase)
+        account(state, role, usage)
         state.paid_failures = [*state.paid_failures, answer][-MOST_PAID_FAILURES:]

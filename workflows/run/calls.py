@@ -23,20 +23,13 @@ RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=time
 MARGIN_SECONDS = 2.0
 """A call ends this long before the time for work does, so that the run learns what it was waiting for."""
 
-ATTEMPT_SECONDS = {
-    names.MODELS_QUEUE: 600.0,  # synthesis in the design of supervisor and specialists: 600 s
-    names.SEARCH_QUEUE: 65.0,  # a model's own web search takes up to a minute; other providers are given up after 10 s
-    names.READING_QUEUE: 65.0,
-    names.RECORDS_QUEUE: 60.0,
+SECONDS = {
+    names.MODELS_QUEUE: (600.0, 10.0),  # synthesis in the design of supervisor and specialists: 600 s
+    names.SEARCH_QUEUE: (65.0, 5.0),  # a model's own web search takes up to a minute; others are given up after 10 s
+    names.READING_QUEUE: (65.0, 5.0),
+    names.RECORDS_QUEUE: (60.0, 60.0),
 }
-"""Longest single attempt of a call."""
-LEAST_SECONDS = {
-    names.MODELS_QUEUE: 10.0,
-    names.SEARCH_QUEUE: 5.0,
-    names.READING_QUEUE: 5.0,
-    names.RECORDS_QUEUE: 60.0,
-}
-"""Time that a call has even where hardly any is left; records get one whole attempt."""
+"""Longest single attempt of a call, and the time that a call has even where hardly any is left."""
 EXTRACTIVE_CALL_SECONDS = 120.0
 CLOSING_SECONDS = 300.0
 """Time for which the report is rendered and saved after the deadline while a store is away or full."""
@@ -74,9 +67,10 @@ def call_options(
 
     One attempt takes at most `attempt_seconds`, or the limit of its queue if that is less.
     """
-    longest, whole = min(attempt_seconds, ATTEMPT_SECONDS[queue]), None
+    longest, least = SECONDS[queue]
+    longest, whole = min(attempt_seconds, longest), None
     if remaining_seconds is not None:
-        seconds = max(LEAST_SECONDS[queue], remaining_seconds - MARGIN_SECONDS)
+        seconds = max(least, remaining_seconds - MARGIN_SECONDS)
         longest, whole = min(longest, seconds), timedelta(seconds=seconds)
     summary = show_summary(summary)
     return CallOptions(queue, activity_id, timedelta(seconds=longest), whole, RETRY, summary, first=first)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from contracts.canary import contains_canary, exposes_private_text
 from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
-from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance, Moment
+from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
 from contracts.plan import Plan, PlanNode
 from contracts.presets import with_choice
 from contracts.request import Approve
@@ -27,8 +27,6 @@ T = TypeVar("T")
 MAX_DECISIONS: Final = 500
 MAX_GUIDANCE: Final = 20
 """In the state of a run."""
-GUIDANCE_OF_CALL: Final = 6
-"""About the guidance that one round of think-pauses gives."""
 MAX_EVENTS: Final = 400
 EVENTS_OF_PAGE: Final = 200
 EVENT_CHARACTERS: Final = 300
@@ -75,14 +73,9 @@ class RunContext:
         self.clock.set_alarm()
 
     # --- calls -----------------------------------------------------------------------------------------------------
-    def moment(self) -> Moment:
-        """Return the present moment of the run, with the guidance that a role gets now."""
-        state = self.state
-        return Moment(phase=state.phase, iteration=state.iteration, guidance=newest(state.guidance, GUIDANCE_OF_CALL))
-
-    def operation(self, step: str, iteration: int | None = None) -> str:
+    def operation(self, step: str) -> str:
         """A logical operation id: `step/iteration`, with its repetition in this session."""
-        base = f"{step}/{iteration or self.state.iteration}"
+        base = f"{step}/{self.state.iteration}"
         count = self.state.operations.get(base, 0)
         return self.scoped(base if count == 0 else f"{base}/again-{count + 1}")
 
@@ -90,39 +83,22 @@ class RunContext:
         """The name of a call: an agent's starts with the agent's own, so that no two agents have one operation."""
         return f"{self.state.scope}/{name}" if self.state.scope else name
 
-    def operation_done(self, step: str, iteration: int | None = None) -> None:
+    def operation_done(self, step: str) -> None:
         """The step was carried out: asking for it once more is another operation.
 
         A step that was cut off keeps its id, so that a resumed run finds the answer in the call store.
         """
-        base = f"{step}/{iteration or self.state.iteration}"
+        base = f"{step}/{self.state.iteration}"
         self.state.operations[base] = self.state.operations.get(base, 0) + 1
 
     async def within_limits(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await work until it is done, the time for work is over or a person stops the run.
-
-        Raises `Interrupted` after the work has been cancelled; a cancelled run cancels the work, too.
-        """
-        task = asyncio.ensure_future(work)
-        try:
-            await self.host.wait_until(lambda: task.done() or self.inbox.interruption is not None)
-        except asyncio.CancelledError:
-            await abandon(self.host, [task])
-            raise
-        if task.done():
-            return task.result()
-        await abandon(self.host, [task])
-        raise Interrupted(self.inbox.interruption or StopReason.INTERNAL_ERROR)
+        """See `within_limits`."""
+        return await within_limits(self.host, self.inbox, work)
 
     @asynccontextmanager
     async def time_limit(self, seconds: float) -> AsyncIterator[None]:
         """Interrupt the run after so many seconds, and drop the interruption at the end of the block."""
-
-        async def interrupt() -> None:
-            await self.host.sleep(max(0.0, seconds), "until the report must be there")
-            self.inbox.interrupt(StopReason.BUDGET_TIME)
-
-        alarm = asyncio.ensure_future(interrupt())
+        alarm = asyncio.ensure_future(self.clock.ring_after(seconds, "until the report must be there"))
         try:
             yield
         finally:
@@ -192,19 +168,15 @@ class RunContext:
         rationale: str = "",
         inputs: dict[str, Any] | None = None,
         outputs: dict[str, Any] | None = None,
-        at: Moment | None = None,
     ) -> int:
-        """Append to the decision log; `at` is the moment of the run that the decision is about.
-
-        The number of the entry. A full log counts further entries.
-        """
+        """Append to the decision log, and return the number of the entry. A full log counts further entries."""
         number = len(self.state.decisions) + self.state.decisions_dropped + 1
         decision = AgentDecision(
             seq=number,
             agent=agent,
             action=action,
-            phase=at.phase if at else self.state.phase,
-            iteration=at.iteration if at else self.state.iteration,
+            phase=self.state.phase,
+            iteration=self.state.iteration,
             rationale=rationale[:500],
             inputs=inputs or {},
             outputs=outputs,
@@ -250,6 +222,23 @@ class RunContext:
         self.state.last_failure = note[:300]
 
 
+async def within_limits(host: Host, inbox: Inbox, work: Coroutine[Any, Any, T]) -> T:
+    """Await work until it is done, the time for work is over or a person stops the run.
+
+    Raises `Interrupted` after the work has been cancelled; a cancelled run cancels the work, too.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await host.wait_until(lambda: task.done() or inbox.interruption is not None)
+    except asyncio.CancelledError:
+        await abandon(host, [task])
+        raise
+    if task.done():
+        return task.result()
+    await abandon(host, [task])
+    raise Interrupted(inbox.interruption or StopReason.INTERNAL_ERROR)
+
+
 async def _do_nothing() -> None:
     """Stand in for a hook that a host without workflows does not need."""
 
@@ -264,7 +253,7 @@ class Hooks:
     """Called when a phase begins, and at the end."""
     continue_as_new: Callable[[], Awaitable[None]] = _do_nothing
     """Called at boundaries and before each wait: may end this execution and start another one."""
-    wait_for_turn: Callable[[], Awaitable[None]] = _do_nothing
+    wait_for_turn: Callable[[], Awaitable[object]] = _do_nothing
     """Called after a wait for a person: another run may have taken the place of this one."""
     check_providers: Callable[[], Awaitable[None]] = _do_nothing
     """Called once, before the first search is possible. Raises `Interrupted`, or a failure if none can be reached."""
@@ -302,7 +291,8 @@ class Clock:
         """Have the work end when it must give way to writing: the one durable timer of a run that works."""
         self.cancel_alarm()
         if not self._state.clock_stopped_at:
-            self._alarm = asyncio.ensure_future(self._ring())
+            seconds = self.remaining_work_seconds()
+            self._alarm = asyncio.ensure_future(self.ring_after(seconds, "until the report must be written"))
 
     def cancel_alarm(self) -> None:
         """Let the work continue as long as it likes."""
@@ -327,8 +317,9 @@ class Clock:
         state.deadline_at += waited
         self.set_alarm()
 
-    async def _ring(self) -> None:
-        await self._host.sleep(max(0.0, self.remaining_work_seconds()), "until the report must be written")
+    async def ring_after(self, seconds: float, why: str) -> None:
+        """Interrupt the run after so many seconds."""
+        await self._host.sleep(max(0.0, seconds), why)
         self._inbox.interrupt(StopReason.BUDGET_TIME)
 
 

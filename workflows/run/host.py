@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from temporalio import workflow
-from temporalio.common import Priority, RawValue, SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
+from temporalio.common import Priority, RawValue
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, names
@@ -23,14 +23,11 @@ from contracts.base import CompactModel
 from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.outcome import Awaited
 from contracts.parse_request import error_lines
-from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from workflows.run.calls import CallOptions, show_summary
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 A = TypeVar("A", bound=CompactModel)
-I = TypeVar("I", bound=RoleInput)
-O = TypeVar("O", bound=RoleAnswer)
 
 
 JSON_ENCODING: Final = b"json/plain"
@@ -39,49 +36,7 @@ FIRST: Final = 1
 """The server's highest priority: what brings a run to its end goes before what would begin something."""
 
 
-class Host(Protocol):
-    """The engine, as a run sees it."""
-
-    def now(self) -> datetime:
-        """The workflow's own clock: the same on replay."""
-        ...
-
-    async def execute(self, spec: ActivitySpec[A, T], argument: A, options: CallOptions) -> T:
-        """Run an activity that is no role. Raises `temporalio.exceptions.ActivityError`."""
-        ...
-
-    async def execute_role(self, role: RoleSpec[I, O], request: I, options: CallOptions) -> O:
-        """Run a role's activity. Raises `temporalio.exceptions.ActivityError`."""
-        ...
-
-    async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
-        """Run an operator's think-pause hook with several arguments, and return its answer.
-
-        Raises `temporalio.exceptions.ActivityError`, ValueError for an answer that cannot be read.
-        """
-        ...
-
-    async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
-        """Have an agent do its task. Cancelled, it still returns the agent's partial result.
-
-        Raises `temporalio.exceptions.ChildWorkflowError` for an agent without a result.
-        """
-        ...
-
-    async def wait_until(self, predicate: Callable[[], bool]) -> None:
-        """Return as soon as the predicate is true."""
-        ...
-
-    async def sleep(self, seconds: float, summary: str = "") -> None:
-        """A durable timer; the summary names it in the web UI."""
-        ...
-
-    async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
-        """Wait until all tasks are done, with a result or an error."""
-        ...
-
-
-async def abandon(host: Host, tasks: list["asyncio.Task[Any]"]) -> None:
+async def abandon(host: "Host", tasks: list["asyncio.Task[Any]"]) -> None:
     """Cancel tasks and wait for their end; their errors are dropped."""
     for task in tasks:
         task.cancel()
@@ -104,8 +59,8 @@ def afterwards(step: Callable[[], None]) -> Iterator[None]:
     step()
 
 
-class TemporalHost:
-    """The host inside a workflow."""
+class Host:
+    """The engine, as a run sees it: the workflow that the run is in."""
 
     def __init__(
         self, priority: int | None = None, tenant: str = "", changed: Callable[[], None] = lambda: None
@@ -126,25 +81,23 @@ class TemporalHost:
         return list(self._awaiting.values())
 
     def now(self) -> datetime:
-        """The workflow clock."""
+        """The workflow's own clock: the same on replay."""
         return workflow.now()
 
     async def execute(self, spec: ActivitySpec[A, T], argument: A, options: CallOptions) -> T:
-        """Schedule one activity."""
+        """Run an activity. Raises `temporalio.exceptions.ActivityError`."""
         result: T = await self._start(spec.name, [argument], spec.result, options)
         return result
 
-    async def execute_role(self, role: RoleSpec[I, O], request: I, options: CallOptions) -> O:
-        """Schedule a role's activity."""
-        result: O = await self._start(role.activity, [request], role.result, options)
-        return result
-
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
-        """Schedule a hook."""
+        """Run an operator's think-pause hook. Raises `ActivityError`, and ValueError for an answer that is no JSON."""
         return plain(await self._start(activity, arguments, RawValue, options))
 
     async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
-        """Start a child workflow and wait for it; a cancellation is passed on, and its result awaited."""
+        """Have an agent do its task. Cancelled, it still returns the agent's partial result.
+
+        Raises `temporalio.exceptions.ChildWorkflowError` for an agent without a result.
+        """
         with self._awaited(workflow_id, f"{request.task.id}: {request.task.text}"):
             result: TaskResult = await workflow.execute_child_workflow(
                 names.RESEARCH_AGENT,
@@ -158,21 +111,20 @@ class TemporalHost:
                 static_summary=show_summary(f"{request.task.id}: {request.task.text}"),
                 # A worker that died is noticed as soon as for the run itself.
                 task_timeout=workflow.info().task_timeout,
-                search_attributes=_attributes(request),
                 priority=self._priority,
             )
             return result
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
-        """A durable wait."""
+        """Return as soon as the predicate is true."""
         await workflow.wait_condition(predicate)
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
-        """A durable timer."""
+        """Sleep by a durable timer; the summary names it in the web UI."""
         await workflow.sleep(timedelta(seconds=seconds), summary=summary or None)
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
-        """Wait in a deterministic way."""
+        """Wait until all tasks are done, with a result or an error."""
         if tasks:
             await workflow.wait(tasks)
 
@@ -205,16 +157,6 @@ class TemporalHost:
                 yield
         finally:
             del self._awaiting[name]
-
-
-def _attributes(request: AgentRequest) -> TypedSearchAttributes | None:
-    """Return the search attributes of an agent, where the namespace knows them: never a user's text."""
-    if not request.resolved.search_attributes:
-        return None
-    known = {names.STRATEGY_ATTRIBUTE: request.task.strategy, names.TENANT_ATTRIBUTE: request.resolved.tenant}
-    return TypedSearchAttributes(
-        [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in known.items()]
-    )
 
 
 # --- payloads of others, decoded here so that none of them can fail a workflow task ----------------------------------

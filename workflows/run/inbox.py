@@ -69,6 +69,11 @@ class Inbox:
         """Ask for the end; the first reason counts."""
         self.interruption = self.interruption or reason
 
+    def check_interruption(self) -> None:
+        """Raise `Interrupted` if the run is to end."""
+        if self.interruption is not None:
+            raise Interrupted(self.interruption)
+
     def clear(self) -> None:
         """Drop the interruption, so that the report can be written."""
         self.interruption = None

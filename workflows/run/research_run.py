@@ -3,18 +3,19 @@
 A role call reserves, calls and settles; an answer of no use is repaired once, then the deterministic fallback works.
 """
 
+import asyncio
 import math
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError, TemporalError
 
-from contracts import failures, names
-from contracts.agents import AT_ONCE, AgentTask, TaskResult
+from contracts import activities, failures, names
+from contracts.agents import AT_ONCE, AgentRecord, AgentShare, AgentTask, TaskResult
 from contracts.call_sizes import worst_call
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.notebooks import by_reference
-from contracts.outcome import Moment
+from contracts.outcome import Usage
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import (
@@ -28,9 +29,12 @@ from contracts.roles import (
     prompt_preferences,
 )
 from contracts.state import ResearchState
-from contracts.strategies import CLOSING_ROLES, writers
+from contracts.strategies import CLOSING_ROLES, declaration, writers
+from contracts.texts import plural
 from contracts.tool_turns import ToolTurnInput, TurnResult
-from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
+from contracts.vocabulary import AgentRole, AgentStatus, EngineKind, NodeStatus, Phase, StopReason
+from workflows.rules.agents import agent_request, merge_agent, shares_of
+from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import (
     NOTHING,
     Holdings,
@@ -55,21 +59,30 @@ from workflows.run.calls import (
     spent_by,
 )
 from workflows.run.checkpoints import Checkpoints
-from workflows.run.context import Hooks, RunContext
+from workflows.run.context import Hooks, RunContext, newest
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
-from workflows.run.spawning import Agents
 
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleAnswer)
 T = TypeVar("T", bound=ToolTurnInput)
 U = TypeVar("U", bound=TurnResult)
 
+GUIDANCE_OF_CALL: Final = 6
+"""About the guidance that one round of think-pauses gives."""
 GIVEN_UP_AFTER = 2
 """A model that so often gave a role nothing useful is not paid for it once more."""
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
 DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be used"
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
+DECIDER: Final = "agents"
+"""The name under which decisions about agents are in the decision log."""
+MARGIN_SECONDS: Final = 3.0
+"""An agent has to answer so long before its run must write."""
+MARGIN_SHARE: Final = 0.1
+GRACE_SECONDS: Final = 3.0
+"""Time for the answer of an agent that is told to stop; then it is no longer waited for."""
+TASK_SHOWN: Final = 150
 
 
 class CallRefused(Interrupted):
@@ -105,47 +118,42 @@ class ResearchRun(RunContext):
         self.holdings = Holdings()
         self.agents = Agents(self)
 
-    async def ask(
-        self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None, at: Moment | None = None
-    ) -> O:
+    async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `fields` holds what this role
-        needs; ids, engine, model, date, language, guidance and canary are added here. `at` is the moment that the
-        call belongs to, if not this one. Raises `Interrupted`, and `Unanswered` for a role without a fallback.
+        needs; ids, engine, model, date, language, guidance and canary are added here.
+        Raises `Interrupted`, and `Unanswered` for a role without a fallback.
         """
-        at = at or self.moment()
         # A model that often gave a role nothing useful is not paid for it again.
         given_up = self.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
         kind = engine or (EngineKind.EXTRACTIVE if given_up else self.resolved.engine)
         if kind is EngineKind.EXTRACTIVE and not role.has_fallback:
             raise Unanswered(role.name)
-        operation = self.operation(step, at.iteration)
+        operation = self.operation(step)
         number = 0
         if role.name != AgentRole.SUPERVISOR:
-            number = self.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation}, at=at)
+            number = self.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation})
         try:
-            output = await self._answer(role, operation, fields, kind, at)
+            output = await self._answer(role, operation, fields, kind)
         except ActivityError as error:
             if not is_outage(error) and (role.name == ANALYZER.name or not is_given_up(error)):
                 raise  # a failed analysis costs its own branch
             self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
             raise Interrupted(reason) from None
-        self.operation_done(step, at.iteration)
+        self.operation_done(step)
         outputs = {"engine": output.account.engine.value, "model": output.account.model}
         self.decided(number, {name: value for name, value in outputs.items() if value})
         return output
 
-    async def turn(
-        self, role: RoleSpec[T, U], step: str, request: T, engine: EngineKind | None = None, at: Moment | None = None
-    ) -> U:
+    async def turn(self, role: RoleSpec[T, U], step: str, request: T) -> U:
         """Have a role with tools take one turn: as `ask`, with a longer transcript and checked calls for an answer.
 
         The first turn has no transcript and the fields that the role's prompt opens with; each later one has the
         transcript of the turn before and an answer to each of its calls. Raises as `ask` does.
         """
-        output = await self.ask(role, step, request, engine, at)
+        output = await self.ask(role, step, request)
         self.state.note_entry(output.transcript.hash)
         if output.steered:
             self.degrade(STEERED_NOTE)
@@ -161,12 +169,12 @@ class ResearchRun(RunContext):
         return await self.agents.spawn(tasks, at_once)
 
     # --- one answer --------------------------------------------------------------------------------------------------
-    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, at: Moment) -> O:
+    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind) -> O:
         """Return the output by the model, repaired once, or by the fallback."""
         state, problem = self.state, None
         for repair in ("", "/repair") if kind is EngineKind.MODEL else ():
             try:
-                output = await self._paid_call(role, f"{operation}{repair}", fields, problem, at)
+                output = await self._paid_call(role, f"{operation}{repair}", fields, problem)
             except CallRefused as refused:
                 if state.sources or role.writes_report or not role.has_fallback:
                     raise
@@ -187,30 +195,28 @@ class ResearchRun(RunContext):
                     self.note("status", f"{role.name}: an unusable answer was repaired", level="info", role=role.name)
                 return output
         operation = f"{operation}/fallback" if kind is EngineKind.MODEL else operation
-        output = await self._execute(role, self._request(role, operation, fields, EngineKind.EXTRACTIVE, None, at))
-        self._settle(role, output, at)
+        output = await self._execute(role, self._request(role, operation, fields, EngineKind.EXTRACTIVE, None))
+        self._settle(role, output)
         return output
 
-    async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None, at: Moment) -> O:
+    async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None) -> O:
         """Reserve, call and settle. Raises `_Unusable`, `CallRefused`, `Interrupted`, `ActivityError` for an outage."""
-        request = self._request(role, operation, fields, EngineKind.MODEL, repair, at)
-        number, left = await self._reserve(role, request, at)
+        request = self._request(role, operation, fields, EngineKind.MODEL, repair)
+        number, left = await self._reserve(role, request)
         try:
             output = await self._execute(role, request)
             left = left.unexplained_by(output.account.usage)
         except ActivityError as error:
             if isinstance(error.cause, ApplicationError):
                 left = left.unexplained_by(spent_by(error))
-            raise _Unusable(self._problem(role, error, request, at)) from error
+            raise _Unusable(self._problem(role, error, request)) from error
         else:
-            self._settle(role, output, at)
+            self._settle(role, output)
             return output
         finally:
             self.holdings.close(number, left)
 
-    def _request(
-        self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None, at: Moment
-    ) -> I:
+    def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with the envelope of every call."""
         resolved = self.resolved
         return fields.model_copy(
@@ -224,9 +230,9 @@ class ResearchRun(RunContext):
                 "query": resolved.query,
                 "language": language_of_call(role, resolved, kind),
                 "preferences": prompt_preferences(role, resolved),
-                "iteration": at.iteration,
+                "iteration": self.state.iteration,
                 "max_iterations": resolved.limits.max_iterations,
-                "guidance": at.guidance,
+                "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
                 "exclude": resolved.exclude,
                 "canary": resolved.canary,
                 "repair": repair,
@@ -248,12 +254,13 @@ class ResearchRun(RunContext):
         timed = by_reference(request, self.state.resolved_entry).model_copy(
             update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
         )
-        return await self.within_limits(self.host.execute_role(role, timed, options))
+        spec = activities.ActivitySpec(role.activity, role.input, role.result)
+        return await self.within_limits(self.host.execute(spec, timed, options))
 
-    def _settle(self, role: RoleSpec[I, O], output: O, at: Moment) -> None:
+    def _settle(self, role: RoleSpec[I, O], output: O) -> None:
         """Account for an answer."""
         answer, state = output.account, self.state
-        account(state, role.name, answer.usage, at.phase)
+        account(state, role.name, answer.usage)
         if role.writes_report:
             # Of several that may have written, the last one wrote the report that there is.
             others = writers() - {role.name}
@@ -266,12 +273,12 @@ class ResearchRun(RunContext):
         for warning in answer.warnings[:5]:
             self.note("status", f"{role.name}: {warning}", level="info")
 
-    def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I, at: Moment) -> str | None:
+    def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I) -> str | None:
         """Account for a failed call, and return the problem for a repair; None if only the fallback can help.
 
         Raises an outage again, and `Interrupted` if the run cannot continue.
         """
-        account_failure(self.state, role.name, request, spent_by(error), at.phase)
+        account_failure(self.state, role.name, request, spent_by(error))
         if is_outage(error):
             raise error
         cause = last_failure(error)
@@ -298,14 +305,14 @@ class ResearchRun(RunContext):
         return None
 
     # --- the budget --------------------------------------------------------------------------------------------------
-    async def _reserve(self, role: RoleSpec[I, O], request: I, at: Moment) -> tuple[int, Reservation]:
+    async def _reserve(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
         """Return the reservation of a call, under its number. Waits while calls under way may give back enough.
 
         Raises `CallRefused`, or `Interrupted` if the run is to end.
         """
         resolved, holdings = self.resolved, self.holdings
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
-        reflects_on_report = role.name == SUPERVISOR.name and at.phase == Phase.SYNTHESIS
+        reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         kept = NOTHING if closes else self.reserved_for_report()
         while refusal(resolved.limits, self.state.usage, holdings.held, wanted, kept):
@@ -317,8 +324,7 @@ class ResearchRun(RunContext):
             await self.host.wait_until(
                 lambda: holdings.changes != before or self.inbox.interruption is not None  # noqa: B023
             )
-            if self.inbox.interruption is not None:
-                raise Interrupted(self.inbox.interruption)
+            self.inbox.check_interruption()
         return holdings.open(wanted), wanted
 
     def reserved_for_report(self) -> Reservation:
@@ -336,3 +342,252 @@ def summary_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:
     """Return the text beside the activity's name in the web UI."""
     subject = request.subject()
     return f"{role.activity.split('_', maxsplit=1)[0]}: {subject}" if subject else role.activity.replace("_", " ")
+
+
+# --- agents: tasks given, some at a time, waited for within limits, taken over in task order -------------------------
+class Agents:
+    """Gives tasks to agents and takes over their results."""
+
+    def __init__(self, run: ResearchRun) -> None:
+        self._run = run
+        self._calls: dict[str, asyncio.Task[TaskResult]] = {}
+        """By agent: calls that have begun and not ended, waited for or not."""
+
+    @property
+    def under_way(self) -> bool:
+        """True if an agent is at work, waited for or not: no new history may start then."""
+        return bool(self._calls)
+
+    async def spawn(self, tasks: Sequence[AgentTask], at_once: int) -> list[TaskResult]:
+        """See `ResearchRun.spawn`. Raises ValueError for two tasks of one id, or a strategy that is not for agents."""
+        if len({task.id for task in tasks}) != len(tasks):
+            raise ValueError("two tasks of agents have one id")
+        for task in tasks:
+            if not declaration(task.strategy).scoped:
+                raise ValueError(f"the strategy {task.strategy} does not work on tasks of agents")
+            self._record(task)
+        todo = [task.id for task in tasks if not self._of(task.id).is_over]
+        if todo:
+            await self._carry_out(todo, max(1, at_once))
+        return [result for task in tasks if (result := self._of(task.id).result)]
+
+    # --- work --------------------------------------------------------------------------------------------------------
+    async def _carry_out(self, todo: list[str], at_once: int) -> None:
+        """Have all of them work; each is merged as soon as those before it are.
+
+        When the run is to end, those at work are stopped, and their partial results merged in the same order.
+        """
+        run = self._run
+        self._share_out(todo)
+        queued = max(0, len(todo) - at_once)
+        outputs = {"agents": todo, "at_once": at_once, "queued": queued}
+        run.decide(DECIDER, "dispatch", f"{len(todo)} tasks, {min(at_once, len(todo))} at once", {}, outputs)
+        data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
+        waits = f", {queued} of them when others are done" if queued else ""
+        run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)
+        for agent in todo:
+            self._change(agent, status=AgentStatus.QUEUED)
+        turns = asyncio.Semaphore(at_once)
+        work = {agent: asyncio.ensure_future(self._one(agent, branch, turns)) for branch, agent in enumerate(todo)}
+        merged = 0
+        try:
+            while merged < len(todo):
+                task = work[todo[merged]]
+                await run.host.wait_until(lambda: task.done() or run.inbox.interruption is not None)  # noqa: B023
+                if run.inbox.interruption is not None:
+                    break
+                self._take_over(todo[merged], task.result())
+                merged += 1
+                if merged < len(todo):
+                    run.checkpoints.save_in_background()
+        except asyncio.CancelledError:
+            await self._end(todo[merged:], work, StopReason.USER_CANCELLED)
+            raise
+        if merged < len(todo):
+            reason = run.inbox.interruption or StopReason.INTERNAL_ERROR
+            await self._end(todo[merged:], work, reason)
+            raise Interrupted(reason)
+
+    async def _end(self, agents: list[str], work: dict[str, "asyncio.Task[TaskResult]"], reason: StopReason) -> None:
+        """Stop agents, wait a moment for their partial results, and take these over in the order of their tasks."""
+        run = self._run
+        pending = [agent for agent in agents if not work[agent].done()]
+        for agent in pending:
+            # One without a call waits for its turn.
+            self._calls.get(agent, work[agent]).cancel()
+        alarm = asyncio.ensure_future(run.host.sleep(GRACE_SECONDS, "until the agents have answered"))
+        await run.host.wait_until(lambda: alarm.done() or all(work[agent].done() for agent in pending))
+        alarm.cancel()
+        for agent in agents:
+            task = work[agent]
+            if not task.done() or task.cancelled():
+                task.cancel()
+                waits = self._of(agent).status is AgentStatus.QUEUED
+                why = "its turn had not come" if waits else "it had not answered"
+                stub = _stub(self._of(agent), reason, f"{why} when the run was to end")
+                self._change(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
+                self._note("agent.finished", agent, stub.problem)
+            elif agent in pending:
+                self._take_over(agent, task.result().model_copy(update={"stop_reason": reason}))
+                self._mark(self._change(agent, status=AgentStatus.CUT_OFF).task, NodeStatus.EXECUTING)
+            else:
+                self._take_over(agent, task.result())
+
+    async def _one(self, agent: str, branch: int, turns: asyncio.Semaphore) -> TaskResult:
+        """Return the answer of one agent, when its turn has come, or a stub."""
+        run = self._run
+        async with turns:
+            record = self._of(agent)
+            share = record.share or AgentShare()
+            if run.contains_canary(record.task.text):
+                run.degrade(STEERED_NOTE)
+                return _stub(record, StopReason.INTERNAL_ERROR, "its task repeats what only this run knows")
+            refused = _refusal(share) if run.resolved.engine is EngineKind.MODEL else None
+            if refused is not None:
+                return _stub(record, refused, f"nothing is left for it to use: {refused.value}")
+            left = run.clock.remaining_work_seconds()
+            left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
+            number = run.holdings.open(_reservation(share))
+            again = f"/again-{record.starts + 1}" if record.starts else ""
+            record = self._change(
+                agent,
+                status=AgentStatus.RUNNING,
+                starts=record.starts + 1,
+                workflow_id=f"{run.resolved.research_id}/{agent}{again}",
+                started_at=run.now_text(),
+            )
+            self._mark(record.task, NodeStatus.EXECUTING)
+            request = agent_request(run.state, record, run.host.now().timestamp(), left)
+            self._note("agent.started", agent, record.task.text, branch)
+            call = self._calls[agent] = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
+            call.add_done_callback(lambda ended: self._settle(record, ended, number))
+            seconds = request.deadline_at - run.host.now().timestamp() + GRACE_SECONDS
+            alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {agent} is not waited for any longer"))
+            await run.host.wait_until(lambda: call.done() or alarm.done())
+            alarm.cancel()
+            if not call.done():
+                call.cancel()
+                why = f"it had not answered after {seconds:.0f} s, the most that is waited for"
+                return _stub(record, StopReason.BUDGET_TIME, why)
+            return _result_of(record, call)
+
+    def _settle(self, record: AgentRecord, call: "asyncio.Task[TaskResult]", number: int) -> None:
+        """Count the usage of an agent in place of its reservation, also if it answers too late."""
+        del self._calls[record.task.id]
+        result = _result_of(record, call)
+        if result.is_stub:
+            # Nobody knows what it paid for: that stays reserved.
+            self._run.holdings.close(number, _reservation(record.share or AgentShare()))
+            return
+        before = record.result.usage_by_role if record.result else {}
+        for role, usage in result.usage_by_role.items():
+            # The journal gives answers of an earlier start again: they were added then.
+            account(self._run.state, role, usage.beyond(before.get(role, Usage())))
+        self._run.holdings.close(number, NOTHING)
+
+    def _take_over(self, agent: str, result: TaskResult) -> None:
+        """Put the findings of an agent into the state of the run."""
+        run = self._run
+        for decision in merge_agent(run.state, self._of(agent).task, result):
+            run.decide(agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
+        status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
+        self._change(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
+        if result.is_stub:
+            run.branch_failed(f"{agent}: {result.problem}")
+        elif result.problem:
+            run.degrade(f"{agent}: {result.problem}")
+        outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
+        summary = result.problem or result.summary
+        run.decide(DECIDER, "merge", summary, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
+        self._note("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
+
+    # --- records -----------------------------------------------------------------------------------------------------
+    def _of(self, agent: str) -> AgentRecord:
+        return next(record for record in self._run.state.agents if record.task.id == agent)
+
+    def _record(self, task: AgentTask) -> None:
+        """Write a task down; the same one, given before, keeps its share and its ledger."""
+        state = self._run.state
+        if all(record.task.id != task.id for record in state.agents):
+            known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
+            state.agents = [*state.agents, AgentRecord(task=task, **known)]
+
+    def _change(self, agent: str, **update: object) -> AgentRecord:
+        state = self._run.state
+        state.agents = [
+            record.model_copy(update=update) if record.task.id == agent else record for record in state.agents
+        ]
+        return self._of(agent)
+
+    def _share_out(self, todo: list[str]) -> None:
+        """Fix the share of each agent, without a reservation: those without one share the rest of the budget."""
+        fresh = [agent for agent in todo if self._of(agent).share is None]
+        if not fresh:
+            return
+        run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
+        taken = [share for agent in todo if (share := self._of(agent).share)]
+        kept = sum(map(_reservation, taken), run.holdings.held + run.reserved_for_report())
+        cost = limits.max_cost_usd
+        left = AgentShare(
+            sources=max(0, sources_left(run.state, limits) - sum(share.sources for share in taken)),
+            model_calls=_left_of(limits.max_model_calls, used.model_calls + kept.calls),
+            tokens=_left_of(limits.max_tokens, used.tokens + kept.tokens),
+            cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - kept.cost_usd),
+        )
+        for agent, share in zip(fresh, shares_of(left, len(fresh)), strict=True):
+            self._change(agent, share=share)
+
+    def _mark(self, task: AgentTask, status: NodeStatus) -> None:
+        """Show in the plan how far a task is; one that was cut off is unfinished work of the run."""
+        plan = self._run.state.plan
+        mine = [node.model_copy(update={"status": status}) for node in plan.nodes if node.id == task.id]
+        self._run.state.plan = plan.with_nodes(*mine)
+
+    def _note(self, kind: str, agent: str, text: str, branch: int | None = None) -> None:
+        place = {"turn": self._run.state.iteration} | ({} if branch is None else {"branch": branch})
+        self._run.note(kind, f"{agent}: {text[:TASK_SHOWN]}", agent=agent, **place)
+
+
+def _result_of(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskResult:
+    """Return the answer of a call that has ended, or a stub with the reason there is none."""
+    try:
+        return call.result()
+    except (asyncio.CancelledError, TemporalError) as error:
+        cause = error.cause if isinstance(error, ChildWorkflowError) else error
+        if isinstance(cause, ApplicationError):
+            problem = f"it failed: {cause.message}"[:300]
+        elif isinstance(cause, (CancelledError, asyncio.CancelledError)):
+            problem = "it was stopped before it had anything"
+        else:
+            problem = f"it failed: {type(cause).__name__}"
+        return _stub(record, StopReason.INTERNAL_ERROR, problem)
+
+
+def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
+    """Return a result in the place of one; the usage of an earlier start of the agent stays counted."""
+    used = record.result
+    return TaskResult(
+        stop_reason=reason,
+        problem=problem,
+        is_stub=True,
+        usage=used.usage if used else Usage(),
+        usage_by_role=used.usage_by_role if used else {},
+    )
+
+
+def _refusal(share: AgentShare) -> StopReason | None:
+    """Return why an agent need not start: a limit leaves no room for the work of a model."""
+    shares = {
+        StopReason.BUDGET_CALLS: share.model_calls,
+        StopReason.BUDGET_TOKENS: share.tokens,
+        StopReason.BUDGET_COST: share.cost_usd,
+    }
+    return next((reason for reason, left in shares.items() if left == 0), None)
+
+
+def _reservation(share: AgentShare) -> Reservation:
+    return Reservation(share.model_calls or 0, share.tokens or 0, share.cost_usd or 0.0)
+
+
+def _left_of(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(0, limit - used)

@@ -1,7 +1,5 @@
 """Strategies decide the next unit. The driver owns all invariants."""
 
-from typing import cast
-
 from contracts.strategies import declaration, list_declared
 from workflows.strategies.protocol import Finished, ScopedStrategy, Strategy
 
@@ -24,9 +22,4 @@ def strategy_of(name: str) -> Strategy:
     return _strategies[name]()
 
 
-def scoped_strategy_of(name: str) -> ScopedStrategy:
-    """A strategy for agents by name. Raises KeyError for one that is not declared in this process."""
-    return cast("ScopedStrategy", strategy_of(name))
-
-
-__all__ = ["Finished", "ScopedStrategy", "Strategy", "scoped_strategy_of", "strategy_of"]
+__all__ = ["Finished", "ScopedStrategy", "Strategy", "strategy_of"]

@@ -30,9 +30,10 @@ class Strategy(Protocol):
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
         """Open the pause of a unit: check the unit by fixed rules, and name the question to a reflecting model.
 
-        The result must not depend on time.
+        The result must not depend on time. A strategy without gates does neither.
         """
-        ...
+        del run
+        return OpenPause(unit=unit)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Conclude a pause: apply the reflection, call the hook, decide, record."""
@@ -60,7 +61,7 @@ class Strategy(Protocol):
 class ScopedStrategy(Strategy, Protocol):
     """Works on the task of an agent; its declaration has `scoped`. Its findings are taken from the state."""
 
-    async def conclude(self, run: ResearchRun, reason: StopReason) -> str:
+    async def conclude(self, run: ResearchRun) -> str:
         """Finish the findings, however the work ended, within the reserve of the agent's time, and sum them up.
 
         Not called for a cancelled agent: no paid call may follow then. Raises `Interrupted` when the time is over; then

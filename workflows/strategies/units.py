@@ -7,7 +7,7 @@ from contracts.addresses import short_hash
 from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.outcome import Mark, Pause, UnitProgress
 from contracts.plan import Plan, PlanNode
-from contracts.state import OpenPause, Position, ResearchState, Unit
+from contracts.state import Position, ResearchState
 from contracts.vocabulary import Action, EngineKind, NodeKind, NodeStatus, Phase
 from workflows.phases.writing import write_report
 from workflows.rules.endings import report_issues
@@ -26,14 +26,6 @@ class UnitPosition(Position):
     """True once the report had its one retry."""
     skipped: list[str] = []
     """Ids of steps that were judged unnecessary: a resumed run skips them, too."""
-
-
-class UngatedStrategy:
-    """Base of strategies whose units have no gate: `pause` judges steps and report."""
-
-    def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """Open a pause without a gate."""
-        return OpenPause(unit=unit, moment=run.moment())
 
 
 async def carry_out(

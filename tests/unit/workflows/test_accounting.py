@@ -53,8 +53,8 @@ def request(**changes: object) -> PlanInput:
 def test_an_unusable_answer_that_is_told_again_is_paid_once() -> None:
     """After cancel and resume the call store tells it again; also when the session was stored in between (S0-131)."""
     state = states.state(phase=Phase.PLANNING)
-    account_failure(state, "planner", request(), PAID, None)
+    account_failure(state, "planner", request(), PAID)
     again = ResearchState.unpack(state.pack())
-    account_failure(again, "planner", request(time_limit_seconds=7.0), PAID, None)
+    account_failure(again, "planner", request(time_limit_seconds=7.0), PAID)
     assert again.usage == PAID
     assert again.usage_by_phase == {"planning": PAID}

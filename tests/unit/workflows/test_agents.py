@@ -22,8 +22,7 @@ from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin, report_of
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox, Interrupted
-from workflows.run.research_run import ResearchRun
-from workflows.run.spawning import GRACE_SECONDS
+from workflows.run.research_run import GRACE_SECONDS, ResearchRun
 from workflows.status import details_markdown, status_of
 from workflows.strategies import strategy_of
 

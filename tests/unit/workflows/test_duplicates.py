@@ -31,7 +31,9 @@ def test_a_known_address_is_a_known_source() -> None:
 def test_one_work_is_one_source() -> None:
     """The same DOI is the same source, whichever site shows it; the first hit names it (ID rules of the domain)."""
     hits = [hit("https://a.org/1"), hit("https://b.org/2", DOI), hit("https://doi.org/10.1000/X")]
-    identities = Identities({}, {}, hits)
+    identities = Identities({}, {})
+    for one in hits:
+        identities.add(one)
     assert identities.identity_of(hits[1]) == identities.identity_of(hits[2]) == source_id("https://b.org/2")
 
 

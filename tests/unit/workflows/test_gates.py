@@ -7,7 +7,7 @@ import pytest
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence, NodeStatus, Phase, Quality
 from tests.fakes import states
-from workflows.strategies.supervisor.decisions import evaluate
+from workflows.strategies.supervisor.supervisor_strategy import evaluate
 
 
 def planned(*texts: str, brief: str = "We look.", most: int = 5) -> ResearchState:

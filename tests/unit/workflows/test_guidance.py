@@ -2,7 +2,8 @@
 
 from contracts.outcome import Guidance
 from contracts.vocabulary import Phase
-from workflows.run.context import GUIDANCE_OF_CALL, MAX_GUIDANCE, newest, with_guidance
+from workflows.run.context import MAX_GUIDANCE, newest, with_guidance
+from workflows.run.research_run import GUIDANCE_OF_CALL
 
 
 def said(origin: str, *texts: str) -> list[Guidance]:

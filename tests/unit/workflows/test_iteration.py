@@ -19,7 +19,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from tests.fakes import states
-from workflows.strategies.supervisor.decisions import (
+from workflows.strategies.supervisor.supervisor_strategy import (
     SupervisorPosition,
     curable_issues,
     decide,

@@ -8,20 +8,23 @@ from hypothesis import strategies as st
 
 from contracts.agents import AgentRecord, AgentTask, TaskResult
 from contracts.evidence import Finding
-from contracts.plan import Plan
+from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
 from contracts.request import Depth
-from contracts.vocabulary import AgentStatus, Confidence, NodeStatus, StopReason
+from contracts.vocabulary import AgentStatus, Confidence, NodeKind, NodeStatus, StopReason
 from tests.fakes import states
-from workflows.strategies.orchestrator.agent_reports import remarks_on, report_of, tokens_of
-from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
+from workflows.strategies.orchestrator.orchestrator_strategy import (
+    OrchestratorStrategy,
+    remarks_on,
+    report_of,
+    tokens_of,
+)
 from workflows.strategies.orchestrator.plan import (
     CycleUnit,
     OrchestratorPosition,
     cycles_left,
     deciding_cycles,
     problem_of,
-    task_node,
     unserved,
     with_step_statuses,
 )
@@ -156,7 +159,7 @@ def planned(*texts: str, tasks: Sequence[NodeStatus] = ()) -> Plan:
     """A plan with agents for its first step."""
     plan = Plan(version=1, nodes=[step_node(text) for text in texts])
     nodes = [
-        task_node(f"agent-{number}", f"task {number}", plan.steps[:1], 1).model_copy(update={"status": status})
+        PlanNode(id=f"agent-{number}", text="a task", kind=NodeKind.TASK, status=status, parent=plan.steps[0].id)
         for number, status in enumerate(tasks, start=1)
     ]
     return plan.with_nodes(*nodes)

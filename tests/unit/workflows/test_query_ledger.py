@@ -1,12 +1,10 @@
 """Queries that count as asked before."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from contracts.evidence import QueryOutcome, QueryRecord
 from tests.fakes import states
-from workflows.rules.query_matching import asked_before, drop_repeated, normalized_query, record_of, same_query
+from workflows.rules.query_matching import asked_before, record_of, same_query
 
 
 @pytest.mark.parametrize(
@@ -41,21 +39,6 @@ def test_the_same_question_is_asked_once(one: str, other: str) -> None:
 def test_another_question_is_asked(one: str, other: str) -> None:
     """Another word, another order or another sign is another query (C0-1)."""
     assert not same_query(one, other)
-
-
-WORDS = st.lists(st.sampled_from("a the not cats cat Cat 2023 vs from sleep effects of C++ - ?".split())).map(" ".join)
-
-
-@given(st.lists(WORDS, max_size=8), st.lists(WORDS, max_size=4))
-def test_fresh_queries_repeat_nothing(texts: list[str], before: list[str]) -> None:
-    """Every text is fresh or is the same as one that was asked; the order remains."""
-    fresh = drop_repeated(texts, before)
-    left = iter(texts)
-    assert all(text in left for text in fresh)
-    for place, text in enumerate(fresh):
-        assert not any(same_query(text, other) for other in [*before, *fresh[:place]])
-    for text in texts:
-        assert not normalized_query(text) or any(same_query(text, other) for other in [*before, *fresh])
 
 
 def test_a_failed_query_may_be_repeated() -> None:

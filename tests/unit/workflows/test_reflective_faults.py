@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from contracts.reflective_roles import StepKind
 from contracts.request import Turn
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeStatus, Outcome, StopReason
@@ -20,7 +21,7 @@ from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.reflective.plan import ReflectivePosition, is_analysis
+from workflows.strategies.reflective.plan import ReflectivePosition
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
 
 MEMO = "The heliotrope memorandum stays among the four of us."
@@ -111,7 +112,7 @@ async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypa
     monkeypatch.setattr(reflective_work, "steps", steps)
     state, _, world = await asked_of(tmp_path, MessagesApi(), depth="light")
     research, thought, _ = state.plan.steps
-    assert [is_analysis(step) for step in (research, thought)] == [False, True]
+    assert [step.facet == StepKind.ANALYSIS for step in (research, thought)] == [False, True]
     assert thought.expected_contribution not in world.corpus.searches
     assert thought.status is NodeStatus.COMPLETED
 

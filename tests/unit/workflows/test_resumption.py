@@ -7,7 +7,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import Action, Completeness, NodeStatus, Outcome, Phase, RunStatus, StopReason
 from tests.fakes import states
 from workflows.run.checkpoints import resume_state
-from workflows.strategies.supervisor.decisions import SupervisorPosition, reposition
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorPosition, SupervisorStrategy
 
 ENDING = Ending(
     outcome=Outcome.CANCELLED,
@@ -46,7 +46,7 @@ def test_a_resumed_run_repeats_only_unfinished_work(stopped: ResearchState, phas
     stopped.degraded, stopped.failed_branches = ["x"], ["y"]
     stopped.findings, stopped.sources = [states.finding("x")], states.sources(states.source("corpus:m/a"))
     stopped.usage = stopped.usage.model_copy(update={"active_seconds": 42.0})
-    again = resume_state(stopped, stopped.resolved, "2026-11-22T00:00:00+00:00", reposition)
+    again = resume_state(stopped, stopped.resolved, "2026-11-22T00:00:00+00:00", SupervisorStrategy().resume)
     assert SupervisorPosition.of(again).next_phase == phase
     assert [query.text for query in again.pending_sub_queries()] == pending
     assert not any(query.error for query in again.pending_sub_queries())
@@ -63,5 +63,5 @@ def test_a_finished_run_is_decided_again_under_new_limits(iterations: int, actio
     )
     made.pause = Pause(phase=Phase.SYNTHESIS, action=Action.COMPLETE)
     limits = made.resolved.limits.model_copy(update={"max_iterations": iterations})
-    again = resume_state(made, made.resolved.model_copy(update={"limits": limits}), "now", reposition)
+    again = resume_state(made, made.resolved.model_copy(update={"limits": limits}), "now", SupervisorStrategy().resume)
     assert (again.pause.action if again.pause else Action.COMPLETE) is action

@@ -12,7 +12,6 @@ from contracts.agents import (
     TaskResult,
 )
 from contracts.evidence import DocumentRef, Source
-from contracts.outcome import Counts
 from contracts.plan import Plan, PlanNode
 from contracts.state import ResearchState
 from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, StopReason
@@ -78,7 +77,7 @@ def agent(name: str, *statements: str, **changes: object) -> tuple[AgentTask, Ta
     held.usage_by_role = {}
     for key, value in changes.items():
         setattr(held, key, value)
-    return task, task_result(held, Counts(), StopReason.NO_OPEN_GAPS, "")
+    return task, task_result(held, StopReason.NO_OPEN_GAPS, "")
 
 
 def run_with(*tasks: AgentTask) -> ResearchState:

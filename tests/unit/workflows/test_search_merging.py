@@ -46,7 +46,6 @@ def test_a_merged_list_has_each_source_once(lists: list[list[SearchHit]], limit:
         sum(map(len, lists)) - len(everything) if len(responses) > 1 else 0
     )
     assert found == everything[:limit]
-    assert all(hit.provider not in hit.also_found_by for hit in everything)
 
 
 def test_details_that_one_lacks_come_from_the_other() -> None:
@@ -59,4 +58,3 @@ def test_details_that_one_lacks_come_from_the_other() -> None:
     (found,) = merge_hits([plain, response("b", hit("https://doi.org/10.1000/X"), rich)], 5)
     assert (found.title, found.snippet, found.doi, found.authors) == ("X", "short", "10.1000/x", ["A"])
     assert (found.venue, found.published_at, found.source_type, found.rank) == ("V", "2024", "academic", 1)
-    assert found.also_found_by == ["b"]

@@ -12,7 +12,7 @@ from tests.fakes.random_world import RandomWorld
 from workflows.phases.pause import state_for_hook
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.decisions import reflection_prompt
+from workflows.strategies.supervisor.supervisor_strategy import reflection_prompt
 
 
 def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:

@@ -200,6 +200,7 @@ async def test_the_clock_stops_nests_and_takes_new_limits_once() -> None:
     run.choose_limits("extended")
     run.choose_limits("extended")
     assert run.clock.remaining_work_seconds() == work + 100
+    await host.advance(0)  # the alarm sleeps
     await host.advance(work)
     assert inbox.interruption is None
     await host.advance(100)

@@ -1,10 +1,15 @@
 """The scoped strategy `agent`: turn by turn it searches, has pages read, thinks, and reports its findings."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Final
 
-from contracts.addresses import sub_query_id
+from temporalio.exceptions import ActivityError
+
+from contracts.addresses import canonical_url, sub_query_id
 from contracts.agents import SUMMARY_CHARACTERS
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
+from contracts.evidence import Candidate, DocumentRef, Source
+from contracts.notebooks import with_what_follows
 from contracts.orchestrator_roles import (
     AGENT,
     AGENT_REPORT,
@@ -14,32 +19,33 @@ from contracts.orchestrator_roles import (
     SEARCH,
     SEARCH_TOOL,
     THINK_TOOL,
+    FoundPage,
     WorkInput,
 )
-from contracts.outcome import Mark, Pause, Progress, UnitProgress
-from contracts.plan import PlanNode
-from contracts.roles import ProposedGap
-from contracts.state import OpenPause, ResearchState, Unit
+from contracts.outcome import Pause, Progress
+from contracts.plan import OTHER_FORM, PlanNode
+from contracts.roles import ANALYZER, ProposedGap
+from contracts.state import OpenPause, Position, ResearchState, Unit
 from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
-from contracts.vocabulary import Action, EngineKind, GapKind, StopReason
+from contracts.vocabulary import Action, EngineKind, GapKind, NodeKind, SourceStatus, StopReason
+from workflows.phases.analysis import merge
+from workflows.phases.gathering import Gathering
+from workflows.phases.role_inputs import analyze_input, extract_of
+from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import open_gaps
 from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
+from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.agent_pages import (
-    AgentPosition,
-    analyze_read,
-    describe_page,
-    describe_search,
-    pages_found,
-    search_and_read,
-    unanalyzed,
-    unopened,
+from workflows.strategies.orchestrator.orchestrator_strategy import (
+    CALL_A_TOOL,
+    answers_to_thought,
+    describe_call,
+    thinks_by_itself,
 )
-from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL, answers_to_thought, thinks_by_itself
-from workflows.strategies.protocol import Finished
-from workflows.strategies.units import UngatedStrategy, carry_out
+from workflows.strategies.protocol import Finished, ScopedStrategy
+from workflows.strategies.units import carry_out
 
 MOST_SILENT: Final = 2
 """Turns in a row without a call, after which the agent's work ends."""
@@ -47,9 +53,38 @@ MORE_TURNS: Final = 4
 """Turns beyond one for each search and each page."""
 MOST_SHOWN: Final = 12
 """Pages and gaps in the request of a script without a model."""
+MOST_LISTED: Final = 12
+"""Pages in the description of one search."""
 
 
-class AgentStrategy(UngatedStrategy):
+class AgentPosition(Position):
+    """The turn that comes next, and values that turns pass to later ones."""
+
+    NAME: ClassVar[str] = "agent"
+
+    turn: int = 1
+    transcript: DocumentRef | None = None
+    answers: list[ToolAnswer] = []
+    """Answers to the calls of the turn before."""
+    opened: list[int] = []
+    """Numbers of the opened pages."""
+    searches: int = 0
+    """Searches that count against the limit: repetitions do not."""
+    has_searched: bool = False
+    """True if the turn before searched."""
+    thought: bool = False
+    """True if the turn before was a thought."""
+    silent_turns: int = 0
+    """Turns in a row without a call."""
+    not_analyzed: list[str] = []
+    """Ids of sources whose analysis failed: it is not tried again."""
+    open_questions: list[str] | None = None
+    """Questions that the agent reports as open; None if it did not report."""
+    finished: str = ""
+    """Reason for which there is no further turn; empty while there is one."""
+
+
+class AgentStrategy(ScopedStrategy):
     """One unit per turn. It knows its task, and no other part of the run that gave it."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -76,20 +111,11 @@ class AgentStrategy(UngatedStrategy):
         """No effect: an agent has no plan."""
 
     def progress(self, state: ResearchState) -> Progress:
-        """Return its turns, and its numbers of pages and findings."""
-        position = AgentPosition.read(state)
-        done = position.turn - 1
-        turns = [
-            UnitProgress(
-                name=f"turn-{number}", label=f"turn {number}", mark=Mark.DONE if number <= done else Mark.RUNNING
-            )
-            for number in range(1, done + 1 + (not position.finished))
-        ]
-        return Progress(summary=_summary(state), units=turns)
+        """Return its numbers of pages and findings; its turns are events."""
+        return Progress(summary=_summary(state))
 
-    async def conclude(self, run: ResearchRun, reason: StopReason) -> str:
+    async def conclude(self, run: ResearchRun) -> str:
         """Analyze the remaining pages, enter the open questions, and sum up. Raises `Interrupted`."""
-        del reason
         state, position = run.state, AgentPosition.of(run.state)
         if unanalyzed(state):
             await analyze_read(run, EngineKind.EXTRACTIVE)
@@ -115,7 +141,7 @@ async def _take_turn(run: ResearchRun) -> None:
     output = await run.turn(AGENT, f"work/{position.turn}", _request(run))
     position.transcript = output.transcript
     for call in output.calls:
-        text = f"{call.name.replace('_', ' ')}: {_subject(call)}".removesuffix(": ")
+        text = f"{call.name.replace('_', ' ')}: {describe_call(call)}".removesuffix(": ")
         run.note("agent.turn", text, tool=call.name, sub_turn=position.turn)
         if call.name != THINK_TOOL:
             run.decide(AGENT.name, "call", text, {"turn": position.turn})
@@ -202,12 +228,6 @@ def _answer(state: ResearchState, call: ToolCall, subject: PlanNode | int | str 
     return ToolAnswer(call_id=call.id, text=text, is_error=failed)
 
 
-def _subject(call: ToolCall) -> str:
-    if call.problem:
-        return f"refused: {call.problem}"[:150]
-    return " ".join(str(value) for value in call.arguments.values() if value)[:150]
-
-
 # --- the request ---------------------------------------------------------------------------------------------------
 def _request(run: ResearchRun) -> WorkInput:
     state, position = run.state, AgentPosition.of(run.state)
@@ -264,3 +284,109 @@ def pages_left(state: ResearchState) -> int:
     limits = state.resolution.limits
     left = limits.max_reads_per_step - len(AgentPosition.read(state).opened)
     return max(0, min(left, sources_left(state, limits)))
+
+
+# --- pages ---------------------------------------------------------------------------------------------------------
+def pages_found(state: ResearchState) -> list[Candidate]:
+    """Return the hits of all searches, each address once; the first has the number 1."""
+    found: dict[str, Candidate] = {}
+    for candidate in state.candidates:
+        found.setdefault(canonical_url(candidate.hit.url), candidate)
+    return list(found.values())
+
+
+def unopened(state: ResearchState) -> list[FoundPage]:
+    """Return the pages that were not opened yet, by number."""
+    opened = set(AgentPosition.read(state).opened)
+    return [
+        FoundPage(index=number, rank=page.hit.rank)
+        for number, page in enumerate(pages_found(state), start=1)
+        if number not in opened
+    ]
+
+
+async def search_and_read(run: ResearchRun, searches: Sequence[PlanNode], pages: Sequence[int]) -> None:
+    """Make searches and open pages in parallel, then analyze the sources that were read. Raises `Interrupted`."""
+    state, position, found = run.state, AgentPosition.of(run.state), pages_found(run.state)
+    chosen = [found[number - 1] for number in pages]
+    # A page may have been found by several searches: it belongs to the first one.
+    owners = {candidate.sub_query_id for candidate in chosen}
+    earlier = [node for node in state.plan.nodes if node.id in owners]
+    nodes = [*earlier, *(node for node in searches if node.id not in owners)]
+    if nodes:
+        addresses = frozenset(canonical_url(candidate.hit.url) for candidate in chosen)
+        await Gathering(run, nodes, only=addresses).carry_out()
+    position.opened += [number for number in pages if number not in position.opened]
+    # What was read is analyzed for the task, so no search is left to be analyzed at the end.
+    state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
+    await analyze_read(run)
+
+
+def unanalyzed(state: ResearchState) -> list[Source]:
+    """Return the sources that were read and not analyzed."""
+    failed = set(AgentPosition.read(state).not_analyzed)
+    return [source for source in state.readable_sources() if not source.analyzed and source.id not in failed]
+
+
+async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> None:
+    """Analyze the sources that were read, in one call about the agent's task. Raises `Interrupted`."""
+    state, position, sources = run.state, AgentPosition.of(run.state), unanalyzed(run.state)[:MOST_SOURCES]
+    if not sources:
+        return
+    # The pages of one turn may say nothing that those of another one do.
+    task = PlanNode(id=state.scope, text=run.resolved.query, kind=NodeKind.TASK, needs_search=False, facet=OTHER_FORM)
+    request = analyze_input(run, task, issues=[])
+    searches = {source.sub_query_ids[0] for source in sources if source.sub_query_ids}
+    update = {
+        "sources": [extract_of(source) for source in sources],
+        "max_findings": FINDINGS_PER_SUB_QUERY * len(searches),
+    }
+    names = [source.id for source in sources]
+    try:
+        output = await run.ask(ANALYZER, f"analyze/{position.turn}", request.model_copy(update=update), engine)
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        run.branch_failed(f"analysis of {plural(len(sources), 'page')}: {reason_of(error)}")
+        position.not_analyzed += names
+        return
+    merge(run, task, with_what_follows(output, names))
+    state.sources |= {name: state.sources[name].model_copy(update={"analyzed": True}) for name in names}
+
+
+# --- descriptions --------------------------------------------------------------------------------------------------
+def describe_search(state: ResearchState, query: str, node: PlanNode) -> str:
+    """Return the numbered titles that a search found."""
+    searched = next((one for one in state.plan.nodes if one.id == node.id), node)
+    if searched.error and not searched.result_count:
+        return f"The search for “{query}” failed: {searched.error}."
+    opened = set(AgentPosition.read(state).opened)
+    own = {canonical_url(one.hit.url) for one in state.candidates if one.sub_query_id == node.id}
+    lines = []
+    for number, page in enumerate(pages_found(state), start=1):
+        if canonical_url(page.hit.url) in own:
+            date = f" ({page.hit.published_at})" if page.hit.published_at else ""
+            done = ", opened already" if number in opened else ""
+            lines.append(f"{number}. {page.hit.title or 'without a title'}{date}{done}")
+    if not lines:
+        return f"Nothing was found for “{query}”."
+    more = [f"and {len(lines) - MOST_LISTED} more that fit less"] if len(lines) > MOST_LISTED else []
+    return "\n".join([f"Found for “{query}”:", *lines[:MOST_LISTED], *more])
+
+
+def describe_page(state: ResearchState, number: int, known: Collection[str]) -> tuple[str, bool]:
+    """Return the notes on a page, and true if it could not be read; findings that were `known` before are no notes."""
+    hit = pages_found(state)[number - 1].hit
+    source = state.sources.get(Identities(state.sources, state.aliases).identity_of(hit))
+    title = hit.title or "without a title"
+    if source is None or source.status is not SourceStatus.FULL:
+        reason = source.status_reason if source and source.status_reason else "the limit of pages is reached"
+        return f"Page {number}, “{title}”, could not be read: {reason}.", True
+    notes = [
+        f"note {place}: {finding.statement}"
+        for place, finding in enumerate(state.findings, start=1)
+        if finding.id not in known and source.id in finding.source_ids
+    ]
+    if not notes:
+        return f"Page {number}, “{title}”, was read: nothing in it speaks about the task.", False
+    return "\n".join([f"Page {number}, “{title}”, quality {source.quality.value}:", *notes]), False

@@ -1,9 +1,13 @@
 """The strategy `orchestrator`: plan → cycles of agents in parallel → report."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
+from contracts.call_sizes import BYTES_PER_TOKEN
+from contracts.evidence import Finding
 from contracts.orchestrator_roles import (
     AGENT_TOOL,
     ORCHESTRATOR,
@@ -27,8 +31,10 @@ from contracts.vocabulary import (
     Action,
     AgentRole,
     AgentStatus,
+    Confidence,
     EngineKind,
     GapStatus,
+    NodeKind,
     NodeStatus,
     StopReason,
 )
@@ -36,8 +42,6 @@ from workflows.phases.pause import call_hook
 from workflows.rules.query_matching import same_query
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.agent_pages import AgentPosition
-from workflows.strategies.orchestrator.agent_reports import IntermediateReport, remarks_on, report_of
 from workflows.strategies.orchestrator.plan import (
     LABELS,
     MOST_STEPS,
@@ -54,14 +58,12 @@ from workflows.strategies.orchestrator.plan import (
     served_steps,
     spent_limit,
     summary_of_unit,
-    task_node,
     tasks_of,
     unserved,
     with_step_statuses,
 )
-from workflows.strategies.protocol import Finished
+from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.units import (
-    UngatedStrategy,
     carry_out,
     judge_report,
     step_node,
@@ -70,6 +72,7 @@ from workflows.strategies.units import (
     write_draft,
 )
 
+AGENT_STRATEGY: Final = "agent"
 USED_UP: Final = "the cycles are used up"
 THOUGHT: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
@@ -82,9 +85,28 @@ LOOK_FURTHER: Final = (
 )
 DECIDER: Final = "orchestrator"
 QUESTIONS_SHOWN: Final = 5
+MOST_TOKENS: Final = 10_000
+"""Size of one report."""
+UNSURE: Final = (Confidence.LOW, Confidence.SPECULATION)
+FEWEST_FINDINGS: Final = 3
+FEWEST_SOURCES: Final = 2
 
 
-class OrchestratorStrategy(UngatedStrategy):
+@dataclass(frozen=True)
+class IntermediateReport:
+    """The report of one agent."""
+
+    text: str
+    """One statement a line."""
+    documents: list[str]
+    """Ids of the sources of all reports so far: the number of a document is its place, from 1."""
+    numbers: list[int]
+    """Numbers of the documents in this report."""
+    omitted: int = 0
+    """Findings without room in it."""
+
+
+class OrchestratorStrategy(Strategy):
     """One unit per call: the plan, one cycle, the report."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -124,8 +146,9 @@ class OrchestratorStrategy(UngatedStrategy):
         """Give the tasks of unfinished agents again, and have steps without an agent decided about."""
         del redo_analysis  # agents analyze the pages that they read
         position, limits = OrchestratorPosition.of(state), state.resolution.limits
-        unfinished = {record.task.id for record in state.agents if is_unfinished(record)}
-        position.unfinished = sorted(unfinished - {each.agent for each in position.dispatched}, key=_number_of)
+        unfinished = [record.task.id for record in state.agents if is_unfinished(record)]
+        dispatched = {each.agent for each in position.dispatched}
+        position.unfinished = [agent for agent in unfinished if agent not in dispatched]
         state.agents = [_again(state, record) if record.task.id in unfinished else record for record in state.agents]
         tasks = (
             task.model_copy(update={"status": NodeStatus.EXECUTING if task.id in unfinished else NodeStatus.COMPLETED})
@@ -186,10 +209,6 @@ class OrchestratorStrategy(UngatedStrategy):
                 run.branch_failed(f"the orchestrator sent no agent in {plural(position.cycle, 'cycle')}")
 
 
-def _number_of(agent: str) -> int:
-    return int(agent.removeprefix("agent-"))
-
-
 def _again(state: ResearchState, record: AgentRecord) -> AgentRecord:
     """Return the record of an agent whose task is given again; it knows by now what its run has read."""
     limits = state.resolution.limits
@@ -237,7 +256,8 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
         if output.calls:
             position.calls = output.calls
             for call in output.calls:
-                _note_call(run, call)
+                text = f"orchestrator: {TURN_WORDS.get(call.name, call.name)}: {describe_call(call)}"
+                run.note("orchestrator.turn", text.removesuffix(": "), tool=call.name, turn=run.state.iteration)
             return True
     position.ended = f"the orchestrator called no tool in cycle {position.cycle + 1}"
     run.branch_failed(position.ended)
@@ -304,10 +324,11 @@ def has_results(state: ResearchState) -> bool:
     return any(record.result is not None and not record.result.is_stub for record in state.agents)
 
 
-def _note_call(run: ResearchRun, call: ToolCall) -> None:
-    about = call.problem or " ".join(str(value) for value in call.arguments.values() if isinstance(value, str))
-    text = f"orchestrator: {TURN_WORDS.get(call.name, call.name)}: {about}".removesuffix(": ")[:300]
-    run.note("orchestrator.turn", text, tool=call.name, turn=run.state.iteration)
+def describe_call(call: ToolCall) -> str:
+    """Return what a call is about, or why it is refused, for a person who watches."""
+    if call.problem:
+        return f"refused: {call.problem}"[:150]
+    return " ".join(str(value) for value in call.arguments.values() if value)[:150]
 
 
 # --- its calls -----------------------------------------------------------------------------------------------------
@@ -364,7 +385,18 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
         return problem
     agent = f"agent-{len(state.agents) + len(position.dispatched) + 1}"
     steps = served_steps(state.plan, arguments.steps, task)
-    state.plan = state.plan.with_nodes(task_node(agent, " ".join(task.split()), steps, state.iteration))
+    first = steps[0] if steps else None
+    node = PlanNode(
+        id=agent,
+        text=" ".join(task.split())[:500],
+        kind=NodeKind.TASK,
+        status=NodeStatus.EXECUTING,
+        parent=first.id if first else None,
+        depth=1 if first else 0,
+        facet=first.facet if first else "",
+        iteration=state.iteration,
+    )
+    state.plan = state.plan.with_nodes(node)
     position.served[agent] = [step.id for step in steps]
     position.dispatched.append(Dispatched(call_id=call_id, agent=agent, task=task))
     return ""
@@ -395,7 +427,7 @@ async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> dict
         AgentTask(
             id=each.agent,
             text=each.task,
-            strategy=AgentPosition.NAME,
+            strategy=AGENT_STRATEGY,
             seconds=limits.agent_seconds or None,
             most_seconds=limits.agent_wait_seconds or None,
             given={"turn": run.state.iteration, "branch": branch},
@@ -471,3 +503,59 @@ def _report_text(
         lines.append(f"Cut short: {result.problem}")
     lines += [f"Remark: {remark}" for remark in remarks]
     return "\n".join(lines)
+
+
+# --- the report of one agent: statements with numbers of documents, which stay the same over all agents of a run -----
+def tokens_of(text: str) -> int:
+    """Return an upper bound for the tokens of a text."""
+    return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
+
+
+def report_of(
+    findings: Sequence[Finding], known: Sequence[str] = (), most_tokens: int = MOST_TOKENS
+) -> IntermediateReport:
+    """Return the report of one agent; `known` are the documents of earlier reports, whose numbers never change.
+
+    Where room is short the best-supported findings remain, in their order; the others are counted.
+    """
+    documents = list(dict.fromkeys([*known, *(source for finding in findings for source in finding.source_ids)]))
+    numbers = {source: number for number, source in enumerate(documents, start=1)}
+    lines = [_line(finding, numbers) for finding in findings]
+    room, chosen = most_tokens, list[int]()
+    for place in sorted(range(len(lines)), key=lambda place: (findings[place].confidence in UNSURE, place)):
+        size = tokens_of(lines[place] + "\n")
+        if size <= room:
+            chosen.append(place)
+            room -= size
+    chosen.sort()
+    return IntermediateReport(
+        text="\n".join(lines[place] for place in chosen),
+        documents=documents,
+        numbers=sorted({numbers[source] for place in chosen for source in findings[place].source_ids}),
+        omitted=len(lines) - len(chosen),
+    )
+
+
+def _line(finding: Finding, numbers: dict[str, int]) -> str:
+    marks = "".join(f"[{numbers[source]}]" for source in dict.fromkeys(finding.source_ids))
+    doubt = " (weakly supported)" if finding.confidence in UNSURE else ""
+    return f"{finding.statement.rstrip()}{doubt} {marks}".rstrip()
+
+
+def remarks_on(findings: Sequence[Finding], omitted: int = 0) -> list[str]:
+    """Return the weaknesses of a report that the orchestrator should know; empty for a thorough one."""
+    if not findings:
+        return ["nothing was found"]
+    sources = {source for finding in findings for source in finding.source_ids}
+    uncited = sum(not finding.evidence_ids for finding in findings)
+    weak = sum(finding.confidence in UNSURE for finding in findings)
+    contested = sum(bool(finding.contradicts) for finding in findings)
+    remarks = {
+        f"shallow: {plural(len(findings), 'finding')}": len(findings) < FEWEST_FINDINGS,
+        "one source alone says all of it": len(sources) < FEWEST_SOURCES,
+        f"uncited: {plural(uncited, 'statement')}": uncited,
+        f"weakly supported: {weak} of {len(findings)} findings": 2 * weak > len(findings),
+        f"sources disagree about {plural(contested, 'finding')}": contested,
+        f"{plural(omitted, 'finding')} had no room in this report; the final report has them": omitted,
+    }
+    return [remark for remark, applies in remarks.items() if applies]

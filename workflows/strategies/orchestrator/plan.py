@@ -160,20 +160,6 @@ def problem_of(task: str) -> str:
     return ""
 
 
-def task_node(agent: str, task: str, steps: Sequence[PlanNode], iteration: int) -> PlanNode:
-    """Return an agent's task as a node below the first step that it serves."""
-    return PlanNode(
-        id=agent,
-        text=task[:500],
-        kind=NodeKind.TASK,
-        status=NodeStatus.EXECUTING,
-        parent=steps[0].id if steps else None,
-        depth=1 if steps else 0,
-        facet=steps[0].facet if steps else "",
-        iteration=iteration,
-    )
-
-
 def tasks_of(plan: Plan) -> list[PlanNode]:
     """Return the tasks of agents, in their order."""
     return [node for node in plan.nodes if node.kind is NodeKind.TASK]
@@ -207,20 +193,18 @@ def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
 
     A step is done when one of its agents is, and waits for another one when all of them failed.
     """
-    return plan.with_nodes(*(_updated_step(plan, step, served) for step in plan.steps))
-
-
-def _updated_step(plan: Plan, step: PlanNode, served: Mapping[str, Sequence[str]]) -> PlanNode:
-    tasks = [task for task in tasks_of(plan) if step.id in served.get(task.id, ())]
-    statuses = {task.status for task in tasks}
-    if not statuses or step.status is NodeStatus.SKIPPED:
-        return step
-    if NodeStatus.COMPLETED in statuses:
-        status = NodeStatus.COMPLETED
-    else:
+    updated = []
+    for step in plan.steps:
+        tasks = [task for task in tasks_of(plan) if step.id in served.get(task.id, ())]
+        statuses = {task.status for task in tasks}
+        if not tasks or step.status is NodeStatus.SKIPPED:
+            continue
         status = NodeStatus.PENDING if statuses == {NodeStatus.FAILED} else NodeStatus.EXECUTING
-    found = max(task.finding_count for task in tasks)
-    return step.model_copy(update={"status": status, "finding_count": found, "status_reason": ""})
+        if NodeStatus.COMPLETED in statuses:
+            status = NodeStatus.COMPLETED
+        found = max(task.finding_count for task in tasks)
+        updated.append(step.model_copy(update={"status": status, "finding_count": found, "status_reason": ""}))
+    return plan.with_nodes(*updated)
 
 
 def is_unfinished(record: AgentRecord) -> bool:

@@ -185,11 +185,6 @@ def open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:
     return [node for node in state.plan.children(step) if node.status in unfinished]
 
 
-def is_analysis(step: PlanNode) -> bool:
-    """Return true for a step that thinks about the findings, without a search."""
-    return step.facet == StepKind.ANALYSIS.value
-
-
 # --- changes of the plan -------------------------------------------------------------------------------------------
 def with_new_steps(plan: Plan, brief: str, fresh: Sequence[PlanNode]) -> Plan:
     """Return the plan with new steps in place of those that may be replaced."""
@@ -241,13 +236,12 @@ def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummar
         StepSummary(
             title=step.text,
             status=step.status,
-            observations=[finding.statement for finding in _best(findings_of(state, step))[:SHOWN_OBSERVATIONS]],
+            # The best-supported ones first.
+            observations=[
+                finding.statement
+                for finding in sorted(findings_of(state, step), key=lambda one: list(Confidence).index(one.confidence))
+            ][:SHOWN_OBSERVATIONS],
             finding_count=step.finding_count,
         )
         for step in (with_status(state.plan, *statuses) if statuses else state.plan.steps)
     ]
-
-
-def _best(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the best-supported findings first, otherwise in their order."""
-    return sorted(findings, key=lambda finding: list(Confidence).index(finding.confidence))

@@ -1,32 +1,36 @@
 """The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …)."""
 
-from typing import Final
+from typing import ClassVar, Final
 
-from contracts.outcome import GateResult, Pause, Progress, UnitProgress
+from contracts.evidence import ASKED_BY_PERSON, Finding, Gap, supported_confidence, voice_of
+from contracts.outcome import GateIssue, GateResult, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
-from contracts.roles import PLANNER, REFINER, GapAssessment, PlanInput
-from contracts.state import OpenPause, ResearchState, Unit
+from contracts.roles import PLANNER, REFINER, GapAssessment, PlanInput, RefineInput, ReflectInput, SupervisorAnswer
+from contracts.state import OpenPause, Position, ResearchState, Unit
 from contracts.texts import plural, shorten
-from contracts.vocabulary import Action, AgentRole, EngineKind, GapStatus, GatePolicy, Phase
+from contracts.vocabulary import (
+    TOP_CONFIDENCE,
+    Action,
+    AgentRole,
+    Confidence,
+    EngineKind,
+    GapStatus,
+    GatePolicy,
+    NodeStatus,
+    Phase,
+    Severity,
+    SourceStatus,
+    StopReason,
+    ThinkMode,
+)
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
-from workflows.phases.pause import apply_reflection, call_hook, question_of, record_gate
-from workflows.phases.role_inputs import refine_input
-from workflows.rules.gaps import apply_assessments, asked_for
-from workflows.rules.sub_queries import follow_ups, plan_sub_queries, unread_candidates
+from workflows.phases.pause import call_hook
+from workflows.rules.endings import report_issues
+from workflows.rules.gaps import apply_assessments
+from workflows.rules.sub_queries import follow_ups, plan_sub_queries, unread_candidates, unread_hits
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.protocol import Finished
-from workflows.strategies.supervisor.decisions import (
-    SupervisorPosition,
-    apply_pause,
-    curable_issues,
-    decide,
-    evaluate,
-    reflection_prompt,
-    reposition,
-    should_iterate,
-    was_retried,
-)
+from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.units import carry_out, mark_of, write_draft
 
 LABELS: Final = {
@@ -37,9 +41,36 @@ LABELS: Final = {
     Phase.REFINEMENT: "refine",
 }
 """The phases in the order of the loop; planning belongs to the first iteration alone."""
+MIN_QUERY_CHARACTERS = 10
+MIN_SOURCES = 3
+MIN_COMPLETION = 0.5
+"""Share of the sub-queries."""
+MIN_FINDINGS = 2
+MIN_COVERAGE = 0.3
+"""Share of the analyzed sources that findings cite."""
+
+SEVERITY_ORDER = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
+FOLLOWING = {
+    Phase.PLANNING: Phase.GATHERING,
+    Phase.GATHERING: Phase.ANALYSIS,
+    Phase.ANALYSIS: Phase.SYNTHESIS,
+}
+"""The transitions without a choice."""
 
 
-class SupervisorStrategy:
+class SupervisorPosition(Position):
+    """The phase that comes next, and which phases were retried."""
+
+    NAME: ClassVar[str] = "supervisor"
+
+    next_phase: Phase = Phase.PLANNING
+    retried: list[str] = []
+    """`<phase>/<iteration>` of each phase that had its one retry."""
+    recommended: bool | None = None
+    """The refiner's recommendation to iterate; None before a refinement."""
+
+
+class SupervisorStrategy(Strategy):
     """One phase per call."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
@@ -67,31 +98,67 @@ class SupervisorStrategy:
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
         """Record the gate of the phase, and name the question to the model that reflects on it."""
         phase, state = Phase(unit.name), run.state
-        gate = evaluate(phase, state)
-        outputs = dict(gate.metrics)
+        gate, question = evaluate(phase, state), None
+        state.gates.append(gate)
+        outputs = {"quality_ok": gate.valid, **gate.metrics}
         if phase is Phase.REFINEMENT:
             outputs["should_iterate"] = should_iterate(state)
-        record_gate(run, gate, outputs, curable_issues(state, gate))
-        question = question_of(run, gate, reflection_prompt(phase, state))
-        return OpenPause(unit=unit, moment=run.moment(), gate=gate, question=question)
+        inputs = {"phase": phase.value, "iteration": state.iteration}
+        reasons = "; ".join(issue.message for issue in gate.issues)
+        run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, outputs)
+        shown = [issue.message for issue in curable_issues(state, gate)]
+        text = f"quality check of the {phase}: {'; '.join(shown)}" if shown and not gate.valid else ""
+        run.note("gate.evaluated", text, phase=phase, valid=gate.valid, score=gate.quality_score, issues=shown)
+        if run.resolved.gates.think is ThinkMode.MODEL:
+            question = ReflectInput(
+                phase=phase,
+                prompt=reflection_prompt(phase, state),
+                metrics=gate.metrics,
+                gate_valid=gate.valid,
+                gate_score=gate.quality_score,
+                open_gaps=[gap.description for gap in state.unaddressed_gaps()],
+                issues=gate.issues,
+            )
+        return OpenPause(unit=unit, gate=gate, question=question)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Apply the reflection, call the hook, decide, record. Raises ValueError for a pause without a gate."""
         if opened.gate is None:
             raise ValueError("this strategy opens no pause without a gate")
         phase = Phase(opened.unit.name)
-        apply_reflection(run, opened)
-        _record_reflection(run, opened)
+        if opened.reflection is not None:
+            run.guide("model", opened.reflection.guidance, phase)
+            _record_reflection(run, phase, opened.reflection)
+        elif run.resolved.gates.think is ThinkMode.RULES:
+            for issue in opened.gate.issues:
+                run.guide("rules", issue.message, phase)
         await call_hook(run, phase, reflection_prompt(phase, run.state))
         pause = decide(run.state, opened.gate, opened.reflection, can_change=opened.unit.can_change)
         run.state.pause = pause
         _note_issues(run, opened, opened.gate, pause)
-        _record_decision(run, opened, pause)
+        _record_decision(run, pause)
         return pause
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Do an unfinished phase again; decide a finished run again under the new limits."""
-        reposition(state, redo_analysis=redo_analysis)
+        """Move to the first unfinished phase; a finished run is decided again under the new limits.
+
+        A run that was interrupted after its last phase continues to its end.
+        """
+        position, pause = SupervisorPosition.of(state), state.pause
+        before = position.next_phase
+        if not state.plan.nodes:
+            position.next_phase, state.pause = Phase.PLANNING, None
+        elif state.pending_sub_queries() and before != Phase.PLANNING:
+            position.next_phase, state.pause = Phase.GATHERING, None
+        elif redo_analysis:
+            position.next_phase, state.pause = Phase.ANALYSIS, None
+        elif pause is not None and pause.phase == before and pause.action is Action.COMPLETE:
+            if should_iterate(state) and pause.phase == Phase.SYNTHESIS:
+                state.pause = pause.model_copy(update={"action": Action.ITERATE})
+            elif state.ending is not None:
+                position.next_phase, state.pause = Phase.SYNTHESIS, None
+        if position.next_phase != before or redo_analysis:
+            state.open_pause = None
 
     def replan(self, state: ResearchState) -> None:
         """Plan once more, with the person's message as guidance."""
@@ -154,11 +221,22 @@ class SupervisorStrategy:
 
     async def _refine(self, run: ResearchRun) -> Unit:
         state, position = run.state, SupervisorPosition.of(run.state)
-        output = await run.ask(REFINER, "refine", refine_input(run))
+        request = RefineInput(
+            gaps=state.unaddressed_gaps(),
+            remaining_iterations=run.resolved.limits.max_iterations - state.iteration,
+            draft=state.draft.document if state.draft else None,
+            source_count=len(state.readable_sources()),
+            finding_count=len(state.findings),
+            high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings),
+            asked=[query.text for query in state.plan.sub_queries],
+            term_documents=state.term_documents,
+        )
+        output = await run.ask(REFINER, "refine", request)
         state.gaps = apply_assessments(state.gaps, output.gap_analysis)
         state.report_improvements = output.report_improvements
         advice = output.iteration_recommendation
-        position.recommended = advice.should_iterate or asked_for(state.gaps)
+        is_requested = any(gap.origin == ASKED_BY_PERSON for gap in state.unaddressed_gaps())
+        position.recommended = advice.should_iterate or is_requested
         # A follow-up that no iteration will search for is not planned: its gap remains open.
         fresh: list[PlanNode] = []
         if position.recommended and should_iterate(state):
@@ -197,11 +275,8 @@ def _record_reviewed_gaps(run: ResearchRun, reviewed: list[GapAssessment], fresh
             run.decide(AgentRole.REFINER, "gap_pursued", gap.description, inputs, {"sub_queries": follow_ups_of_gap})
 
 
-def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
-    """Record the supervisor's judgement of a phase, regardless of the decision will be."""
-    reflection = opened.reflection
-    if reflection is None:
-        return
+def _record_reflection(run: ResearchRun, phase: Phase, reflection: SupervisorAnswer) -> None:
+    """Record the supervisor's judgement of a phase, whatever the decision will be."""
     assessment = reflection.quality_assessment
     outputs = {
         "action": reflection.action.value,
@@ -209,13 +284,14 @@ def _record_reflection(run: ResearchRun, opened: OpenPause) -> None:
         "strengths": [shorten(text, 200) for text in assessment.strengths[:5]],
         "weaknesses": [shorten(text, 200) for text in assessment.weaknesses[:5]],
     }
-    inputs = {"phase": opened.unit.name, "iteration": opened.moment.iteration}
-    run.decide(AgentRole.SUPERVISOR, "reflect", reflection.rationale, inputs, outputs, opened.moment)
+    inputs = {"phase": phase.value, "iteration": run.state.iteration}
+    run.decide(AgentRole.SUPERVISOR, "reflect", reflection.rationale, inputs, outputs)
 
 
 def _note_issues(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: Pause) -> None:
     """Remember a retry, or note the issues that remain after one, or that another model's attempt might have cured."""
-    iteration, retried = opened.moment.iteration, was_retried(run.state, gate.phase, opened.moment.iteration)
+    iteration = run.state.iteration
+    retried = was_retried(run.state, gate.phase, iteration)
     if pause.action is Action.RETRY:
         SupervisorPosition.of(run.state).retried.append(f"{gate.phase}/{iteration}")
     elif not gate.valid and gate.policy is GatePolicy.STRICT and (opened.unit.can_change or retried):
@@ -224,10 +300,10 @@ def _note_issues(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: P
             run.degrade(f"{gate.phase} gate: {issue.message}")
 
 
-def _record_decision(run: ResearchRun, opened: OpenPause, pause: Pause) -> None:
-    state, at = run.state, opened.moment
+def _record_decision(run: ResearchRun, pause: Pause) -> None:
+    state = run.state
     if pause.phase != Phase.SYNTHESIS or pause.action is Action.RETRY:
-        run.decide(AgentRole.SUPERVISOR, pause.action.value, pause.rationale, {}, {"score": pause.score}, at)
+        run.decide(AgentRole.SUPERVISOR, pause.action.value, pause.rationale, {}, {"score": pause.score})
         return
     inputs = {
         "gap_count": len(state.unaddressed_gaps()),
@@ -236,4 +312,258 @@ def _record_decision(run: ResearchRun, opened: OpenPause, pause: Pause) -> None:
     }
     iterate = pause.action is Action.ITERATE
     outputs = {"should_iterate": iterate, "next_phase": Phase.REFINEMENT.value if iterate else "completed"}
-    run.decide(AgentRole.SUPERVISOR, "decide_iteration", pause.rationale, inputs, outputs, at)
+    run.decide(AgentRole.SUPERVISOR, "decide_iteration", pause.rationale, inputs, outputs)
+
+
+# --- gates: pure, like all that follows -----------------------------------------------------------------------------
+def evaluate(phase: Phase, state: ResearchState) -> GateResult:
+    """Return the gate of a phase. Pure: the same state gives the same result."""
+    check = {
+        Phase.PLANNING: _check_plan,
+        Phase.GATHERING: _check_sources,
+        Phase.ANALYSIS: _check_findings,
+        Phase.SYNTHESIS: _check_report,
+        Phase.REFINEMENT: _check_gaps,
+    }[phase]
+    issues, score, metrics = check(state)
+    return GateResult(
+        phase=phase,
+        valid=not issues or phase is Phase.REFINEMENT,
+        issues=issues,
+        quality_score=min(10.0, score),
+        metrics=metrics,
+        policy=state.resolution.gates.policy,
+    )
+
+
+Check = tuple[list[GateIssue], float, dict[str, bool | int | float]]
+"""Issues, score and figures of a phase; the decision log records the figures."""
+
+
+def _issues(*checks: tuple[bool, str, str]) -> list[GateIssue]:
+    """Return the issues that apply, each given as condition, code and message."""
+    return [GateIssue(code=code, message=message) for applies, code, message in checks if applies]
+
+
+def _check_plan(state: ResearchState) -> Check:
+    """Demand enough distinct sub-queries and a brief; a run that is limited to one sub-query needs one."""
+    queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
+    limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
+    least = min(2, limit)
+    issues = _issues(
+        (count < least, "too_few_sub_queries", f"{count} sub-queries, where at least {least} are wanted"),
+        (count > limit, "too_many_sub_queries", f"{count} sub-queries, at most {limit}"),
+        (not has_brief, "no_brief", "the research brief is missing"),
+        *(
+            (len(query.text) < MIN_QUERY_CHARACTERS, "short_sub_query", f"sub-query too short: {query.text[:20]}")
+            for query in queries
+        ),
+    )
+    return issues, 2.5 * count, {"sub_query_count": count, "has_research_brief": has_brief}
+
+
+def _check_sources(state: ResearchState) -> Check:
+    """Demand enough sources, a good one among them, and half of the sub-queries completed."""
+    count, queries, good = len(state.readable_sources()), state.plan.sub_queries, state.high_quality_sources()
+    completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
+    issues = _issues(
+        (count < MIN_SOURCES, "too_few_sources", f"{plural(count, 'source')}, where at least {MIN_SOURCES} are wanted"),
+        (count > 0 and not good, "no_high_quality_source", "no source is of high quality"),
+        (
+            completed < MIN_COMPLETION * len(queries),
+            "too_few_completed",
+            f"{completed} of {len(queries)} sub-queries completed, where at least half are wanted",
+        ),
+    )
+    return issues, 1.5 * count, {"source_count": count, "completed": completed}
+
+
+def _check_findings(state: ResearchState) -> Check:
+    """Demand enough findings, a well-supported one, and enough of the sources used."""
+    high, count = sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings), len(state.findings)
+    analyzed = {source.id for source in state.readable_sources() if source.analyzed}
+    cited = {source_id for finding in state.findings for source_id in finding.source_ids} & analyzed
+    coverage = len(cited) / max(1, len(analyzed))
+    # Another analysis cannot raise the confidence of a finding above what its sources support.
+    may_be_high = any(_may_be_of_high_confidence(state, finding) for finding in state.findings)
+    issues = _issues(
+        (
+            count < MIN_FINDINGS,
+            "too_few_findings",
+            f"{plural(count, 'finding')}, where at least {MIN_FINDINGS} are wanted",
+        ),
+        (not high and may_be_high, "no_high_confidence", "no finding is of high confidence"),
+        (
+            coverage < MIN_COVERAGE,
+            "low_coverage",
+            f"findings rest on {coverage:.0%} of the sources, where at least {MIN_COVERAGE:.0%} is wanted",
+        ),
+    )
+    metrics = {
+        "finding_count": count,
+        "high_confidence_count": high,
+        "coverage": round(coverage, 3),
+        "not_analyzed": len(state.readable_sources()) - len(analyzed),
+    }
+    return issues, 2.0 * count + high, metrics
+
+
+def _may_be_of_high_confidence(state: ResearchState, finding: Finding) -> bool:
+    """Return true if the sources of a finding are independent and good enough for a high confidence."""
+    sources = [state.sources[name] for name in finding.source_ids if name in state.sources]
+    voices = ((voice_of(source.url, source.publisher), source.quality) for source in sources)
+    return supported_confidence(voices) is Confidence.HIGH
+
+
+def _check_report(state: ResearchState) -> Check:
+    """Demand a report with headings, long enough, whose markers all resolve."""
+    length = state.draft.characters if state.draft else 0
+    return report_issues(state), length / 500, {"has_report": length > 0, "report_length": length}
+
+
+def _check_gaps(state: ResearchState) -> Check:
+    """Note open gaps with no iteration left; always valid."""
+    count, is_last = len(state.unaddressed_gaps()), state.iteration >= state.resolution.limits.max_iterations
+    message = f"open after the last iteration: {plural(count, 'gap')}"
+    issues = _issues((count > 0 and is_last, "open_gaps", message))
+    return issues, 10.0 - min(10.0, 2.0 * count), {"unaddressed_gaps": count}
+
+
+def reflection_prompt(phase: Phase, state: ResearchState) -> str:
+    """Return the figures of a phase, then the questions about it for the reflecting model."""
+    gaps, sources = state.unaddressed_gaps(), state.readable_sources()
+    publishers = {source.publisher or source.provider for source in sources}
+    addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
+    return {
+        Phase.PLANNING: (
+            f"The plan is made: {len(state.plan.sub_queries)} sub-queries; research brief: "
+            f"{'yes' if state.plan.brief.strip() else 'no'}. "
+            "Do the sub-queries cover the whole question, and what aspect is missing?"
+        ),
+        Phase.GATHERING: (
+            f"Searching is done: {plural(len(sources), 'source')} read, "
+            f"{len(state.high_quality_sources())} of high quality, from {plural(len(publishers), 'publisher')}. "
+            "Are they diverse enough, and how is their quality spread?"
+        ),
+        Phase.ANALYSIS: (
+            f"The sources are analyzed: {plural(len(state.findings), 'finding')}, {plural(len(gaps), 'gap')}. "
+            "Is each finding well supported, and is any gap critical?"
+        ),
+        Phase.SYNTHESIS: (
+            f"The report is written: {state.draft.characters if state.draft else 0} characters, "
+            f"iteration {state.iteration} of {state.resolution.limits.max_iterations}. "
+            "Is it good enough, or does it need another round?"
+        ),
+        Phase.REFINEMENT: (
+            f"The gaps are reviewed: {addressed} of {len(state.gaps)} addressed. Go on iterating, or finish?"
+        ),
+    }[phase]
+
+
+# --- after a phase -------------------------------------------------------------------------------------------------
+def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None, *, can_change: bool) -> Pause:
+    """Decide what happens after a phase.
+
+    A reflection may tighten; it may loosen the iteration decision alone. `can_change` is false where doing the phase
+    again would have the same input.
+    """
+    is_retried, is_strict = was_retried(state, gate.phase, state.iteration), gate.policy is GatePolicy.STRICT
+    rationale = reflection.rationale if reflection else "the gate is satisfied"
+    reasons = "; ".join(issue.message for issue in gate.issues) or rationale
+    wants_retry = reflection is not None and reflection.action is Action.RETRY
+    retry_is_due = wants_retry or (is_strict and bool(curable_issues(state, gate)))
+    action = Action.PROCEED
+    if retry_is_due and gate.phase != Phase.REFINEMENT and not is_retried and can_change:
+        action, rationale = Action.RETRY, reasons
+    elif gate.phase == Phase.SYNTHESIS:
+        action, rationale = _after_synthesis(state, gate, reflection)
+    elif gate.phase == Phase.REFINEMENT:
+        action, rationale = _after_refinement(state)
+    elif retry_is_due or not gate.valid:
+        obstacle = "nothing_to_change" if is_strict else "the gate is advisory"
+        rationale = f"{'the one retry is used' if is_retried else obstacle}: {reasons}"
+    return Pause(phase=gate.phase, action=action, rationale=rationale[:500], score=gate.quality_score)
+
+
+def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
+    """Return the issues that doing the phase again might cure: a retry and a note are about these.
+
+    Of ordinary sites none is of high quality, whichever are read; without such a source no finding is of high
+    confidence; a folder whose every hit has been read has no more; and rules find in the same pages the same findings.
+    """
+    hopeless = set()
+    if state.engine_by_role.get(AgentRole.ANALYZER) == EngineKind.EXTRACTIVE and state.findings:
+        hopeless |= {"too_few_findings", "low_coverage", "no_high_confidence"}
+    if state.resolution.web:
+        hopeless.add("no_high_quality_source")
+    elif all(source.status is SourceStatus.FULL for source in state.sources.values()) and not unread_hits(state):
+        hopeless.add("too_few_sources")
+    if not state.high_quality_sources():
+        hopeless.add("no_high_confidence")
+    return [issue for issue in gate.issues if issue.code not in hopeless]
+
+
+def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:
+    """Return true if a phase had its one retry in this iteration."""
+    return f"{phase}/{iteration}" in SupervisorPosition.read(state).retried
+
+
+def _after_synthesis(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None) -> tuple[Action, str]:
+    if not should_iterate(state):
+        return Action.COMPLETE, "no gap is left that another iteration could close"
+    gaps = actionable_gaps(state)
+    if reflection is not None and reflection.action is Action.COMPLETE and gate.valid:
+        return Action.COMPLETE, f"the supervisor completes with open gaps: {', '.join(gap.id for gap in gaps)}"
+    return Action.ITERATE, f"gaps that matter: {len(gaps)}; an iteration is left"
+
+
+def _after_refinement(state: ResearchState) -> tuple[Action, str]:
+    follow_ups = [query for query in state.pending_sub_queries() if query.gap_id]
+    if SupervisorPosition.read(state).recommended is False:
+        return Action.COMPLETE, "more searching would not help"
+    if not follow_ups or not should_iterate(state):
+        return Action.COMPLETE, "the refinement found nothing new to search for"
+    return Action.ITERATE, plural(len(follow_ups), "follow-up query")
+
+
+# --- to the next phase ---------------------------------------------------------------------------------------------
+def apply_pause(state: ResearchState) -> StopReason | None:
+    """Move the position by the last pause, by the transition table of the design; the reason where the run is over."""
+    position, pause = SupervisorPosition.of(state), state.pause
+    if pause is not None and pause.action is Action.RETRY:
+        position.next_phase = Phase(pause.phase)
+    if pause is None or pause.phase != position.next_phase or pause.action is Action.RETRY:
+        return None
+    if position.next_phase in FOLLOWING:
+        position.next_phase = FOLLOWING[position.next_phase]
+    elif pause.action is not Action.ITERATE:
+        return stop_reason_after_synthesis(state)
+    elif position.next_phase == Phase.SYNTHESIS:
+        position.next_phase = Phase.REFINEMENT
+    else:
+        state.start_new_iteration()
+        state.candidates = []
+        position.next_phase = Phase.GATHERING
+    return None
+
+
+def should_iterate(state: ResearchState) -> bool:
+    """Return true if gaps remain that matter and an iteration is left."""
+    return bool(actionable_gaps(state)) and state.iteration < state.resolution.limits.max_iterations
+
+
+def actionable_gaps(state: ResearchState) -> list[Gap]:
+    """Return the open gaps that matter enough to search again; unaddressable ones are no longer open."""
+    floor = SEVERITY_ORDER[state.resolution.limits.severity_floor]
+    return [gap for gap in state.unaddressed_gaps() if SEVERITY_ORDER[gap.severity] >= floor]
+
+
+def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
+    """Return the reason for which a run completes after a synthesis."""
+    if not state.has_unresolved_gaps():
+        return StopReason.NO_OPEN_GAPS
+    if not actionable_gaps(state):
+        return StopReason.NO_ACTIONABLE_GAPS
+    if state.iteration >= state.resolution.limits.max_iterations:
+        return StopReason.MAX_ITERATIONS
+    return StopReason.COVERAGE_SUFFICIENT

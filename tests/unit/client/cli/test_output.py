@@ -56,15 +56,6 @@ def test_a_live_view_keeps_only_its_own_codes() -> None:
     assert not set(file.getvalue()) & set("\x07\x9b\u202e")
 
 
-def test_a_path_stays_whole_on_a_narrow_terminal() -> None:
-    """Lines break between words; a word without room is left to the terminal, which copies it in one piece."""
-    path = "reports/2026-11-23-how-does-a-context-manager-suppress/report.html"
-    file = io.StringIO()
-    console = output.SafeConsole(file=file, force_terminal=True, width=40)
-    output._print_wrapped(console, Text(f"  {path}   (md and json lie beside it, as always)"))
-    assert file.getvalue().splitlines() == [f"  {path}", "  (md and json lie beside it, as always)"]
-
-
 def test_printed_commands_can_be_pasted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """They are written as the command was called, unless the shell finds it by its name."""
     line = "next: research open last · see `research doctor`; ./research/x stays"

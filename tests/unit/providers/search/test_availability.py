@@ -230,5 +230,5 @@ async def test_a_probe_names_what_is_wrong() -> None:
         port = server.port
         assert await probe_address(f"https://127.0.0.1:{port}", seconds=0.1) in {
             "127.0.0.1 gave no answer in 0.1 s: check the network",
-            f"127.0.0.1 does not speak TLS at port {port}",
+            f"127.0.0.1 has no certificate that is trusted, or does not speak TLS at port {port}",
         }
