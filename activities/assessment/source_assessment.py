@@ -5,8 +5,6 @@ content of 0.40. `low` is a sum below 0.40, an authority up to 0.15, a relevance
 Everything else is `medium`. Authority is that of the host in a table of domains, never a page's own word.
 """
 
-import calendar
-import re
 import tomllib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -182,11 +180,10 @@ def age_of(published: str | None, request: ReadRequest) -> tuple[float, str]:
 
 
 def _latest_day(text: str | None) -> date | None:
-    """Return the latest day that an ISO date may mean; None for anything else."""
-    found = re.fullmatch(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?(?:[T ].*)?", (text or "").strip(), re.DOTALL)
-    year, month, day = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    """Return a late day that an ISO date, whole or in part, may mean; None for anything else."""
+    written = (text or "").strip()[:10]
     try:
-        return date(year, month or 12, day or calendar.monthrange(year, month or 12)[1])
+        return date.fromisoformat(written + "0000-12-28"[len(written) :])
     except ValueError:
         return None
 

@@ -5,7 +5,7 @@ process that can be killed.
 """
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
@@ -24,7 +24,7 @@ from activities.reporting.claims import (
     judge,
 )
 from activities.reporting.markdown import write
-from activities.reporting.page_reading import ShownPage, read_page, squeezed
+from activities.reporting.page_reading import read_page, squeezed
 from activities.reporting.passages import words_around
 from activities.reporting.tree import CitationPlace, Run, clean_characters, one_line, parse, sentences
 from activities.reporting.words import VERDICT_SIGNS, ReportWords
@@ -32,15 +32,7 @@ from activities.roles.claim_checking import find_objection
 from contracts.addresses import digest, evidence_id, source_id
 from contracts.checking import AskedClaim, CorrectionAction, ShownPassage
 from contracts.evidence import CheckMethod, Verdict
-from contracts.report import (
-    HTML_FILE,
-    MARKDOWN_FILE,
-    Report,
-    ReportClaim,
-    ReportEvidence,
-    ReportSource,
-    read_report,
-)
+from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportClaim, ReportEvidence, ReportSource, read_report
 from contracts.request import Verify
 from contracts.texts import shorten
 from contracts.vocabulary import NodeStatus, Outcome
@@ -205,9 +197,6 @@ class _Comparison:
         self._titles = {source.id: source.title for source in report.sources}
         self._stored = {source.id for source in report.sources if source.text_hash}
         self._sources = {citation.number: citation.source_id for citation in report.citations}
-        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
-        for number, source in self._sources.items():
-            self._numbers[source].add(number)
         links = {(each.label, urls.get(each.source_id, "")): each.number for each in report.citations if each.label}
         self._marks = ReportMarks(links)
         self._blocks = parse(report.report.markdown, self._marks)
@@ -253,7 +242,7 @@ class _Comparison:
         if self._report.outcome not in ("", Outcome.COMPLETED) and not self._noticed:
             self._problem("notice_missing", "report", "its text does not say at the top that it is not completed")
         if page is not None:
-            self._check_page(read_page(page))
+            self._check_page(page)
         for address in dict.fromkeys(self._foreign_addresses()):
             self._problem("address_unknown", address[:200], "no source has this address")
 
@@ -293,18 +282,17 @@ class _Comparison:
 
     def _check_citations(self) -> None:
         """Check that numbers and sources are one to one, and that sources and passages that are named are listed."""
-        numbers, cited = set[int](), set[str]()
+        numbers = Counter(citation.number for citation in self._report.citations)
+        cited = Counter(citation.source_id for citation in self._report.citations)
         for citation in self._report.citations:
             self._count("citations")
             label = f"[{citation.number}]"
-            if citation.number < 1 or citation.number in numbers:
+            if citation.number < 1 or numbers[citation.number] > 1:
                 self._problem("number_twice", label, "a number stands for exactly one source and begins at 1")
-            if citation.source_id in cited:
-                self._problem("source_twice", label, f"{citation.source_id} has another number already")
+            if cited[citation.source_id] > 1:
+                self._problem("source_twice", label, f"{citation.source_id} has another number, too")
             if citation.source_id not in self._titles:
                 self._problem("citation_without_source", label, f"the source {citation.source_id} is not listed")
-            numbers.add(citation.number)
-            cited.add(citation.source_id)
         for source in self._report.sources:
             if source.cited != (source.id in cited):
                 self._problem("cited_differs", source.id, "the mark `cited` and the list of citations disagree")
@@ -350,7 +338,7 @@ class _Comparison:
         if missing or found is None:
             return
         sources = {self._evidence[key].source_id for key in claim.evidence_ids}
-        expected = set[int]().union(*(self._numbers[source] for source in sources))
+        expected = {number for number, source in self._sources.items() if source in sources}
         if not expected == set(claim.citation_numbers) == set(found.numbers):
             self._problem("claim_numbers_differ", claim.id, "its numbers, its text and its passages disagree")
         signs = [each.sign[:1] for one in found.sentences for each in one.inlines if isinstance(each, CitationPlace)]
@@ -440,24 +428,26 @@ class _Comparison:
         for marker in self._marks.unknown:
             self._problem("marker_left", marker, "a marker was not resolved")
 
-    def _check_page(self, page: ShownPage) -> None:
+    def _check_page(self, page: str) -> None:
         """Check that the HTML form shows the text, the passages and the verdicts of the report, and no other links."""
         report = self._report
         cited = [self._evidence[key] for claim in report.claims for key in claim.evidence_ids if key in self._evidence]
         titles = [one_line(self._registry.strip(source.title)) for _, source in report.cited_sources()]
         method = squeezed(each.words for each in sentences(self._method[2:]))
-        for noun, shown, expected in (
-            ("text", page.article, squeezed(each.words for each in sentences(self._body))),
-            ("passages", page.quotes, {squeezed([clean_characters(item.quote)]) for item in cited}),
-            ("verdicts", page.verdicts, {f"claim-{n}": each.verdict for n, each in enumerate(report.claims, start=1)}),
-            ("titles", page.titles, [squeezed([title]) for title in titles if title]),
-            ("outcome", page.outcome, squeezed([self._say.name("outcome", report.outcome)])),
-            ("method", page.method.replace(":", ""), method.replace(":", "")),
-        ):
+        expected = {
+            "text": squeezed(each.words for each in sentences(self._body)),
+            "passages": {squeezed([clean_characters(item.quote)]) for item in cited},
+            "verdicts": {f"claim-{n}": each.verdict for n, each in enumerate(report.claims, start=1)},
+            "titles": [squeezed([title]) for title in titles if title],
+            "outcome": squeezed([self._say.name("outcome", report.outcome)]),
+            "method": method.replace(":", ""),
+        }
+        shown, links = read_page(page)
+        for noun, part in expected.items():
             self._count("parts of the page")
-            if shown != expected:
+            if shown[noun] != part:
                 self._problem("page_differs", noun, "the HTML form shows something else than report.json")
-        for link in page.links:
+        for link in links:
             if self._registry.link_of(link) != link:
                 self._problem("address_unknown", link[:200], "no source has this address")
 
@@ -473,13 +463,12 @@ class _Comparison:
 
     def _foreign_addresses(self) -> Iterator[str]:
         """Give the addresses that the text names or links to and that no source has."""
-        for sentence in sentences(self._blocks):
-            for link in (inline.link for inline in sentence.inlines if inline.link is not None):
+        for inline in (inline for sentence in sentences(self._blocks) for inline in sentence.inlines):
+            if inline.link is not None:
                 self._count("links in the text")
-                if self._registry.link_of(link) != link:
-                    yield link
-            texts = (inline.text for inline in sentence.inlines if isinstance(inline, Run))
-            for address in (address for text in texts for address in find_addresses(text)):
+                if self._registry.link_of(inline.link) != inline.link:
+                    yield inline.link
+            for address in find_addresses(inline.text) if isinstance(inline, Run) else ():
                 self._count("addresses in the text")
                 if self._registry.text_of(address) != address:
                     yield address

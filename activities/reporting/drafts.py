@@ -155,14 +155,14 @@ class RevisionActivities:
         """Join a frame and sections that were written apart into one draft."""
         async with attempt(RECORDS):
             documents = (request.frame.document, *request.sections)
-            frame, *sections = await asyncio.gather(*(self.content.get_text(each) for each in documents))
-            draft, text = await asyncio.to_thread(_join, request.frame, frame, sections, request.headings)
+            texts = await asyncio.gather(*(self.content.get_text(each) for each in documents))
+            draft, text = await asyncio.to_thread(_join, request, texts)
             return await store_draft(self.content, draft, text)
 
 
-def _join(base: ReportDraft, frame: str, sections: Sequence[str], headings: Sequence[str]) -> tuple[ReportDraft, str]:
-    joined = join_sections(parse_draft(frame), [parse_draft(each) for each in sections], headings)
-    return describe_draft(base, without_source_lists(joined))
+def _join(request: JoinRequest, texts: Sequence[str]) -> tuple[ReportDraft, str]:
+    frame, *sections = map(parse_draft, texts)
+    return describe_draft(request.frame, without_source_lists(join_sections(frame, sections, request.headings)))
 
 
 async def store_draft(content: ContentStore, draft: ReportDraft, text: str) -> ReportDraft:

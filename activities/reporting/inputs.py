@@ -7,26 +7,10 @@ from itertools import combinations
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, citation_labels, number_citations, without_signs
-from activities.reporting.claims import (
-    CitedWords,
-    FoundClaim,
-    Tallied,
-    count_verdicts,
-    find_claims,
-    judge,
-)
+from activities.reporting.claims import CitedWords, FoundClaim, Tallied, count_verdicts, find_claims, judge
 from activities.reporting.drafts import without_source_lists
 from activities.reporting.passages import QuotedPassage, cut_passages
-from activities.reporting.tree import (
-    Blocks,
-    CitationPlace,
-    Run,
-    Sentence,
-    change_sentences,
-    one_line,
-    parse,
-    sentences,
-)
+from activities.reporting.tree import Blocks, CitationPlace, Run, Sentence, change_sentences, one_line, parse, sentences
 from activities.reporting.words import ReportWords
 from contracts.checking import Correction, CorrectionAction, VerificationSummary
 from contracts.evidence import ClaimVerdict, Finding, Source, Verdict
@@ -218,19 +202,13 @@ def _judge_all(
     Rules compare the words that `report.json` shows, so that an audit can do it again.
     """
     resolved = state.resolution
-    compared = {
-        key: CitedWords(
-            each.quote,
-            registry.strip(each.evidence.heading),
-            registry.strip(state.sources[each.evidence.source_id].title),
-        )
-        for key, each in passages.items()
-    }
+    strip, titles = registry.strip, {source.id: source.title for source in state.sources.values()}
     found = []
     for index, claim in enumerate(claims, start=1):
         judged = given.get(claim.id)
         if judged is None:
-            cited = [compared[key] for key in claim.evidence_ids]
+            items = [(passages[key].quote, passages[key].evidence) for key in claim.evidence_ids]
+            cited = [CitedWords(quote, strip(item.heading), strip(titles[item.source_id])) for quote, item in items]
             judged = judge(claim.words, cited, registry, resolved.language, quoted=claim.quoted, verify=resolved.verify)
         found.append(JudgedClaim(index, claim, judged))
     return found
@@ -253,11 +231,11 @@ def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportWords) -
 
 def _summarize(claims: Sequence[JudgedClaim], state: ResearchState, resolved: ResolvedResearch) -> VerificationSummary:
     """Return the figures of the claims of the report."""
-    tallied = [
-        Tallied(each.judged.verdict, each.judged.method, len(each.claim.numbers), each.claim.section) for each in claims
-    ]
     summary = state.verification.summary
-    figures = count_verdicts(tallied, summary.correction_counts.get(CorrectionAction.REMOVE, 0))
+    figures = count_verdicts(
+        [Tallied(one.judged.verdict, one.judged.method, len(one.claim.numbers), one.claim.section) for one in claims],
+        summary.correction_counts.get(CorrectionAction.REMOVE, 0),
+    )
     return summary.model_copy(update=figures | {"mode": resolved.verify.value})
 
 

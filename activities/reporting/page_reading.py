@@ -1,7 +1,7 @@
 """What the HTML form of a report shows, read back for the audit; whatever is no such page shows nothing."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from lxml import etree  # type: ignore[import-untyped]
 
@@ -11,40 +11,28 @@ ASIDE: Final = f"ancestor::*[{CLASS.format('cite')} or {CLASS.format('sign')}]"
 """Inside of what is no part of a sentence."""
 
 
-class ShownPage(NamedTuple):
-    """The text, passages, verdicts and links of a page; texts are without white space."""
-
-    article: str
-    outcome: str
-    method: str
-    titles: list[str]
-    quotes: set[str]
-    verdicts: dict[str, str]
-    links: list[str]
-
-
 def squeezed(texts: Iterable[str]) -> str:
     """Return texts without white space."""
     return "".join("".join(text.split()) for text in texts)
 
 
-def read_page(html: str) -> ShownPage:
-    """Read a page."""
+def read_page(html: str) -> tuple[dict[str, object], list[str]]:
+    """Return the text, passages, verdicts and other parts of a page, without white space, and its links."""
     parser = etree.HTMLParser(huge_tree=True)
     # The parser ends at a NUL, which browsers ignore, and gives nothing for a page without an element.
     find = etree.HTML("<br>" + html.replace("\0", ""), parser).xpath
     if parser.error_log.filter_from_fatals():  # too deep to be read to its end
         return read_page("")
-    checks = find(f"//*[{CLASS.format('check')}]")
-    return ShownPage(
-        article=squeezed(find(f"//article//text()[not({ASIDE})]")),
-        outcome=squeezed(find(f"//*[{CLASS.format('outcome')}]//text()")),
-        method=squeezed(find("//dl//text()")),
-        titles=[squeezed(each.itertext()) for each in find(f"//*[{CLASS.format('sources')}]//h3")],
-        quotes={squeezed(each.itertext()) for each in find("//mark")},
-        verdicts={
-            each.get("id", ""): ",".join(name[2:] for name in each.get("class").split() if name.startswith("v-"))
-            for each in checks
-        },
-        links=[link for link in find("//@href") if not link.startswith("#")],
-    )
+    verdicts = {
+        each.get("id", ""): ",".join(name[2:] for name in each.get("class").split() if name.startswith("v-"))
+        for each in find(f"//*[{CLASS.format('check')}]")
+    }
+    parts: dict[str, object] = {
+        "text": squeezed(find(f"//article//text()[not({ASIDE})]")),
+        "passages": {squeezed(each.itertext()) for each in find("//mark")},
+        "verdicts": verdicts,
+        "titles": [squeezed(each.itertext()) for each in find(f"//*[{CLASS.format('sources')}]//h3")],
+        "outcome": squeezed(find(f"//*[{CLASS.format('outcome')}]//text()")),
+        "method": squeezed(find("//dl//text()")).replace(":", ""),
+    }
+    return parts, [link for link in find("//@href") if not link.startswith("#")]

@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 from temporalio import activity
@@ -41,8 +41,7 @@ FOREIGN: Final = ("findings", "gaps", "decisions", "plan", "queries", "degraded"
 """Parts of the document that have words of models and pages."""
 
 
-@dataclass(frozen=True)
-class RenderedForms:
+class RenderedForms(NamedTuple):
     """The three forms as texts, and what the result of the run tells of them."""
 
     markdown: str
@@ -84,7 +83,7 @@ RENDER: Final = f"{__name__}:render_packed"
 
 def render_packed(packed_state: str, *arguments: Any) -> tuple[Any, ...]:
     """Render from a packed state in a child process: the fields of `RenderedForms`. Raises as `render` does."""
-    return tuple(vars(render(ResearchState.unpack(packed_state), *arguments)).values())
+    return tuple(render(ResearchState.unpack(packed_state), *arguments))
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
@@ -123,8 +122,13 @@ class ReportingActivities:
                 RENDER, packed, draft, texts, skipped, self.product_version, verdicts, corrected
             )
             forms = RenderedForms(*rendered)
+            markdown, html, json_document = await asyncio.gather(
+                self.content.put_text(forms.markdown, "text/markdown"),
+                self.content.put_text(forms.html, "text/html"),
+                self.content.put_text(forms.document, "application/json"),
+            )
             return RenderedReport(
-                files=await self._store(forms),
+                files=ReportFiles(markdown=markdown, html=html, json_document=json_document),
                 packed=pack_json(forms.markdown[:INLINE_REPORT_CHARACTERS]),
                 cut=len(forms.markdown) > INLINE_REPORT_CHARACTERS,
                 summary=forms.summary,
@@ -132,14 +136,6 @@ class ReportingActivities:
                 verification=forms.verification,
                 verdicts=forms.verdicts,
             )
-
-    async def _store(self, forms: RenderedForms) -> ReportFiles:
-        text, page, data = await asyncio.gather(
-            self.content.put_text(forms.markdown, "text/markdown"),
-            self.content.put_text(forms.html, "text/html"),
-            self.content.put_text(forms.document, "application/json"),
-        )
-        return ReportFiles(markdown=text, html=page, json_document=data)
 
 
 # --- report.json ------------------------------------------------------------------------------------------------------

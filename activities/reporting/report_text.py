@@ -155,13 +155,10 @@ def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield Fact(say("fact_doubtful"), words, _first(items, say))
     if uncited := [shorten(each.claim.words, 200) for each in claims if not each.claim.evidence_ids]:
         yield _fact(say, "uncited", _first(uncited, say), statements=say.count("statement", len(uncited)))
-    for name, made in (
-        ("corrected", [each for each in inputs.corrections if each.action is not CorrectionAction.REMOVE]),
-        ("removed", [each for each in inputs.corrections if each.action is CorrectionAction.REMOVE]),
-    ):
-        items = [_correction_line(each, say) for each in made]
-        if items:
-            yield _fact(say, name, _first(items, say), statements=say.count("statement", len(made)))
+    for name, gone in (("corrected", False), ("removed", True)):
+        made = [each for each in inputs.corrections if (each.action is CorrectionAction.REMOVE) is gone]
+        if items := [_correction_line(each, say) for each in made]:
+            yield _fact(say, name, _first(items, say), statements=say.count("statement", len(items)))
     if count := checked.summary.not_reached:
         yield Fact(say("judged_unverified"), say("unreached_words", statements=say.count("statement", count)))
     if review := checked.review:
@@ -331,8 +328,8 @@ def _usage_words(usage: Usage, say: ReportWords) -> str:
     if usage.model_calls:
         parts += [say.count("call", usage.model_calls), say.count("token", usage.tokens)]
         parts += [say("cached_share", share=f"{usage.cached_share:.0%}")] if usage.cached_share else []
-    parts += [say.count("search", usage.searches)] if usage.searches else []
-    parts += [say.count("read", usage.reads)] if usage.reads else []
+    others = {"search": usage.searches, "read": usage.reads}
+    parts += [say.count(noun, count) for noun, count in others.items() if count]
     if usage.cost_usd is not None:
         return ", ".join([*parts, f"{usage.cost_usd:.4f} USD"])
     known = usage.known_cost_usd
@@ -341,13 +338,13 @@ def _usage_words(usage: Usage, say: ReportWords) -> str:
 
 def usage_document(state: ResearchState) -> dict[str, Any]:
     """Return the total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it."""
-    document = state.usage.model_dump(mode="json")
     # Roles work side by side, so which one answered first is chance.
-    for name, parts in (("by_role", dict(sorted(state.usage_by_role.items()))), ("by_phase", state.usage_by_phase)):
-        if parts:
-            exclude = {"active_seconds"}
-            document[name] = {key: part.model_dump(mode="json", exclude=exclude) for key, part in parts.items()}
-    return document
+    known = {"by_role": dict(sorted(state.usage_by_role.items())), "by_phase": state.usage_by_phase}
+    return state.usage.model_dump(mode="json") | {
+        name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}
+        for name, parts in known.items()
+        if parts
+    }
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------

@@ -182,7 +182,10 @@ class _Builder:
                 return Block("list", parts=items, start=start) if items else None
             case "table":
                 rows = [row for part in node.children for row in part.children]
-                cells = tuple(tuple(self._cell(cell, quoted=quoted) for cell in row.children) for row in rows)
+                cells = tuple(
+                    tuple(Sentence(tuple(self._leaf(cell, quoted=quoted, one_line=True))) for cell in row.children)
+                    for row in rows
+                )
                 styles = (str(cell.attrs.get("style", "")) for cell in rows[0].children)
                 return Block("table", rows=cells, aligns=tuple(each.removeprefix("text-align:") for each in styles))
             case "fence" | "code_block":
@@ -198,9 +201,6 @@ class _Builder:
             inlines = tidy(change(inlines, quoted), one_line=one_line)
         return [replace(each, text=each.text.translate(PLAIN_BRACKETS)) if isinstance(each, Run) else each
                 for each in inlines]  # fmt: skip
-
-    def _cell(self, node: SyntaxTreeNode, *, quoted: bool) -> Sentence:
-        return Sentence(tuple(self._leaf(node, quoted=quoted, one_line=True)))
 
     def _code(self, node: SyntaxTreeNode, *, quoted: bool) -> Block | None:
         lines = clean_characters(node.content).expandtabs(4).split("\n")

@@ -68,9 +68,7 @@ class ReportWords:
 
     def moment(self, timestamp: str | None) -> str:
         """Return date and minute of an ISO 8601 timestamp in UTC, as all of a run are."""
-        if not timestamp:
-            return self("unknown_moment")
-        return timestamp[:16].replace("T", " ") + " UTC"
+        return timestamp[:16].replace("T", " ") + " UTC" if timestamp else self("unknown_moment")
 
 
 @cache

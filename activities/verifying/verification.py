@@ -69,7 +69,7 @@ class VerifyingActivities:
             doubtful = checking.DoubtfulEntry()
             if request.doubtful_entry:
                 doubtful = await self.notebooks.read(request.doubtful_entry, checking.DoubtfulEntry)
-            read = [await self.notebooks.read(entry, checking.ProposalsEntry) for entry in request.proposals]
+            read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
             proposals = [one for each in read for one in each.proposals]
             known = {answer.fingerprint for answer in await self._answers(request.answers)}
             material = material.with_evidence(doubtful.evidence)
@@ -93,10 +93,10 @@ class VerifyingActivities:
             if entry := request.corrections_entry:
                 corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).corrections
             if request.corrected_entry:
-                chosen = await asyncio.to_thread(correct, written, material, tried, known)
-                if chosen.corrections:
-                    material, corrections = chosen.material, [*corrections, *chosen.corrections]
-                    draft = await store_draft(self.content, chosen.draft, chosen.text)
+                made, corrected, described, text = await asyncio.to_thread(correct, written, material, tried, known)
+                if made:
+                    material, corrections = corrected, [*corrections, *made]
+                    draft = await store_draft(self.content, described, text)
                     fresh = [item for item in tried.evidence if item.id in draft.evidence_ids]
             claims = material.entry.claims
             verdicts = conclude(claims, known)
@@ -148,7 +148,7 @@ class VerifyingActivities:
         return await self.content.get_text(claims.draft), Material(claims, texts, by_model)
 
     async def _answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
-        read = [await self.notebooks.read(entry, checking.AnswersEntry) for entry in entries]
+        read = await self.notebooks.read_all(entries, checking.AnswersEntry)
         return [answer for each in read for answer in each.answers]
 
 
@@ -185,21 +185,14 @@ def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.
     return known | {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
 
 
-@dataclass(frozen=True)
-class Corrected:
-    """A draft with the accepted corrections, described and yet to be stored, and the material with its claims."""
-
-    material: Material
-    text: str
-    draft: ReportDraft
-    corrections: list[checking.Correction]
-    """Empty if none was accepted."""
-
-
 def correct(
     draft: str, material: Material, tried: checking.CorrectedEntry, known: Mapping[str, checking.ClaimAnswer]
-) -> Corrected:
-    """Put the proposals that pass into a draft."""
+) -> tuple[list[checking.Correction], Material, ReportDraft, str]:
+    """Put the proposals that pass into a draft.
+
+    Returns what was corrected, the material with the claims of the new draft, and that draft with its text, which is
+    yet to be stored.
+    """
     claims = material.entry.claims
     accepted, corrections = choose(claims, conclude(claims, known), tried.tried, known)
     material = material.with_evidence(tried.evidence)
@@ -207,5 +200,4 @@ def correct(
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
     described, text = describe_draft(ReportDraft(document=stored), parse_draft(text))
     update = {"draft": stored, "claims": extract_claims(text, material)}
-    changed = replace(material, entry=material.entry.model_copy(update=update))
-    return Corrected(changed, text, described, corrections)
+    return corrections, replace(material, entry=material.entry.model_copy(update=update)), described, text

@@ -8,15 +8,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Final
 
-from providers.verification.units import (
-    LONGEST_UNIT,
-    MONEY,
-    MONEY_SUFFIXES,
-    MONTHS,
-    NUMBER_WORDS,
-    SCALES,
-    UNITS,
-)
+from providers.verification.units import LONGEST_UNIT, MONEY, MONEY_SUFFIXES, MONTHS, NUMBER_WORDS, SCALES, UNITS
 
 TOKEN: Final = re.compile(
     r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
@@ -47,22 +39,30 @@ OVER_SHARE: Final = 0.15
 """The same of `more than` and `almost`, on their side."""
 
 _COMPARATORS: Final = {
-    "at least": "min", "no less than": "min", "not less than": "min", "minimum": "min", "minimum of": "min",
-    "no fewer than": "min", "≥": "min", "mindestens": "min", "au moins": "min", "al menos": "min", "almeno": "min",
-    "pelo menos": "min", "minstens": "min",
-    "at most": "max", "no more than": "max", "not more than": "max", "up to": "max", "maximum": "max", "≤": "max",
-    "maximum of": "max", "höchstens": "max", "maximal": "max", "bis zu": "max", "au plus": "max", "jusqu'à": "max",
-    "como máximo": "max", "hasta": "max", "al massimo": "max", "fino a": "max", "até": "max", "hoogstens": "max",
-    "more than": "over", "over": "over", "above": "over", "greater than": "over", "exceeding": "over", ">": "over",
-    "exceeds": "over", "mehr als": "over", "über": "over", "plus de": "over", "más de": "over", "più di": "over",
-    "mais de": "over", "meer dan": "over",
-    "less than": "under", "fewer than": "under", "below": "under", "under": "under", "almost": "under", "<": "under",
-    "nearly": "under", "weniger als": "under", "unter": "under", "fast": "under", "moins de": "under",
-    "presque": "under", "menos de": "under", "casi": "under", "meno di": "under", "quasi": "under",
-    "about": "about", "around": "about", "approximately": "about", "roughly": "about", "some": "about", "~": "about",
-    "≈": "about", "circa": "about", "etwa": "about", "rund": "about", "ungefähr": "about", "environ": "about",
-    "cerca de": "about", "unos": "about", "ongeveer": "about",
-}  # fmt: skip
+    phrase: kind
+    for kind, phrases in {
+        "min": (
+            "at least|no less than|not less than|minimum|minimum of|no fewer than|≥|mindestens|au moins|"
+            "al menos|almeno|pelo menos|minstens"
+        ),
+        "max": (
+            "at most|no more than|not more than|up to|maximum|≤|maximum of|höchstens|maximal|bis zu|au plus|"
+            "jusqu'à|como máximo|hasta|al massimo|fino a|até|hoogstens"
+        ),
+        "over": (
+            "more than|over|above|greater than|exceeding|>|exceeds|mehr als|über|plus de|más de|più di|mais de|meer dan"
+        ),
+        "under": (
+            "less than|fewer than|below|under|almost|<|nearly|weniger als|unter|fast|moins de|presque|menos de|"
+            "casi|meno di|quasi"
+        ),
+        "about": (
+            "about|around|approximately|roughly|some|~|≈|circa|etwa|rund|ungefähr|environ|cerca de|unos|ongeveer"
+        ),
+    }.items()
+    for phrase in phrases.split("|")
+}
+"""Words before a number, in seven languages → how they bound it."""
 OPPOSED: Final = frozenset((("min", "max"), ("min", "under"), ("over", "max"), ("over", "under")))
 
 
@@ -130,7 +130,7 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
         wider = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
                     for form in claim.forms for full in source.forms)  # fmt: skip
         return Comparison.APPROXIMATE if wider else Comparison.NONE
-    if CLOCK in (claim.unit, source.unit) and not (claim.forms and source.forms) and "" in (claim.unit, source.unit):
+    if {claim.unit, source.unit} == {CLOCK, ""}:
         return Comparison.APPROXIMATE if set(claim.values) & set(source.values) else Comparison.NONE
     if claim.is_year and source.unit == "date":
         return Comparison.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else Comparison.NONE
@@ -223,8 +223,11 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
     place = 0
     while place < len(tokens):
         token = tokens[place]
-        if token.numeric:
-            quantity, place = _with_unit(text, tokens, place)
+        if VERSION.fullmatch(token.text) and not all(len(group) == 3 for group in token.text.split(".")[1:]):
+            yield Quantity(token.text, token.start, token.end, unit="version", forms=(token.text,))
+            place += 1
+        elif token.numeric:
+            quantity, place = _finish(text, tokens, place, *read_number(token.text))
             yield quantity
         elif (value := _in_words(token.word, words)) is not None:
             quantity, place = _finish(text, tokens, place, (value,), 0.5, 1)
@@ -241,17 +244,6 @@ def _in_words(word: str, words: Mapping[str, float]) -> float | None:
     if tens in words and ones in words and words[tens] >= 20 and 0 < words[ones] < 10:
         return words[tens] + words[ones]
     return None
-
-
-def _with_unit(text: str, tokens: list[_Token], place: int) -> tuple[Quantity, int]:
-    token = tokens[place]
-    if VERSION.fullmatch(token.text):
-        groups = token.text.split(".")
-        if not all(len(group) == 3 for group in groups[1:]):
-            quantity = Quantity(token.text, token.start, token.end, unit="version", forms=(token.text,))
-            return quantity, place + 1
-    values, half_step, digits = read_number(token.text)
-    return _finish(text, tokens, place, values, half_step, digits)
 
 
 def read_number(written: str) -> tuple[tuple[float, ...], float, int]:
@@ -335,9 +327,5 @@ def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple
 
 
 def _comparator(tokens: list[_Token], first: int) -> str:
-    for count in (3, 2, 1):
-        if first - count >= 0:
-            phrase = " ".join(token.word for token in tokens[first - count : first])
-            if phrase in _COMPARATORS:
-                return _COMPARATORS[phrase]
-    return ""
+    phrases = (" ".join(token.word for token in tokens[max(0, first - count) : first]) for count in (3, 2, 1))
+    return next((_COMPARATORS[phrase] for phrase in phrases if phrase in _COMPARATORS), "")
