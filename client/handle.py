@@ -63,8 +63,6 @@ SAME_MESSAGE_SECONDS: Final = 600
 """Equal updates within this time are one message: they may be sent again after no answer."""
 TASK_TIMEOUT: Final = timedelta(seconds=4)
 """A workflow task takes milliseconds; that of a worker that died goes to another worker after this time."""
-SUMMARY_CHARACTERS: Final = 180
-SUMMARY_BYTES: Final = 200
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
 
 UNREADABLE: Final = (ValueError, KeyError)
@@ -461,7 +459,7 @@ def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], 
 
 def static_summary(question: str) -> str:
     """Write the question as one line of the server's web UI, in Markdown: at most 180 characters and 200 bytes."""
-    return as_markdown(question, SUMMARY_CHARACTERS, SUMMARY_BYTES)
+    return as_markdown(question, 180, 200)
 
 
 def _foreign(research_id: str) -> RunForeign:

@@ -123,10 +123,8 @@ def _is_gone(identity: str) -> bool:
         return False
     try:
         os.kill(int(found["pid"]), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
     return False
 
 
