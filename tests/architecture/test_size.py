@@ -27,7 +27,7 @@ BUDGET = {
     "providers/models": 900,
     "providers/reading": 1_430,
     "providers/search": 1_800,
-    "providers/shared": 610,
+    "providers/shared": 640,
     "providers/storage": 560,
     "providers/verification": 750,
     "workers": 1_450,
