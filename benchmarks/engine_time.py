@@ -48,7 +48,7 @@ def request(number: int) -> dict[str, Any]:
     limits = {"max_iterations": 1, "max_sub_queries": 3, "max_sources": READS}
     limits |= {"max_sources_per_query": 10, "max_parallel_reads": READS}
     search = {"providers": ["searxng"], "source_types": ["web"], "max_results_per_query": 10}
-    return {"query": question(number), "search": search, "limits": limits}
+    return {"query": question(number), "search": search, "limits": limits, "checks": {"review": "off"}}
 
 
 @dataclass

@@ -38,6 +38,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.location[0]))
 
 
+def pytest_unconfigure() -> None:
+    """Collect the end of servers that tests started, which Python would warn of otherwise."""
+    if server := sys.modules.get("workers.dev_server"):
+        for child in server._children:
+            child.poll()
+
+
 def pytest_collection_finish() -> None:
     """From now on garbage is collected, in what tests make and not among all that was there before."""
     gc.freeze()
