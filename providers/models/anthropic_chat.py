@@ -147,7 +147,7 @@ class AnthropicChat:
         except (APIConnectionError, httpx2.HTTPError) as error:
             if isinstance(error.__cause__ or error, httpx2.ReadTimeout) and patience < request.timeout_seconds:
                 self._patience = max(self._patience, patience * MORE_PATIENCE)
-                raise Unavailable(f"the model endpoint sent nothing for {patience:.0f} s") from None
+                raise Unavailable(f"the model endpoint sent nothing for {patience:.0f} s (silence_seconds)") from None
             reason = type(error.__cause__ or error).__name__
             raise Unavailable(f"no connection to the model endpoint ({reason})") from None
 

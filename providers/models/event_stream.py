@@ -12,7 +12,7 @@ DELTA_FIELDS: Final = {
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
-"""Type of a delta → its field, which is appended to the field of that name of the block."""
+"""Type of a delta → its field, whose pieces make up the field of that name of the block."""
 
 
 class StreamError(Exception):
@@ -31,6 +31,7 @@ def message_of(stream: bytes) -> bytes:
     """
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
+    pieces: dict[tuple[int, str], list[str]] = {}
     try:
         for event in _events(stream):
             match event["type"]:
@@ -39,13 +40,16 @@ def message_of(stream: bytes) -> bytes:
                 case "content_block_start":
                     blocks[event["index"]] = dict(event["content_block"])
                 case "content_block_delta":
-                    _append(blocks[event["index"]], event["delta"])
+                    if name := DELTA_FIELDS.get(event["delta"]["type"]):
+                        pieces.setdefault((event["index"], name), []).append(event["delta"][name])
                 case "message_delta":
                     usage = {name: count for name, count in (event.get("usage") or {}).items() if count is not None}
                     message |= event["delta"] | {"usage": (message.get("usage") or {}) | usage}
                 case "error":
                     raise StreamError(str(event["error"]["type"]))
                 case "message_stop":
+                    for (place, name), texts in pieces.items():
+                        blocks[place][name] = blocks[place].get(name, "") + "".join(texts)
                     content = [_closed(blocks[place]) for place in sorted(blocks)]
                     return json.dumps(message | {"content": content}).encode()
                 case _:
@@ -59,12 +63,6 @@ def _events(stream: bytes) -> Iterator[dict[str, Any]]:
     for line in stream.decode("utf-8", "replace").split("\n"):
         if line.startswith("data:"):
             yield json.loads(line.removeprefix("data:"))
-
-
-def _append(block: dict[str, Any], delta: dict[str, Any]) -> None:
-    name = DELTA_FIELDS.get(delta["type"])
-    if name is not None:
-        block[name] = block.get(name, "") + delta[name]
 
 
 def _closed(block: dict[str, Any]) -> dict[str, Any]:
