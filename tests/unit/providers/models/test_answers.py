@@ -18,7 +18,6 @@ from providers.errors import (
     AnswerUnusable,
     ContentCorrupt,
     InvalidOutput,
-    Unavailable,
 )
 from providers.interfaces import EngineAnswer, EngineTask, Message
 from providers.models.answers import (
@@ -58,13 +57,10 @@ def problem(role: Any, given: ChatReply) -> str:
         (PLAN_TEXT, 0),
         (f"```json\n{PLAN_TEXT}\n```", 1),
         (f"Here it is: {PLAN_TEXT} I hope it helps.", 1),
-        (f"Of the set {{a, b}} I take:\n{PLAN_TEXT}", 1),
         (f"An example would be {{}} but really {PLAN_TEXT}", 1),
         (f"{PLAN_TEXT}}}}}", 1),
-        (PLAN_TEXT[:-1] + ",}", 1),
         (PLAN_TEXT[:-1] + ",} I hope it helps.", 1),
         (PLAN_TEXT[:-1], 1),
-        (f"```json\n{PLAN_TEXT[:-2]}\n```", 1),
         (PLAN_TEXT.replace('"b"', '"he said "go" to me"'), 1),
         (PLAN_TEXT.replace('"b"', '"two\nlines"'), 0),
     ],
@@ -108,13 +104,9 @@ def test_marks_within_an_answer_are_words_like_others() -> None:
         ("", "empty"),
         (f"<think>\n{THOUGHTS}", "empty"),
         (f"I know nothing about the {SECRET}.", "no JSON object"),
-        ("[1, 2]", "no JSON object"),
         (PLAN_TEXT[:30], "no JSON object"),
-        (f'{{"wrapper": [{PLAN_TEXT}, {{"sub_queries": [{{"query": "{SECRET}', "no JSON object"),
         ('{"a": ' + "[" * 3_000 + "]" * 3_000 + "}", "no JSON object"),
-        ('{"a":' * 40_000, "no JSON object"),
         ('{"a": "' + "x" * MAX_ANSWER_CHARACTERS + '"}', "longer than"),
-        (f'{{"sub_queries": 7, "{SECRET}": 1}}', "sub_queries: "),
         (f'{{"sub_queries": [{{"query": "q", "priority": "{SECRET}"}}]}}', "sub_queries.0.priority: "),
         ('{"research_brief": "b"}', "sub_queries: Field required"),
     ],
@@ -122,13 +114,6 @@ def test_marks_within_an_answer_are_words_like_others() -> None:
 def test_the_problem_is_named_by_path_and_never_repeats_the_answer(text: str, named: str) -> None:
     """Each problem is a short `path: message` line that can be a part of the repair prompt."""
     assert named in problem(PLANNER, reply(text))
-
-
-def test_many_problems_are_counted_and_not_listed() -> None:
-    """The problem stays short however wrong an answer is."""
-    lines = problem(PLANNER, reply(json.dumps({"sub_queries": [{"priority": "x"}] * 50}))).splitlines()
-    assert len(lines) == 9
-    assert lines[-1] == "and 92 more"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +173,7 @@ def test_any_text_gives_an_answer_or_a_known_error(text: str, stop: str | None) 
             assert answer.model_dump_json().encode()
 
 
-@pytest.mark.parametrize("piece", ['{"a" b ', "{'a': 'it's ", '"a"', '{"a": /*', "word "])
+@pytest.mark.parametrize("piece", ['{"a" b ', '{"a": /*', "word "])
 def test_repair_takes_time_that_grows_with_the_text(piece: str) -> None:
     """The longest answer that is looked at costs a few seconds of processor time at most."""
     text = ('{"a": ' + piece * MAX_ANSWER_CHARACTERS)[: MAX_ANSWER_CHARACTERS - 1] + "}"
@@ -203,11 +188,9 @@ def test_repair_takes_time_that_grows_with_the_text(piece: str) -> None:
     ("given", "taken"),
     [
         ("claude-haiku-4-5-20251001", "claude-haiku-4-5-20251001"),
-        ("/models/my model.gguf", "/models/my?model.gguf"),
         ("m\n## Report![x](y)", "m????Report??x??y?"),
         ("x" * 10_000, "x" * 80),
         (None, "requested-1"),
-        (["m"], "requested-1"),
     ],
 )
 def test_names_from_the_wire_are_short_and_harmless(given: object, taken: str) -> None:
@@ -216,17 +199,6 @@ def test_names_from_the_wire_are_short_and_harmless(given: object, taken: str) -
     read = read_reply(json.dumps(body).encode(), "requested-1")
     assert read.model == taken
     assert (read.stop_reason or "requested-1") == taken
-
-
-def test_what_strict_json_forbids_is_read_all_the_same() -> None:
-    """Lone surrogates and broken bytes are replaced, for the answer was paid; a body that is no message is not."""
-    body = b'{"content": [{"type": "text", "text": "a\\ud800b\xff"}], "stop_reason": "end_turn", "usage": {}}'
-    assert read_reply(body, "m").text == "a\ufffdb\ufffd"
-    nested = b'{"content": [' + b"[" * 100_000 + b"]" * 100_000 + b"]}"
-    assert read_reply(nested, "m") == ChatReply("", None, None, TokenCounts(known=False), "m")
-    for wrong in (b"", b"<html>", b"[]", b'{"type": "error"}'):
-        with pytest.raises(Unavailable):
-            read_reply(wrong, "m")
 
 
 # --- turns -----------------------------------------------------------------------------------------------------------
@@ -250,10 +222,8 @@ def test_a_turn_has_calls_texts_and_thoughts_in_order() -> None:
     ("blocks", "stop", "error"),
     [
         ([CALL], "max_tokens", AnswerCut),
-        ([CALL], "refusal", AnswerRefused),
         ([THOUGHT], "end_turn", InvalidOutput),
         ([{"type": "text", "text": " "}], "end_turn", InvalidOutput),
-        ([{"type": "text", "text": 7}], "end_turn", InvalidOutput),
     ],
 )
 def test_what_is_no_turn_is_refused(blocks: list[dict[str, Any]], stop: str, error: type[Exception]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from providers.errors import ProviderError, RateLimited, Unavailable
 from providers.models.anthropic_chat import AnthropicChat
 from providers.models.chat import ChatRequest
-from providers.models.event_stream import StreamError, message_of
+from providers.models.event_stream import message_of
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_scenarios import JSON_TYPE, Reply, streamed
 
@@ -38,38 +38,6 @@ def test_a_stream_adds_up_to_the_message() -> None:
     assert json.loads(message_of(stream)) == MESSAGE
 
 
-def test_thoughts_and_inputs_come_in_pieces() -> None:
-    """Each kind of delta is put behind what the block has already; counts that are null change nothing."""
-    pieces = [
-        ("thinking_delta", "thinking", "a"),
-        ("thinking_delta", "thinking", "b"),
-        ("signature_delta", "signature", "s"),
-    ]
-    events = [
-        {"type": "content_block_delta", "index": 0, "delta": {"type": kind, name: text}} for kind, name, text in pieces
-    ]
-    given = message_of(
-        stream_of(
-            {"type": "message_start", "message": {"usage": {"input_tokens": 3}}},
-            {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
-            *events,
-            {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "input": {}}},
-            {
-                "type": "content_block_delta",
-                "index": 1,
-                "delta": {"type": "input_json_delta", "partial_json": '{"a": [1,'},
-            },
-            {"type": "something_new"},
-            {"type": "message_delta", "delta": {}, "usage": {"input_tokens": None, "output_tokens": 2}},
-            {"type": "message_stop"},
-        )
-    )
-    message = json.loads(given)
-    assert message["content"][0] == {"type": "thinking", "thinking": "ab", "signature": "s"}
-    assert message["content"][1]["input"] == '{"a": [1,'  # a cut input is a text, which no schema takes
-    assert message["usage"] == {"input_tokens": 3, "output_tokens": 2}
-
-
 @pytest.mark.parametrize(
     "stream",
     [
@@ -85,12 +53,6 @@ def test_a_stream_without_its_end_is_no_answer(stream: bytes) -> None:
     """What breaks off or cannot be read may succeed when it is tried again."""
     with pytest.raises(Unavailable):
         message_of(stream)
-
-
-def test_an_error_in_a_stream_has_its_type() -> None:
-    """An endpoint that is overloaded after it has begun says so in an event."""
-    with pytest.raises(StreamError, match="overloaded_error"):
-        message_of(stream_of({"type": "error", "error": {"type": "overloaded_error", "message": "secret"}}))
 
 
 @pytest.mark.parametrize(
