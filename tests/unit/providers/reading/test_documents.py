@@ -8,9 +8,7 @@ import pytest
 from providers.errors import SourceUnreadable
 from providers.reading.document_kinds import (
     decode,
-    is_meant_as_document,
     kind_of_page,
-    parse_content_type,
 )
 from providers.reading.documents import extract, read_page
 from tests.fakes.hostile_pages import pdf
@@ -55,14 +53,11 @@ def word_document() -> bytes:
         (b"<!DOCTYPE html><html><body><p>Real type.</p>", "page.txt", "text/html", "Real type."),
         (b"<p>Short &amp; sweet</p>", "page.html", "text/html", "Short & sweet"),
         (b"# Head\n\nSome *emphasis* and `code`.\n", "a.md", "text/markdown", "# Head\n\nSome emphasis and `code`."),
-        (b"| a | b |\n|---|---|\n| 1 | 2 |\n", "t.md", "text/markdown", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
-        (b"wrapped\r\nline\r\n\r\nnext", "a.txt", "text/plain", "wrapped line\n\nnext"),
         (b"Title\n=====\n\n- one\n  more\n- two", "README", "text/plain", "# Title\n\n- one more\n- two"),
         ("\ufeffh\u00e9".encode("utf-16-le"), "a.txt", "text/plain", "h\u00e9"),
         ("<meta charset=iso-8859-1><p>Caf\u00e9</p>".encode("latin-1"), "a.html", "text/html", "Caf\u00e9"),
         (b"12:01 ERROR *disk*\n  at 3\n# x\n", "server.log", "text/x-log", "```\n12:01 ERROR *disk*\n  at 3\n# x\n```"),
         (b"Site,Cost\nNorth,1\n", "v.csv", "text/csv", "| Site | Cost |\n| --- | --- |\n| North | 1 |"),
-        (b"Site\tCost\nNorth\t1\n", "v.tsv", "text/csv", "| Site | Cost |\n| --- | --- |\n| North | 1 |"),
     ],
 )  # fmt: skip
 def test_each_kind_of_text_is_read_by_what_it_is(raw: bytes, name: str, media_type: str, text: str) -> None:
@@ -138,69 +133,41 @@ def test_invisible_words_of_a_pdf_are_not_read_unless_it_is_a_scan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "name", "kind"),
+    ("raw", "name", "kind", "reason"),
     [
-        (b"", "a.txt", "empty"),
-        (b" \n\t\n", "a.txt", "no_text"),
-        (bytes(range(256)) * 8, "a.md", "binary"),
-        (b"\x89PNG\r\n\x1a\n" + b"x" * 50, "a.md", "binary"),
-        (b"body { color: red }", "a.css", "wrong_type"),
-        (b"PK\x03\x04 and no more", "a.docx", "malformed"),
-        (archive_of({"a.txt": "x"}), "a.docx", "wrong_type"),
-        (b"%PDF-1.4 and no more", "a.pdf", "malformed"),
-        (one_page_pdf(""), "scan.pdf", "no_text"),
-        (OLE + "EncryptedPackage".encode("utf-16-le"), "a.docx", "encrypted"),
+        (b"", "a.txt", "empty", ""),
+        (b" \n\t\n", "a.txt", "no_text", ""),
+        (bytes(range(256)) * 8, "a.md", "binary", ""),
+        (b"body { color: red }", "a.css", "wrong_type", ""),
+        (b"PK\x03\x04 and no more", "a.docx", "malformed", ""),
+        (b"%PDF-1.4 and no more", "a.pdf", "malformed", ""),
+        (one_page_pdf(""), "scan.pdf", "no_text", ""),
+        (OLE + "EncryptedPackage".encode("utf-16-le"), "a.docx", "encrypted", ""),
+        (OLE, "a.doc", "wrong_type", "save it as .docx"),
+        (OLE, "a.msg", "wrong_type", "save it as .eml"),
+        (archive_of({"x": "x"}), "a.ods", "wrong_type", "save it as .xlsx"),
     ],
 )
-def test_what_cannot_be_read_has_a_typed_reason(raw: bytes, name: str, kind: str) -> None:
-    """No file is skipped without a reason."""
+def test_what_cannot_be_read_has_a_typed_reason(raw: bytes, name: str, kind: str, reason: str) -> None:
+    """No file is skipped without a reason, and an old format names one that can be read."""
     with pytest.raises(SourceUnreadable) as caught:
         extract(raw, name)
     assert caught.value.kind == kind
-
-
-def test_old_formats_are_refused_with_a_remedy() -> None:
-    """The person who has the file learns in which format it can be read."""
-    for raw, name, advice in (
-        (OLE, "a.doc", ".docx"),
-        (OLE, "a.msg", ".eml"),
-        (archive_of({"x": "x"}), "a.ods", ".xlsx"),
-    ):
-        with pytest.raises(SourceUnreadable, match=f"save it as {advice}") as caught:
-            extract(raw, name)
-        assert caught.value.kind == "wrong_type"
-
-
-def test_files_that_are_no_documents_are_known_by_name() -> None:
-    """They are skipped without a word; a document that cannot be read is not."""
-    assert not is_meant_as_document("a/logo.png", "binary")
-    assert not is_meant_as_document("style.css", "wrong_type")
-    assert is_meant_as_document("plan.docx", "binary")
-    assert is_meant_as_document("notes", "malformed")
+    assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("raw", "charset", "text"),
     [
-        ("größer".encode(), "koi8-r", "größer"),
         ("Очистка".encode("koi8-r"), "koi8-r", "Очистка"),
         ("<meta charset=shift_jis>日本語".encode("shift_jis"), None, "<meta charset=shift_jis>日本語"),
         ("Größe und Ähnliches über München".encode("cp1252"), "utf-8", "Größe und Ähnliches über München"),
         ("größer und größer ".encode() * 9 + b"\xff", None, "größer und größer " * 9 + "\ufffd"),
-        (b"\xff\xfea\0b\0", None, "ab"),
     ],
 )
 def test_text_is_decoded_by_what_fits(raw: bytes, charset: str | None, text: str) -> None:
     """A byte order mark, UTF-8 if it fits, what is declared if that fits, a guess, or UTF-8 with damage."""
     assert decode(raw, charset=charset) == text
-
-
-def test_a_server_declares_one_type_that_is_read() -> None:
-    """Other types are refused before the body is waited for."""
-    assert parse_content_type("text/html, text/html; charset=UTF-8") == ("text/html", "utf-8")
-    for header in ("image/png", "nonsense"):
-        with pytest.raises(SourceUnreadable):
-            parse_content_type(header)
 
 
 @pytest.mark.parametrize(
@@ -209,19 +176,12 @@ def test_a_server_declares_one_type_that_is_read() -> None:
         ("text/plain", b"a,b\n1,2", "values.csv", "text/csv"),
         ("text/plain", b"<html>x", "x", "text/plain"),
         ("application/json", b'{"nbformat": 4}', "x", "application/x-ipynb+json"),
-        ("application/pdf", b"%PDF-1.4", "x", "application/pdf"),
         (None, b"%PDF-1.4", "x", "application/pdf"),
-        (None, b"<html>x</html>", "x", "text/html"),
-        (None, b"words", "x.html", "text/plain"),
         ("application/epub+zip", archive_of({"word/document.xml": "x"}), "x", DOCX),
         (None, archive_of({"word/document.xml": "x"}), "x", DOCX),
-        ("text/html", b"MZ\x90", "x", None),
         ("text/html", archive_of({"word/document.xml": "x"}), "x", None),
-        ("text/html", b"Rar!\x1a\x07", "x", None),
-        ("text/html", b"%PDF-1.4", "x", None),
         ("text/plain", b"\x7fELF", "x", None),
         ("application/pdf", b"<!doctype html><html>please log in</html>", "x", None),
-        ("application/epub+zip", b"<html>", "x", None),
         (None, b"\x1f\x8b\x08", "x", None),
     ],
 )
