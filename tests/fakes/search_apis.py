@@ -35,7 +35,7 @@ TRICKLE_SECONDS = 0.02
 SCENARIOS = (
     "good", "empty", "401", "403", "403_quota", "404", "408", "429", "500", "503", "html", "cut", "huge", "trickle",
     "never", "reset", "reset_after_headers", "wrong_shape", "list", "deep", "not_json", "redirect", "gzip", "bomb",
-    "oversized", "surrogate", "401_slow", "429_slow",
+    "oversized", "surrogate",
 )  # fmt: skip
 
 
@@ -83,15 +83,13 @@ class SearchApis(LoopbackServer):
         if self.scenario == "reset":
             reset(writer)
             return False
-        if self.scenario in ("never", "401_slow", "429_slow"):
-            if self.scenario != "never":  # the status comes, and what explains it never does
-                await self._head(writer, int(self.scenario[:3]), "application/json", 5_000)
+        if self.scenario == "never":
             await reader.read()  # until the client hangs up
             return False
         return await self._send(writer, 302 if self.scenario == "redirect" else 200, *self._body(asked))
 
     def _failure(self, asked: Asked) -> tuple[int, Any] | None:
-        if self.scenario[:3].isdecimal() and not self.scenario.endswith("slow"):
+        if self.scenario[:3].isdecimal():
             reasons = {"403_quota": "dailyLimitExceeded: quota", "429": "RATE_LIMITED", "403": "forbidden"}
             return error(asked, int(self.scenario[:3]), reasons.get(self.scenario, "internal"))
         return None

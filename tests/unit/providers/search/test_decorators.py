@@ -1,8 +1,6 @@
 """Limits, outcomes, prices and the cache of a search provider."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -42,26 +40,11 @@ def limited(provider: Provider, limits: ServiceLimits | None = None) -> LimitedS
     return LimitedSearch(provider, SERVICE, limiter, cost_usd=0.008)
 
 
-async def test_one_permit_for_each_request_of_an_operation() -> None:
-    """Every request takes a permit of the service for the operation of its run; the operator's price is taken."""
-    asked = []
-
-    class Watched:
-        @asynccontextmanager
-        async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
-            asked.append((service, tokens))
-            yield
-
-    search = LimitedSearch(Provider(), SERVICE, Watched(), cost_usd=0.008)
-    assert (await search.search(asking("tavily"))).cost_usd == 0.008
-    assert asked == [(SERVICE, 0)]
-
-
 async def test_a_request_beyond_the_limit_does_not_reach_the_provider() -> None:
-    """It must wait; so must the next one after a 429."""
+    """It must wait; so must the next one after a 429. The operator's price is taken."""
     provider = Provider()
     search = limited(provider, ServiceLimits(1))
-    await search.search(asking("tavily"))
+    assert (await search.search(asking("tavily"))).cost_usd == 0.008
     with pytest.raises(RateLimited):
         await search.search(asking("tavily").model_copy(update={"operation": "another"}))
     assert len(provider.asked) == 1

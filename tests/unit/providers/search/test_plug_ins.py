@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from providers.errors import NotConfigured
 from providers.search import declarations
 from providers.search.declarations import SearchDeclaration, declare_installed, declared_names
 from tests.fakes.loopback import HttpRequest, LoopbackServer
@@ -122,9 +121,3 @@ def test_a_bad_plug_in_is_named(
     with pytest.raises(SettingsError, match=problem):
         load_settings(environment={}, user_folder=tmp_path)
     assert declared_names() == before
-
-
-def test_an_implementation_that_cannot_be_loaded_is_named_when_it_is_opened() -> None:
-    """The declaration is data: the class is loaded where it is used."""
-    with pytest.raises(NotConfigured, match="the search provider other cannot be loaded: ModuleNotFoundError"):
-        MISNAMED.open(None, {})  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimi
 from providers.models.prices import PriceTable
 from providers.search.anthropic_search import cost_usd
 from providers.search.declarations import search_declaration
-from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, PROVIDERS, Item, message
+from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, Item, message
 from tests.fakes.search_apis import SearchApis, asking, open_provider, search
 
 
@@ -19,25 +19,15 @@ async def answered(name: str, answer: Any, **given: Any) -> SearchResponse:
         return await search(name, server, **given)
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
-async def test_a_cost_is_known_or_called_unknown(name: str) -> None:
-    """Free services cost 0; where a plan decides, no figure is made up; a model's search has its price."""
-    async with SearchApis() as server:
-        cost = (await search(name, server)).cost_usd
-    if name == "anthropic":
-        assert cost == pytest.approx(0.0125)  # 2,000 and 100 tokens of claude-haiku-4-5, and a hundredth for the search
-    else:
-        assert cost == (None if search_declaration(name).paid else 0.0)
-
-
 async def test_tavily_is_asked_for_one_cheap_search() -> None:
-    """Neither answers nor images nor whole pages are paid for; 20 results are all it gives, without pages."""
+    """Neither answers nor images nor whole pages are paid for; 20 results are all it gives; no price is made up."""
     async with SearchApis() as server:
         answer = await search("tavily", server, max_results=10, offset=15)
     body = server.asked[0].body
     assert (body["max_results"], body["search_depth"]) == (20, "basic")
     assert not any(body[name] for name in ("include_answer", "include_raw_content", "include_images"))
     assert [hit.rank for hit in answer.hits] == [16, 17, 18, 19, 20]
+    assert answer.cost_usd is None
 
 
 async def test_dates_of_news_become_iso_dates() -> None:
@@ -46,30 +36,6 @@ async def test_dates_of_news_become_iso_dates() -> None:
     rows = [{"url": f"https://{n}.example/", "published_date": text} for n, text in enumerate(dates)]
     hits = (await answered("tavily", {"results": rows}, published_from="2024-01-01")).hits
     assert [hit.published_at for hit in hits] == ["2024-03-05", None, None, "2024-05-17"]
-
-
-@pytest.mark.parametrize("status", [432, 433])
-async def test_a_used_up_plan_is_a_quota(status: int) -> None:
-    """The service's own statuses for its plans mean what 429 means elsewhere."""
-    async with open_provider("tavily", "http://127.0.0.1:1") as provider:
-        assert isinstance(provider.error(status, []), RateLimited)  # type: ignore[attr-defined]
-
-
-async def test_brave_gives_the_right_hits_for_an_odd_offset() -> None:
-    """The hits from the fourteenth on, although no page starts there; without news boxes, videos and bold type."""
-    async with SearchApis() as server:
-        answer = await search("brave", server, max_results=4, offset=13)
-    assert [hit.rank for hit in answer.hits] == [14, 15, 16, 17]
-    assert [hit.title for hit in answer.hits] == [f"Result number {n}" for n in (13, 14, 15, 16)]
-    sent = server.asked[0].parameters
-    assert (sent["result_filter"], sent["text_decorations"]) == ("web", "false")
-
-
-async def test_an_instance_of_searxng_that_refuses_json_names_the_setting() -> None:
-    """403 is how an instance answers whose settings do not allow the format."""
-    async with SearchApis("403") as server:
-        with pytest.raises(NotConfigured, match=r"json under search\.formats"):
-            await search("searxng", server)
 
 
 async def test_silent_engines_of_searxng_are_a_failure_without_results() -> None:
@@ -110,7 +76,6 @@ async def test_addresses_of_articles_follow_the_wikis_own_form() -> None:
     [
         ("ratelimited", RateLimited),
         ("readonly", Unavailable),
-        ("internal_api_error_X", Unavailable),
         ("badvalue", InvalidCall),
     ],
 )
@@ -153,15 +118,6 @@ async def test_googles_library_asks_once_at_our_address_with_our_engine(monkeypa
     sent = {name: asked.parameters[name] for name in ("cx", "num", "start", "alt")}
     assert sent == {"cx": CSE_ID, "num": "4", "start": "7", "alt": "json"}
     assert asked.headers["x-goog-api-client"].startswith("gdcl/")
-
-
-async def test_the_last_results_of_limited_services_can_be_reached() -> None:
-    """Google refuses windows beyond 100, Semantic Scholar beyond 1,000: the window is cut to fit."""
-    async with SearchApis(results=2_000) as server:
-        google = await search("google", server, offset=95)
-        papers = await search("semantic_scholar", server, offset=995)
-    assert [hit.rank for hit in google.hits] == [96, 97, 98, 99, 100]
-    assert [hit.rank for hit in papers.hits] == [996, 997, 998, 999, 1000]
 
 
 async def test_an_unknown_engine_of_google_names_what_to_check() -> None:
@@ -265,11 +221,8 @@ async def test_the_text_of_the_model_is_never_read() -> None:
     ("answer", "kind", "words", "cost"),
     [
         (message(failed("too_many_requests")) | {"usage": UNSEARCHED}, RateLimited, "asks to wait", 0.0015),
-        (message(failed("query_too_long")) | {"usage": USAGE | {"server_tool_use": None}}, InvalidCall, "refuses",
-         0.0015),
         (message(failed("something_new")) | {"usage": {}}, Unavailable, "not available", None),
         (message({"type": "text", "text": "done"}) | {"usage": UNSEARCHED}, InvalidCall, "made no search", 0.0015),
-        (message(stop_reason="refusal") | {"usage": UNSEARCHED}, InvalidCall, "made no search", 0.0015),
         (message({"type": "web_search_tool_result", "content": 7}) | {"usage": USAGE}, Unavailable, "documented form",
          0.0115),
     ],
@@ -283,22 +236,12 @@ async def test_an_answer_without_results_is_a_paid_failure(
     assert raised.value.usage.cost_usd == (None if cost is None else pytest.approx(cost))
 
 
-async def test_an_empty_account_is_a_matter_of_configuration() -> None:
-    """400 for an empty account names the account that has to pay; a gateway without a key gets no credential."""
-    async with open_provider("anthropic", "http://127.0.0.1:1", ANTHROPIC_API_KEY="k") as provider:
-        said = b'{"error": {"message": "Your credit balance is too low"}}'
-        error = provider.error(400, [], said)  # type: ignore[attr-defined]
-    assert isinstance(error, NotConfigured)
-    assert "ANTHROPIC_API_KEY" in str(error)
-
-
 @pytest.mark.parametrize(
     ("usage", "model", "cost"),
     [
         (USAGE, f"{MODEL}-20251001", 0.0115),
         (USAGE, "a-model-without-a-price", None),
         (USAGE | {"server_tool_use": {"web_search_requests": -1}}, MODEL, None),
-        (USAGE | {"input_tokens": None}, MODEL, None),
         (None, MODEL, None),
     ],
 )
