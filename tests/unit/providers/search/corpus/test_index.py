@@ -8,7 +8,7 @@ import pytest
 from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import StorageFull
 from providers.reading.documents import extract
-from providers.search.corpus.index import IndexDamaged, IndexWriter, open_index
+from providers.search.corpus.index import IndexWriter, open_index
 from providers.search.corpus.indexed_file import IndexedFile, chunks_of, read_for_index, sections_of
 from providers.search.corpus.query import rank, search_index
 from providers.search.corpus.scanning import FoundFile, scan_folder
@@ -45,14 +45,6 @@ def test_a_full_disk_leaves_the_index_as_it_was(tmp_path: Path) -> None:
         with pytest.raises(StorageFull):
             writer.write([a_file(tmp_path, "other.md", "more words"), a_file(tmp_path, "large.md", large)])
         assert [path for path, _ in writer.hashes()] == ["small.md"]
-
-
-def test_an_index_of_another_folder_is_not_reused(tmp_path: Path) -> None:
-    """An index belongs to one folder and language; for another it is replaced."""
-    for _ in range(2):
-        writer_of(tmp_path / "index.sqlite3", "one").close()
-    with pytest.raises(IndexDamaged):
-        writer_of(tmp_path / "index.sqlite3", "two")
 
 
 def pages_of(folder: Path, *words: str) -> list[Page]:
@@ -92,18 +84,6 @@ def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
             assert all(reader.document(chunk.path) for chunk in chunks)
         with open_index(index) as reader:
             assert reader.best_chunks(["bach", "dalm"]) == []
-
-
-@pytest.mark.parametrize("damage", ["UPDATE files SET text = x'00ff00'", "DROP TABLE chunks"])
-def test_damage_inside_the_file_is_recognized(tmp_path: Path, damage: str) -> None:
-    """Any part that cannot be read makes an index that has to be replaced, and crashes no worker."""
-    index = tmp_path / "index.sqlite3"
-    with closing(writer_of(index)) as writer:
-        writer.write([a_file(tmp_path, "a.md", "some words of a vacuum")])
-        writer._database.execute(damage)
-        writer._database.commit()
-    with pytest.raises(IndexDamaged):
-        searched(index, "vacuum")
 
 
 def test_sections_cover_the_text_and_chunks_group_their_blocks(tmp_path: Path) -> None:

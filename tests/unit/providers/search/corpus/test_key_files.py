@@ -49,8 +49,8 @@ SECRET = {
 }
 
 
-async def test_keys_are_skipped_and_named(tmp_path, folder, pool):
-    """By name or by content, hidden or not, packed or linked; a page about keys is a document, and links lead nowhere."""
+async def test_keys_are_skipped_and_never_read(tmp_path, folder, pool):
+    """By name or by content, hidden or linked, by the index or by address; a page about keys is a document until it is one."""
     library = CorpusLibrary(tmp_path / "home", pool)
     library.add("project", folder)
     snapshot = await library.refresh("project")
@@ -59,23 +59,10 @@ async def test_keys_are_skipped_and_named(tmp_path, folder, pool):
     assert skipped["notes/out"] == skipped["notes/linked.md"] == "not_a_file"
     assert snapshot.files == 1
     assert "keep it for yourself" in (await library.read("corpus:project/certificates.md")).text
-
-
-async def test_a_key_cannot_be_read_by_its_address(tmp_path, folder, pool):
-    """A file that the index skips is read by no run, indexed or not."""
-    library = CorpusLibrary(tmp_path / "home", pool)
-    library.add("project", folder)
     for path in sorted(SECRET):
         with pytest.raises(SourceUnreadable) as caught:
             await library.read(f"corpus:project/{path}")
         assert caught.value.kind in {"secret", "not_found"}, path
-
-
-async def test_a_document_that_becomes_a_key_is_forgotten(tmp_path, folder, pool):
-    """Its text leaves the index at the next refresh."""
-    library = CorpusLibrary(tmp_path / "home", pool)
-    library.add("project", folder)
-    await library.refresh("project")
     (folder / "certificates.md").write_text(PEM)
     os.utime(folder / "certificates.md", (1, 1))
     assert (await library.refresh("project")).files == 0
