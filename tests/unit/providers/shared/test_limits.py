@@ -1,4 +1,6 @@
-"""Limits of services: a pause delays every worker and fails no call, and a configured rate is kept."""
+"""Limits of services and politeness towards hosts, observed by all workers together."""
+
+import asyncio
 
 import pytest
 
@@ -13,6 +15,7 @@ from providers.shared.limits import (
     record_failure,
     take_turn,
 )
+from providers.shared.politeness import LEASE_SECONDS, HostState, Politeness, start_request
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import away
 
@@ -27,7 +30,7 @@ class World:
         self.one, self.other = Limiter(store, configured), Limiter(store, configured)
 
     async def call(self, worker: Limiter, error: Exception | None = None, tokens: int = 0) -> float:
-        """Make a call that ends with an error or well; return the seconds that it was told to wait, 0 if it was made."""
+        """Make a call that ends with an error or well; return the seconds that it has to wait, 0 if it was made."""
         try:
             async with worker.permit("service", tokens):
                 if error is not None:
@@ -92,3 +95,54 @@ async def test_an_unreachable_store_makes_calls_wait() -> None:
     with pytest.raises(StoreUnavailable):
         async with limiter.permit("service"):
             raise AssertionError("no call may be made")
+
+
+class Hosts:
+    """Workers whose store has a clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.store = MemorySharedStore(lambda: self.now)
+
+    async def wait(self, delay: float = 0.0, host: str = "site.test") -> float:
+        """Return how long a request of another worker must wait."""
+        try:
+            async with Politeness(self.store).visit(host, delay):
+                return 0.0
+        except RateLimited as error:
+            return error.retry_after or 0.0
+
+
+async def test_two_requests_at_once_to_a_host_and_no_more() -> None:
+    """Of all workers together; another host is free, and a host is free again, however its requests ended."""
+    hosts = Hosts()
+
+    async def hang() -> None:
+        async with Politeness(hosts.store).visit("Site.test"):
+            await asyncio.sleep(60)
+
+    visits = [asyncio.create_task(hang()) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    assert await hosts.wait() > 0
+    assert await hosts.wait(host="other.test") == 0
+    for visit in visits:
+        visit.cancel()
+    await asyncio.gather(*visits, return_exceptions=True)
+    assert await hosts.wait() == 0
+
+
+async def test_a_crawl_delay_lies_between_two_starts() -> None:
+    """A site that names a delay is asked once at a time, that far apart, and at most ten seconds."""
+    hosts = Hosts()
+    assert await hosts.wait(3.0) == 0
+    assert await hosts.wait(3.0) == pytest.approx(3)
+    hosts.now += 3
+    assert await hosts.wait(3_600.0) == pytest.approx(7)
+
+
+def test_the_lease_of_a_killed_worker_expires() -> None:
+    """A request that never ended blocks its place for a minute."""
+    state, _ = start_request(HostState(), 1_000.0, "killed", 0.0)
+    state, _ = start_request(state, 1_000.0, "killed-too", 0.0)
+    assert start_request(state, 1_000.0 + LEASE_SECONDS - 1, "next", 0.0)[1] > 0
+    assert start_request(state, 1_000.0 + LEASE_SECONDS, "next", 0.0)[1] == 0

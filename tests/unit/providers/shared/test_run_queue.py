@@ -78,7 +78,7 @@ def test_who_is_not_heard_of_loses_its_place() -> None:
 
 
 def test_a_run_that_is_not_open_any_more_gives_its_place_back() -> None:
-    """A terminated run told nobody of its end; one that began just now may not be listed yet."""
+    """A terminated run reported no end; one that began just now may not be listed yet."""
     hall = Hall(QueueLimits(at_once=2))
     hall.place("lost")
     hall.now += GRACE_SECONDS + 1
