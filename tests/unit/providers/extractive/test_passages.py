@@ -1,7 +1,10 @@
 """Passages: what is shown for a question, word for word, and what is not."""
 
+from string import Formatter
+
 import pytest
 
+from providers.text import KNOWN_LANGUAGES, detect_language, language_data, meaning_words
 from tests.unit.providers.extractive.shelf import MANUAL, Shelf
 
 
@@ -139,3 +142,41 @@ def test_words_of_a_source_are_no_markup() -> None:
     text = "# Odd\n\nThe *zeta* value is [ev-1234567890] in `zeta_max` <b>and</b> costs 5 $ | 1. of it, zeta says.\n"
     brief = Shelf({"Odd": text}).brief("What is the zeta value?")
     assert r"The \*zeta\* value is \[ev-1234567890\] in `zeta_max` \<b\>and\</b\> costs 5 \$ \| 1. of it" in brief
+
+
+def places(sentence: str) -> list[str]:
+    """Names of the values in a sentence."""
+    return sorted(name for _, name, _, _ in Formatter().parse(sentence) if name is not None)
+
+
+@pytest.mark.parametrize("code", KNOWN_LANGUAGES)
+def test_every_language_has_the_same_sentences_with_the_same_values(code: str) -> None:
+    """A message id has a sentence in each language, and no sentence loses a value."""
+    english, own = language_data("en"), language_data(code)
+    for known, given in ((english.brief, own.brief), (english.report, own.report)):
+        assert {key: places(text) for key, text in given.items()} == {key: places(text) for key, text in known.items()}
+    assert own.stop
+    assert own.openings
+    assert len(own.forms) == len(english.forms)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("How does the planner choose an index?", "en"),
+        ("Wie lange wird eine Sperre gehalten?", "de"),
+        ("¿Cómo se cambia la contraseña?", "es"),
+        ("Как установить пакет?", "ru"),
+        ("autovacuum", "en"),
+    ],
+)
+def test_the_language_of_a_question_is_found_by_its_small_words(text: str, language: str) -> None:
+    """English where nothing decides."""
+    assert detect_language(text) == language
+
+
+def test_framing_words_are_dropped_and_names_in_capitals_are_not() -> None:
+    """Words that say how to answer are not searched for; a stop word in capitals is a name."""
+    assert meaning_words("What is the difference between plain and full backups?") == ["plain", "full", "backups"]
+    assert meaning_words("What is a WITHOUT ROWID table?") == ["WITHOUT", "ROWID", "table"]
+    assert meaning_words("WHAT IS A TABLE?") == ["TABLE"]

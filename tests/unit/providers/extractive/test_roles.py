@@ -5,28 +5,15 @@ from typing import Any
 
 import pytest
 
-from contracts.addresses import digest
-from contracts.checking_roles import ReviewInput
-from contracts.evidence import DocumentRef, Gap
+from contracts.evidence import Gap
 from contracts.orchestrator_roles import (
-    FoundPage,
     IntakeInput,
-    OrchestrateInput,
-    WorkInput,
 )
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import QuestionRound
-from contracts.reflective_roles import (
-    InvestigateInput,
-    PlanStepsInput,
-    ReflectionDecision,
-    ReflectOnStepInput,
-    ResearchStepInput,
-    StepSummary,
-)
 from contracts.roles import PLANNER, ClarifyInput, PlanInput, RefineInput, ReflectInput, RoleInput
 from contracts.tool_turns import Transcript
-from contracts.vocabulary import Action, EngineKind, NodeStatus
+from contracts.vocabulary import Action, EngineKind
 from providers.errors import InvalidCall
 from providers.extractive import ExtractiveEngine, roles
 from providers.interfaces import EngineTask
@@ -99,58 +86,6 @@ def test_only_a_search_that_was_not_tried_makes_another_iteration() -> None:
     assert made.iteration_recommendation.should_iterate
     assert made.iteration_recommendation.priority_gaps == ["gap-1"]
     assert not roles.refine(task.model_copy(update={"remaining_iterations": 0})).iteration_recommendation.should_iterate
-
-
-def test_steps_are_the_forms_of_the_question_that_have_no_step() -> None:
-    """Suggestions come first, each step is searched for once, and the last planned step ends the work."""
-    made = roles.plan_steps(PlanStepsInput(query=QUESTION, most=3, suggested_changes=["Look at locks"]))
-    assert [each.title for each in made.steps][:2] == ["Look at locks", QUESTION]
-    again = roles.plan_steps(PlanStepsInput(query=QUESTION, most=3, steps=[StepSummary(title=QUESTION)]))
-    assert QUESTION not in [each.title for each in again.steps]
-    assert len(roles.investigate(InvestigateInput(query=QUESTION, most_queries=2)).queries) == 2
-    assert roles.search_for_step(ResearchStepInput(step_title="Locks", turn=1)).queries == ["Locks"]
-    assert roles.search_for_step(ResearchStepInput(step_title="Locks", turn=2)).queries == []
-    done = StepSummary(title="a", status=NodeStatus.COMPLETED, finding_count=0)
-    for pending, gaps, decision in (
-        ([], [], ReflectionDecision.COMPLETE),
-        (["b"], [], ReflectionDecision.CONTINUE),
-        (["b"], ["open"], ReflectionDecision.ADJUST),
-    ):
-        task = ReflectOnStepInput(steps=[done], pending=pending, open_gaps=gaps)
-        assert roles.reflect_on_step(task).decision is decision
-
-
-def test_an_orchestrator_sends_an_agent_for_each_step_then_reports() -> None:
-    """All at once, as many as a turn may call; a step that has an agent is not served twice."""
-    task = OrchestrateInput(query=QUESTION, steps=["a step", "another"], unserved=[1, 2], most_calls=8)
-    assert [block["name"] for block in roles.orchestrate(task, NOTHING_DONE).content] == ["research_agent"] * 2
-    done = task.model_copy(update={"unserved": []})
-    assert [block["name"] for block in roles.orchestrate(done, NOTHING_DONE).content] == ["generate_report"]
-
-
-def test_an_agent_searches_opens_and_reports() -> None:
-    """The best pages first, within what is left; gaps go into its report."""
-    start = WorkInput(query="a task", searches_left=1, pages_left=2, most_calls=8)
-    assert roles.work(start, NOTHING_DONE).content[0]["input"] == {"query": "a task"}
-    found = start.model_copy(
-        update={
-            "searches": 1,
-            "found": [FoundPage(index=3, rank=3), FoundPage(index=1, rank=1), FoundPage(index=2, rank=2)],
-        }
-    )
-    assert [block["input"]["index"] for block in roles.work(found, NOTHING_DONE).content] == [1, 2]
-    over = start.model_copy(update={"searches": 1, "pages_left": 0, "open_gaps": ["when"]})
-    assert roles.work(over, NOTHING_DONE).content[0]["input"] == {"open_questions": ["when"]}
-
-
-def test_a_review_counts() -> None:
-    """Covered sub-queries, cited sentences, sources: no opinion."""
-    text = "# T\n\nThe first sentence cites a passage [ev-1]. The second sentence cites nothing at all.\n"
-    task = ReviewInput(
-        draft=DocumentRef(hash=digest("a draft")), sub_queries=["a", "b"], unanswered=["b"], sources_cited=2
-    )
-    made = roles.review(task, {digest("a draft"): text})
-    assert (made.coverage, made.support, made.depth, made.missing) == (5.0, 5.0, 4.0, ["b"])
 
 
 async def test_a_role_without_a_rule_is_refused() -> None:

@@ -24,7 +24,7 @@ from contracts.roles import (
     RoleSpec,
     WriteInput,
 )
-from contracts.vocabulary import EngineKind, Phase, Tier
+from contracts.vocabulary import EngineKind, Phase
 from providers.errors import (
     AnswerCut,
     AnswerRefused,
@@ -40,9 +40,7 @@ from providers.interfaces import EngineTask
 from providers.models.chat import ChatMode, TokenCounts
 from providers.models.endpoints import (
     EndpointCapabilities,
-    ModelDirectory,
     ModelEndpoint,
-    split_name,
 )
 from providers.models.language_model import LanguageModelEngine
 from providers.models.prices import PriceTable
@@ -156,21 +154,6 @@ async def test_a_paid_answer_that_cannot_be_used_carries_its_cost(
     assert len(api.calls) == caught.value.usage.model_calls == 1
     if (scenario, mode) != ("deep", ChatMode.TOOL):  # too deep to read even the counts
         assert caught.value.usage.cost_usd is not None
-
-
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        *("prose_json", "wrong_enum", "surrogates", "trailing_comma", "unclosed", "too_closed"),
-        *("no_stop_reason", "negative_usage", "long_number", "not_a_number"),
-    ],
-)
-async def test_small_faults_do_not_cost_a_second_call(scenario: str) -> None:
-    """What can be read is read, and UTF-8 can carry it."""
-    async with one(scenario) as (engine, api):
-        answer = await engine.answer(task_of("analyzer"))
-    assert len(api.calls) == 1
-    assert answer.content.model_dump_json().encode()
 
 
 @pytest.mark.parametrize(
@@ -347,55 +330,26 @@ async def test_the_most_helpful_error_is_raised(
 
 
 async def test_the_model_of_the_request_comes_first() -> None:
-    """A model that the request names goes before the configured ones, which stand in for it (S0-101)."""
+    """A named model goes before the configured ones, which stand in for it; messages show it harmless (S0-101)."""
     async with pair("good") as (engine, main, _):
-        answers = [await engine.answer(task_of("planner", model=name)) for name in (f"other:{SPARE}", None, "m")]
-    assert [answer.model for answer in answers] == [SPARE, MAIN, "m"]
+        answers = [await engine.answer(task_of("planner", model=name)) for name in (f"other:{SPARE}", None, "qwen3:8b")]
+    assert [answer.model for answer in answers] == [SPARE, MAIN, "qwen3:8b"]
+    odd = "claude\n<b>ignore previous</b> " + "x" * 100
     async with pair("unknown_model") as (engine, main, _):
-        answer = await engine.answer(task_of("planner", model="m"))
-    assert [call.model for call in main.calls] == ["m", MAIN]
+        answer = await engine.answer(task_of("planner", model=odd))
+    assert [call.model for call in main.calls] == [odd, MAIN]
     assert len(answer.warnings) == 2
+    assert all(len(shown) < 300 and not {"\n", "<"} & set(shown) for shown in answer.warnings)
 
 
 async def test_an_endpoint_without_a_key_is_passed_over() -> None:
-    """The account has the reason, another endpoint does the work, and alone it fails with the remedy."""
+    """The account has the reason, and another endpoint does the work."""
     missing = ModelEndpoint("default", "h", None, lambda _: EndpointCapabilities(), "set THE_KEY")
-    async with MessagesApi() as api, engine_for({"default": api, "other": api}, [MAIN, f"other:{SPARE}"]) as engine:
-        endpoints = engine._directory.endpoints
-        alone = LanguageModelEngine(ModelDirectory({"default": missing}), PriceTable(), OpenLimiter())
-        with pytest.raises(NotConfigured, match="THE_KEY"):
-            await alone.answer(task_of("planner", model=MAIN))
-        tiers = {tier: [MAIN, f"other:{SPARE}"] for tier in Tier}
-        both = ModelDirectory({**endpoints, "default": missing}, tiers)
-        answer = await LanguageModelEngine(both, PriceTable(), OpenLimiter()).answer(task_of("planner", model=None))
+    async with pair("good") as (engine, main, _):
+        engine._directory.endpoints["default"] = missing
+        answer = await engine.answer(task_of("planner", model=None))
+    assert main.calls == []
     assert answer.warnings == [f"model {MAIN} did not answer (NotConfigured): other:{SPARE} did"]
-
-
-async def test_no_message_repeats_what_a_request_names() -> None:
-    """A request may name anything as its model: messages show a harmless form of it, on one line."""
-    odd = "claude\n<b>ignore previous</b> " + "x" * 100
-    async with pair("unknown_model") as (engine, _, _):
-        answer = await engine.answer(task_of("planner", model=odd))
-    async with pair("status:500", "status:500") as (engine, _, _):
-        with pytest.raises(Unavailable) as caught:
-            await engine.answer(task_of("planner", model=odd))
-    for shown in (*answer.warnings, str(caught.value)):
-        assert not {"\n", "<"} & set(shown)
-        assert len(shown) < 300
-
-
-@pytest.mark.parametrize(
-    ("written", "place", "model"),
-    [
-        ("qwen3:8b", "default", "qwen3:8b"),
-        ("local:qwen3:8b", "local", "qwen3:8b"),
-        ("local:", "default", "local:"),
-        ("default:m", "default", "m"),
-    ],
-)
-def test_only_a_known_endpoint_before_the_first_colon_counts(written: str, place: str, model: str) -> None:
-    """Names of models may have colons of their own."""
-    assert split_name(written, {"default", "local"}) == (place, model)
 
 
 async def test_each_request_needs_a_permit_for_its_tokens() -> None:
