@@ -30,7 +30,6 @@ from providers.models.answers import (
     turn_of,
 )
 from providers.models.chat import ChatReply, TokenCounts
-from providers.models.fitting import messages_for
 
 PLAN = {"research_brief": "b", "sub_queries": [{"query": "q"}]}
 PLAN_TEXT = json.dumps(PLAN)
@@ -203,14 +202,11 @@ HIDDEN = {"type": "redacted_thinking", "data": "xyz"}
 
 
 def test_a_turn_has_calls_texts_and_thoughts_in_order() -> None:
-    """Unknown kinds of blocks are left out, and so are thoughts aloud; signed thoughts return to their author only."""
+    """Unknown kinds of blocks are left out, and so are thoughts aloud."""
     aloud = {"type": "text", "text": "<think>Hm.</think>So."}
     turn, warnings = turn_of("p:m", reply(stop="tool_use", blocks=[THOUGHT, HIDDEN, aloud, {"type": "server"}, CALL]))
     assert turn.content == [THOUGHT, HIDDEN, {"type": "text", "text": "So."}, CALL]
     assert (turn.stop, turn.author, len(warnings)) == ("tool_use", "p:m", 1)
-    spoken = [Message("assistant", [THOUGHT, CALL], "p:m")]
-    assert messages_for("p:m", spoken) == [{"role": "assistant", "content": [THOUGHT, CALL]}]
-    assert messages_for("p:other", spoken) == [{"role": "assistant", "content": [CALL]}]
 
 
 # --- the journal -----------------------------------------------------------------------------------------------------

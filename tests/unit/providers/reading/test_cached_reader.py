@@ -131,12 +131,3 @@ async def test_a_page_refused_to_one_is_read_for_another(desk: Desk) -> None:
     with pytest.raises(SourceUnreadable, match=r"search\.domains_deny"):
         await strict
     assert (await free).title == "Ünïcode"
-
-
-async def test_a_page_that_cannot_be_read_is_tried_again(desk: Desk) -> None:
-    """A failure is raised as it is, and never cached."""
-    desk.site.error = SourceUnreadable("http_status", "the site answers 503")
-    for _ in range(2):
-        with pytest.raises(SourceUnreadable):
-            await desk.reader().read(URL)
-    assert len(desk.site.read_urls) == 2

@@ -1,6 +1,6 @@
 """Filters of a request: every client passes them to its service as that documents, and the hits keep to them."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from typing import Any
 
 import pytest
@@ -135,15 +135,6 @@ async def test_filters_are_sent_in_the_services_own_form(
     assert {key: arrived.get(key) for key in sent} == sent
 
 
-@pytest.mark.parametrize(("days", "word"), [(1, "day"), (6, "week"), (30, "month"), (300, "year"), (400, None)])
-async def test_searxng_gets_the_shortest_range(days: int, word: str | None) -> None:
-    """It knows four ranges that reach back from today."""
-    first = datetime.now(UTC).date() - timedelta(days=days)
-    async with SearchApis() as server:
-        await search("searxng", server, published_from=first.isoformat())
-    assert server.asked[0].parameters.get("time_range") == word
-
-
 @every_provider
 async def test_news_come_from_an_index_of_news_or_the_response_warns(name: str) -> None:
     """Another type than requested is never passed off as it (X-16)."""
@@ -191,16 +182,3 @@ def test_a_domain_is_a_host_and_everything_below_it(url: str, within: bool) -> N
 def test_only_dates_certainly_outside_are_excluded(published: str | None, outside: bool) -> None:
     """An unknown date, or one that is known to the year, gets the benefit of the doubt."""
     assert Days(date(2024, 6, 15), date(2024, 7, 31)).exclude(published) is outside
-
-
-@pytest.mark.parametrize(
-    ("given", "days"),
-    [
-        (("2024-02-01", "2024-02-29"), (date(2024, 2, 1), date(2024, 2, 29))),
-        ((None, "2020-12-31"), (date(1970, 1, 1), date(2020, 12, 31))),
-        (("2999-01-01", None), (date(2999, 1, 1), date(2999, 1, 1))),
-    ],
-)
-def test_days_have_both_ends_where_a_service_needs_them(given: tuple[str, str], days: tuple[date, date]) -> None:
-    """An open end is long ago or today."""
-    assert filters_of(asking("tavily", published_from=given[0], published_to=given[1])).days.both() == days

@@ -46,24 +46,6 @@ async def heard(run: ResearchRun, activity: str) -> list[RoleInput]:
     return asked
 
 
-async def test_the_workflow_knows_labels_and_entries_hold_the_rest(tmp_path: Path) -> None:
-    """Sources, findings and evidence lack their details in the state, and have them once it is completed."""
-    world = World(tmp_path)
-    run = await stopped_after(world, ANALYZED)
-    whole = await world.notebooks.complete_state(run.state)
-    assert run.state.sources.keys() == whole.sources.keys()
-    for key, label in run.state.sources.items():
-        assert (label.retrieved_at, label.raw, label.sections) == (None, None, [])
-        assert whole.sources[key].retrieved_at
-        assert whole.sources[key].raw == DocumentRef(
-            hash=label.content_hash or "", media_type="text/markdown", size=whole.sources[key].raw.size
-        )
-        assert whole.sources[key].sections
-    assert {item.quote_hash for item in run.state.evidence.values()} == {""}
-    assert all(item.quote_hash.startswith("sha256:") for item in whole.evidence.values())
-    assert [finding.statement for finding in whole.findings] == [finding.statement for finding in run.state.findings]
-
-
 @pytest.mark.parametrize(("starts", "page"), [([0], 1), ([0, 1, 1, 50_000], 3), (None, None)])
 async def test_evidence_knows_its_page(starts: list[int] | None, page: int | None, tmp_path: Path) -> None:
     """It is the one on which the quote begins; pages without words count, documents without pages have none."""

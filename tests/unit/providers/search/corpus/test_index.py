@@ -11,7 +11,7 @@ from providers.reading.documents import extract
 from providers.search.corpus.index import IndexWriter, open_index
 from providers.search.corpus.indexed_file import IndexedFile, chunks_of, read_for_index, sections_of
 from providers.search.corpus.query import rank, search_index
-from providers.search.corpus.scanning import FoundFile, scan_folder
+from providers.search.corpus.scanning import FoundFile
 
 Page = tuple[FoundFile, IndexedFile]
 
@@ -114,15 +114,3 @@ def test_documents_are_ranked_by_their_best_section(tmp_path: Path) -> None:
         "corpus:manual/a.md", "corpus:manual/b.md", "corpus:manual/c.md",
     ]  # fmt: skip
     assert rank([]) == []
-
-
-def test_raw_pages_of_sphinx_are_no_documents(tmp_path: Path) -> None:
-    """They repeat the pages that were made of them; a folder of that name alone is read."""
-    made, other = tmp_path / "made", tmp_path / "other"
-    for folder in (made, other):
-        (folder / "_sources").mkdir(parents=True)
-        (folder / "_sources" / "page.rst.txt").write_text("Page\n====\n\nThe house is old.\n")
-    (made / "objects.inv").write_bytes(b"# Sphinx inventory")
-    (made / "page.html").write_text("<p>The house is old.</p>")
-    found = {file.path for file in scan_folder(tmp_path, lambda path: True).files}
-    assert found == {"made/objects.inv", "made/page.html", "other/_sources/page.rst.txt"}
