@@ -1,11 +1,125 @@
 """Passages: what is shown for a question, word for word, and what is not."""
 
+from collections.abc import Mapping
 from string import Formatter
+from typing import Any
 
 import pytest
 
-from providers.text import KNOWN_LANGUAGES, detect_language, language_data, meaning_words
-from tests.unit.providers.extractive.shelf import MANUAL, Shelf
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef, Evidence
+from contracts.plan import PlanNode
+from contracts.roles import AnalyzeInput, AnalyzerAnswer, SourceExtract, WriteInput
+from contracts.vocabulary import Quality
+from providers.extractive.brief import analyze, write
+from providers.text import KNOWN_LANGUAGES, detect_language, language_data, question_stems, word_keys, words
+
+MANUAL: Mapping[str, str] = {
+    "Pumps": """# Pumps
+
+The Kelvar pump moves cooling water through the reactor. It was designed by Ada Lindqvist in 1962.
+
+## Maintenance
+
+The filter of the Kelvar pump is changed every 400 hours. It also needs new seals once a year. However, seals made
+before 1999 last only six months.
+
+To change the filter, follow these steps:
+
+1. Close the inlet valve.
+2. Open the lid with the long key.
+3. Replace the filter and close the lid.
+
+Start the pump again with this command:
+
+```
+kelvarctl start --slow
+```
+
+## Settings
+
+| Setting | Default | Meaning |
+| --- | --- | --- |
+| flow_limit | 40 l/min | the most water that may pass |
+| pressure_alarm | 6 bar | the pressure at which an alarm rings |
+
+restart_delay (seconds)
+How long the pump waits before it starts again after a failure. The default is 30.
+""",
+    "Boilers": """# Boilers
+
+A boiler heats water with gas. Its burner is checked by a certified engineer every spring.
+
+The three kinds of boilers are:
+
+- combination boilers, which need no tank
+- system boilers, which have a tank of hot water
+- back boilers, which stand behind a fireplace
+""",
+    "Copy of Pumps": """# Old pages
+
+The filter of the Kelvar pump is changed every 400 hours. It also needs new seals once a year.
+""",
+    "Index": """# Index
+
+filter, Pumps, 12
+Kelvar pump, Pumps, 10
+seals, Pumps, 12
+burner, Boilers, 3
+tank, Boilers, 4
+valve, Pumps, 13
+""",
+}
+
+
+class Shelf:
+    """Documents by title, as a run has read them."""
+
+    def __init__(self, documents: Mapping[str, str] = MANUAL, language: str = "en") -> None:
+        self.texts = {digest(text): text for text in documents.values()}
+        self.sources = [
+            SourceExtract(
+                id=f"src-{number}",
+                url=f"corpus:manual/{number}.md",
+                title=title,
+                quality=Quality.HIGH,
+                text=DocumentRef(hash=digest(text), media_type="text/plain", size=len(text)),
+            )
+            for number, (title, text) in enumerate(documents.items())
+        ]
+        self.language = language
+
+    def analyze(self, question: str, facet: str = "question", **changes: Any) -> AnalyzerAnswer:
+        """The analysis of one sub-query."""
+        fields = {"query": question, "sources": self.sources, "max_findings": 10} | self._counted(question) | changes
+        task = AnalyzeInput(language=self.language, sub_query=PlanNode(id="sq-1", text=question, facet=facet), **fields)
+        return analyze(task, self.texts)
+
+    def passages(self, question: str, **changes: Any) -> list[str]:
+        """The quotes of one question, best first; each is checked against its text."""
+        found = [quote for finding in self.analyze(question, **changes).findings for quote in finding.quotes]
+        by_id = {source.id: self.texts[source.text.hash] for source in self.sources if source.text}
+        assert all(by_id[one.source_id][one.start : (one.start or 0) + len(one.quote)] == one.quote for one in found)
+        return [one.quote for one in found]
+
+    def brief(self, question: str, **changes: Any) -> str:
+        """The brief of one question as Markdown."""
+        found = [quote for finding in self.analyze(question).findings for quote in finding.quotes]
+        evidence = [
+            Evidence(
+                id=f"ev-{number}", source_id=one.source_id, start=one.start or 0, end=(one.start or 0) + len(one.quote)
+            )
+            for number, one in enumerate(found)
+        ]
+        fields = {"query": question, "source_count": len(self.sources), "evidence": evidence}
+        task = WriteInput(language=self.language, sources=self.sources, **(fields | self._counted(question) | changes))
+        return write(task, self.texts).markdown
+
+    def _counted(self, question: str) -> dict[str, Any]:
+        """What a search of the shelf knows of the words, as if there were a hundred documents."""
+        keys = [{key for word in words(text) for key in word_keys(word, self.language)} for text in self.texts.values()]
+        counts = {stem: sum(stem in each for each in keys) for stem in question_stems(question, self.language)}
+        return {"documents_searched": 100, "term_documents": counts}
 
 
 @pytest.mark.parametrize(
@@ -71,20 +185,6 @@ def test_a_row_is_shown_under_the_header_of_its_table() -> None:
     )
     assert "Name · Value · Meaning" in brief
     assert "> option\\_31 · 31 s" in brief or "> option_31 · 31 s" in brief
-
-
-def test_an_item_is_shown_with_the_introduction_of_its_list() -> None:
-    """In the passage where there is room, else in the caption."""
-    assert Shelf().passages("Which boilers need no tank?")[0].startswith("The three kinds of boilers are:")
-    items = "\n".join(f"- part {number} of the machine, delivered in week {number} by lorry" for number in range(40))
-    brief = Shelf({"Parts": f"# Parts\n\nThese parts are ordered in Malmö:\n\n{items}\n"}).brief("What is part 33?")
-    assert "(These parts are ordered in Malmö:)" in brief
-
-
-def test_code_belongs_to_the_step_that_announces_it() -> None:
-    """The listing is quoted with the sentence that ends in a colon."""
-    text = "# Start\n\nStart the pump with this command:\n\n```\nkelvarctl start --slow\n```\n\nThen wait.\n"
-    assert Shelf({"Start": text}).passages("Which command starts the pump?")[0].endswith("kelvarctl start --slow\n```")
 
 
 def test_near_duplicates_and_indexes_are_not_shown() -> None:
@@ -173,10 +273,3 @@ def test_every_language_has_the_same_sentences_with_the_same_values(code: str) -
 def test_the_language_of_a_question_is_found_by_its_small_words(text: str, language: str) -> None:
     """English where nothing decides."""
     assert detect_language(text) == language
-
-
-def test_framing_words_are_dropped_and_names_in_capitals_are_not() -> None:
-    """Words that say how to answer are not searched for; a stop word in capitals is a name."""
-    assert meaning_words("What is the difference between plain and full backups?") == ["plain", "full", "backups"]
-    assert meaning_words("What is a WITHOUT ROWID table?") == ["WITHOUT", "ROWID", "table"]
-    assert meaning_words("WHAT IS A TABLE?") == ["TABLE"]

@@ -84,14 +84,6 @@ def test_thoughts_before_the_answer_are_no_part_of_it(before: str, between: str)
     assert planned == PlannerAnswer.model_validate(PLAN)
 
 
-def test_marks_within_an_answer_are_words_like_others() -> None:
-    """A report about models that think aloud, and a plan for one, stay as they are."""
-    report = "Some models write `<think>` first.\n</think>\nThen they answer, after `</think>`, as shown:\n</think>\n"
-    assert answer_of(SYNTHESIZER, reply(report)) == (SynthesizerAnswer(markdown=report.strip()), [])
-    plan = PLAN_TEXT.replace('"q"', '"what does </think>\\n mean?"')
-    assert answer_of(PLANNER, reply(plan))[0].sub_queries[0].query.startswith("what does </think>")  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [

@@ -234,15 +234,6 @@ async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> 
     assert ' id="sq-0"' in own["text"]
 
 
-async def test_an_endpoint_that_refuses_marks_gets_none() -> None:
-    """A refusal costs nothing, also for calls side by side, and later requests have no marks."""
-    async with one("lacks_caching", KEEPS) as (engine, api):
-        await asyncio.gather(*(engine.answer(analysis(number)) for number in range(4)))
-        await engine.answer(analysis(5))
-    assert len(api.book.charges) == 5
-    assert api.calls[-1].status == 200
-
-
 # --- failover --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("scenario", "named"),

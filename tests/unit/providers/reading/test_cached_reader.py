@@ -115,19 +115,3 @@ async def test_a_cached_page_is_returned_to_those_whose_domains_allow_it(desk: D
         assert raised.value.kind == kind
     assert (await reader.read(URL, domains=domains_named(["a.example", "example"], ["other.example"]))).cached
     assert desk.site.read_urls == [URL]
-
-
-async def test_a_page_refused_to_one_is_read_for_another(desk: Desk) -> None:
-    """Who waits for the same page is not given the refusal that another run's domains caused."""
-    desk.site.gate = asyncio.Event()
-    reader = desk.reader()
-    strict = asyncio.ensure_future(reader.read(URL, domains=domains_named([], ["between.example"])))
-    while not desk.site.read_urls:
-        await asyncio.sleep(0)
-    free = asyncio.ensure_future(reader.read(URL))
-    for _ in range(20):
-        await asyncio.sleep(0)
-    desk.site.gate.set()
-    with pytest.raises(SourceUnreadable, match=r"search\.domains_deny"):
-        await strict
-    assert (await free).title == "Ünïcode"

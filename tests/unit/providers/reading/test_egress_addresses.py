@@ -96,44 +96,6 @@ def test_only_the_exact_pair_is_excepted() -> None:
             check_url(url, allowed)
 
 
-@given(NUMBERS, st.sampled_from(["http", "https", "HTTP"]), st.sampled_from(["", "/", "/x?y#z"]))
-def test_numbers_are_no_hosts(number: int, scheme: str, rest: str) -> None:
-    """Decimal, octal, hexadecimal and shortened spellings of any address, public or not, are refused."""
-    a, b, c, d = ipaddress.IPv4Address(number).packed
-    spellings = [
-        f"{number}", f"0{number:o}", f"{number:#x}", f"{number:#X}".replace("X", "x"), f"{a}.{number & 0xFFFFFF}",
-        f"{a}.{b}.{number & 0xFFFF}", f"{a:#x}.{b}.{c}.{d}", f"{a}.{b}.{c}.{d:#x}", f"0{a:o}.{b}.{c}.{d}",
-        f"{a}.{b}.{c}.0{d:o}", f"{a:03}.{b:03}.{c:03}.{d:04}", f"{number + 2**32}", f"{a}.{b}.{c}.{d}.0",
-    ]  # fmt: skip
-    for spelling in spellings:
-        for dot in ("", "."):
-            refusal(f"{scheme}://{spelling}{dot}{rest}")
-
-
-@given(PRIVATE, st.sampled_from(DOTS), st.integers(0, 3))
-def test_look_alike_characters_are_refused(number: int, dot: str, part: int) -> None:
-    """Digits and dots of other scripts, which some parsers turn into plain ones."""
-    quad = str(ipaddress.IPv4Address(number))
-    refusal(f"http://{quad.translate(WIDE_DIGITS)}/")
-    parts = quad.split(".")
-    parts[part] = parts[part].translate(WIDE_DIGITS)
-    refusal(f"http://{'.'.join(parts)}/")
-    refusal(f"http://{quad.replace('.', dot, 1)}/")
-
-
-@given(st.text(min_size=1, max_size=12), PRIVATE, st.sampled_from(["@", "%40", "%2f@", ":x@", "\\@", "/@", "#@", "?@"]))
-def test_a_private_address_behind_a_trick_is_never_the_target(name: str, number: int, trick: str) -> None:
-    """User names, encodings and separators: a URL is refused, or it leads to the name before them."""
-    quad = str(ipaddress.IPv4Address(number))
-    for url in (
-        f"http://{name}{trick}{quad}/",
-        f"http://public.test{trick}{quad}/",
-        f"http://{quad}{trick}public.test/",
-    ):
-        target = passed(url)
-        assert target is None or (target.raw_host != quad.encode() and not target.userinfo)
-
-
 @given(st.text(max_size=40))
 def test_any_text_is_refused_or_leads_to_a_plain_host(text: str) -> None:
     """Whatever is written: either a typed refusal, or a host of letters, digits and dots, or a public address."""

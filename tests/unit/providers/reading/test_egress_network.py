@@ -153,12 +153,3 @@ def test_silent_names_hold_up_neither_reading_nor_archiving(tmp_path: Path) -> N
         assert b"Words." in run_to_end(work())
     finally:
         names.let_go.set()
-
-
-async def test_the_system_is_asked_for_each_address_once() -> None:
-    """Literal addresses need no network; a name that cannot exist is refused."""
-    resolver = SystemResolver()
-    assert await resolver.resolve("127.0.0.1") == [ipaddress.ip_address("127.0.0.1")]
-    for name in ("a" * 64 + ".test", "a\0b"):
-        with pytest.raises(SourceUnreadable):
-            await resolver.resolve(name)

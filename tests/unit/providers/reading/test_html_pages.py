@@ -1,11 +1,20 @@
-"""HTML pages as text: structure, navigation, hidden words, statements about themselves."""
+"""HTML pages as text: structure, navigation, statements about themselves, and what hostile pages try."""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Extraction
-from providers.reading.document_kinds import HTML
+from providers.reading.document_kinds import HTML, PDF
 from providers.reading.documents import read_page
+from tests.fakes import hostile_pages as fakes
+from tests.fakes.hostile_pages import HostilePage, hostile_pages
+from tests.fakes.web_world import Site
 
 URL = "https://site.test/page"
 WORDS = "Words that are long enough to be looked for."
@@ -25,6 +34,7 @@ def read(body: str, head: str = "") -> Extraction:
          "- one\n  - in it\n- two\n3. three"),
         ("<dl><dt>fsync (<code>boolean</code>)</dt><dd><p>On.</p><p>Off.</p></dd></dl>",
          "fsync (`boolean`)\nOn.\n\nOff."),
+        ("<p style='opacity:.5;font-size:10px;display:block'>shown</p>", "shown"),
         ("<pre>$ ls <b>-l</b>\n  out <span hidden>no</span></pre>", "```\n$ ls -l\n  out\n```"),
         ("<table><caption>Sizes</caption><tr><th>a<th>b<tr><td>1 | 2<td><code>x_y</code></table>",
          "Sizes\n\n| a | b |\n| --- | --- |\n| 1 \\| 2 | `x_y` |"),
@@ -54,23 +64,6 @@ def test_navigation_is_dropped_and_content_is_not() -> None:
     main = f"<main><p>{WORDS * 6}</p></main>"
     assert read(f"<p>Before.</p>{main}<p>After.</p>").text == (WORDS * 6)
     assert "Before." in read(f"<p>Before.</p><main>{WORDS}</main>").text
-
-
-@pytest.mark.parametrize(
-    "attribute",
-    [
-        "hidden", "style='DISPLAY : NONE !important'", "style='color:red;visibility:hidden'",
-        "style='opacity:0.0%'", "style='font-size: 0px;'",
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("tag", ["p", "main", "td", "sup", "pre"])
-def test_hidden_words_are_not_read(attribute: str, tag: str) -> None:
-    """What an attribute of an element hides is no evidence, wherever it is; ordinary styles hide nothing."""
-    wrapped = f"<{tag} {attribute}>{WORDS}</{tag}>"
-    body = f"<table><tr><th>a<th>b<tr><td>1{wrapped}</table>" if tag == "td" else wrapped
-    text = read(f"<p style='opacity:.5;font-size:10px'>Seen.</p>{body}").text
-    assert "Seen." in text
-    assert WORDS not in text
 
 
 def test_deep_pages_keep_their_words() -> None:
@@ -128,3 +121,67 @@ def test_markup_that_hangs_parsers_is_refused(markup: str) -> None:
     with pytest.raises(SourceUnreadable) as caught:
         read(markup)
     assert caught.value.kind == "too_large"
+
+
+# --- pages that try to steer a run, or to take forever ----------------------------------------------------------------
+CASES = hostile_pages()
+SEEN_ELSEWHERE = {"I23"}
+"""Payloads that are no part of the text."""
+
+
+def read_site(site: Site) -> Extraction:
+    """A page as it is read."""
+    kind = PDF if site.media_type == fakes.PDF else HTML
+    return read_page(site.body.encode(), kind, "utf-8", f"http://127.0.0.2{site.path}")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.seen], ids=lambda case: case.name)
+def test_what_nobody_sees_is_not_read(case: HostilePage) -> None:
+    """The hostile page is read as its clean twin (X-20)."""
+    assert "engine" in read_site(case.clean).text
+    assert read_site(case.hostile) == read_site(case.clean)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.seen], ids=lambda case: case.name)
+def test_what_everybody_sees_is_read(case: HostilePage) -> None:
+    """A visible payload removes nothing: the words of the clean page are there, and its own after them."""
+    found = read_site(case.hostile)
+    assert all(block in found.text for block in read_site(case.clean).text.split("\n\n"))
+    assert case.code_word in (found.title if case.name in SEEN_ELSEWHERE else found.text)
+    assert "\u200b" not in found.text
+
+
+PUMPS: dict[str, Callable[[int], str]] = {
+    "sidebars": lambda size: "<div class=sidebar><a href=/>x</a> y" * (size // 40),
+    "nested lists": lambda size: ("<ul><li>x" * 50 + "</ul>" * 50) * (size // 750),
+    "tables": lambda size: "<table><tr><th>a<th>b<tr><td>1<td>2</table>" * (size // 44),
+    "code": lambda size: "<p><code>`" * (size // 10),
+    "signs": lambda size: "<p>" + "[*`_~^\\<" * (size // 8),
+    "attributes": lambda size: "<p style='" + "opacity:" * (size // 8) + "'>x",
+    "quotes": lambda size: "<p title=\"'" * (size // 11),
+    "comments": lambda size: "<!--" * (size // 4),
+    "linked data": lambda size: "<script type=application/ld+json>" + "[" * (size - 33),
+    "marks": lambda size: "<p>e" + "\u0301" * (size // 2),
+    "opening": lambda size: "<!---->" * (size // 7),
+    "charset": lambda size: "<meta " * (size // 6),
+}
+SIZES = (1_000, 50_000, 250_000)
+MOST_GROWTH = 2.5
+"""Times the growth of the page: a machine that others use adds to it, and caches of a processor are small."""
+NOISE_SECONDS = 0.1
+
+
+@pytest.mark.parametrize("name", PUMPS)
+def test_reading_takes_time_in_proportion(name: str) -> None:
+    """From 1 kB to 250 kB, the processor time of a whole page grows no faster than the page."""
+    seconds = {}
+    for size in SIZES:
+        body = PUMPS[name](size).encode()[:size]
+        seconds[size] = math.inf
+        for _ in range(2 if size < SIZES[-1] else 1):
+            begun = time.process_time()
+            with suppress(SourceUnreadable):
+                read_page(body, HTML, None, "https://a.test/x")
+            seconds[size] = min(seconds[size], time.process_time() - begun)
+    for small, large in pairwise(SIZES):
+        assert seconds[large] <= MOST_GROWTH * large / small * seconds[small] + NOISE_SECONDS, seconds

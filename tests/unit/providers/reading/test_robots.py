@@ -125,15 +125,6 @@ async def test_rules_that_point_into_the_network_are_refused(site: Site) -> None
     assert raised.value.kind == "refused_address"
 
 
-async def test_rules_may_live_elsewhere_and_be_mislabelled(site: Site) -> None:
-    """A redirect is followed, and a page of HTML holds no rules."""
-    site.server.pages |= {"/robots.txt": redirect("/rules"), "/rules": rules("User-agent: *\nDisallow: /x")}
-    assert not await site.allows("/x")
-    site.now = FRESH_SECONDS + 1
-    site.server.pages["/rules"] = reply("<html>no such page</html>")
-    assert await site.allows("/x")
-
-
 async def test_only_the_first_part_of_a_huge_file_counts(site: Site) -> None:
     """At most 500 KiB are read; what stands before that is obeyed."""
     filler = "# " + "x" * 70 + "\n"

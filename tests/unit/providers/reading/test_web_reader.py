@@ -1,6 +1,5 @@
 """The reader of pages: from a URL to a document, within the rules of sites and the domains of a run."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,7 +12,7 @@ from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.reader import Visit, WebReader
 from providers.reading.robots import Robots
-from tests.fakes.web import WebServer, endless, page, redirect, reply
+from tests.fakes.web import WebServer, page, redirect, reply
 
 SENTENCE = "Vacuum removes dead rows from a table and makes their space free for others."
 HERE, THERE = "127.0.0.1", "localhost"
@@ -137,25 +136,6 @@ async def test_who_must_wait_asks_nothing_and_keeps_no_place(server: WebServer, 
     assert raised.value.retry_after == 3
     assert visits.open == []
     assert [path for _, path in other.asked] == ["/robots.txt"]
-
-
-async def test_a_visit_ends_with_a_cancellation(server: WebServer) -> None:
-    """A host is left whatever happens there."""
-    reached = asyncio.Event()
-
-    async def hold(writer: asyncio.StreamWriter) -> None:
-        reached.set()
-        await endless(b"", b"", 0.01)(writer)
-
-    server.pages["/slow"] = hold
-    visits = NotedVisits()
-    async with reader_of(server, visit=visits.visit) as reader:
-        reading = asyncio.create_task(reader.read(server.url("/slow")))
-        await reached.wait()
-        assert visits.open == [server.host]
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
-    assert visits.open == []
 
 
 # --- domains of a run ------------------------------------------------------------------------------------------------

@@ -28,14 +28,6 @@ async def test_tavily_is_asked_for_one_cheap_search() -> None:
     assert answer.cost_usd is None
 
 
-async def test_dates_of_news_become_iso_dates() -> None:
-    """A date in a mail's form is read; one that is none is unknown and excludes no result (X-16)."""
-    dates = ["Tue, 05 Mar 2024 10:00:00 GMT", "0000", "3 days ago", "May 17, 2024"]
-    rows = [{"url": f"https://{n}.example/", "published_date": text} for n, text in enumerate(dates)]
-    hits = (await answered("tavily", {"results": rows}, published_from="2024-01-01")).hits
-    assert [hit.published_at for hit in hits] == ["2024-03-05", None, None, "2024-05-17"]
-
-
 async def test_silent_engines_of_searxng_are_a_failure_without_results() -> None:
     """An empty answer of engines that did not answer is not taken for no hits."""
     with pytest.raises(Unavailable, match="gave no answer"):

@@ -94,14 +94,14 @@ async def test_a_request_to_wait(name: str, scenario: str, headers: list[tuple[s
         ("408", "408"),
         ("503", "503"),
         ("reset_after_headers", "connection failed"),
-        ("never", "no answer in 0.2 s"),
+        ("never", "no answer in 0.5 s"),
         *((name, "documented form") for name in ("html", "wrong_shape", "list", "deep", "not_json")),
     ],
 )
 async def test_trouble_on_the_other_side_is_never_an_empty_answer(name: str, scenario: str, message: str) -> None:
     """Server errors, silence and answers that are not of the documented form are worth another attempt (X-16)."""
     async with SearchApis(scenario, headers=[("retry-after", "3")]) as server:
-        error = await failure(name, server, seconds=0.2 if scenario == "never" else 10.0)
+        error = await failure(name, server, seconds=0.5 if scenario == "never" else 10.0)
     assert isinstance(error, Unavailable)
     assert message in str(error)
     assert error.retry_after == (3.0 if scenario.isdecimal() else None)
@@ -135,25 +135,6 @@ async def test_a_service_at_another_address_is_not_followed(name: str, scenario:
     assert isinstance(error, NotConfigured)
     assert "is not at this address" in str(error)
     assert elsewhere.asked == []
-
-
-@every_provider
-async def test_ten_thousand_results_give_the_first_ten(name: str) -> None:
-    """A service that ignores the number of results is cut, in its order."""
-    async with SearchApis("huge") as server:
-        answer = await search(name, server)
-    assert [hit.rank for hit in answer.hits] == list(range(1, 11))
-
-
-@every_provider
-async def test_packed_answers_and_broken_characters_are_read(name: str) -> None:
-    """Gzip is unpacked, and half a character in one snippet does not cost the other hits."""
-    async with SearchApis("gzip") as server:
-        assert len((await search(name, server)).hits) == 10
-    async with SearchApis("surrogate") as server:
-        answer = await search(name, server, max_results=2)
-    assert answer.hits[1].snippet.startswith("Cut ") or name == "anthropic"
-    assert "😀 \\ud83d" in answer.hits[1].snippet or name == "anthropic"
 
 
 @every_provider

@@ -10,13 +10,12 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
 from contracts.evidence import DocumentRef
-from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput
+from contracts.roles import SYNTHESIZER
 from contracts.vocabulary import Outcome
 from providers.storage.sessions import documents_of
 from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun
-from tests.unit.workflows.test_supervisor_strategy import QUESTION
 from workflows.driver import Driver
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
@@ -32,20 +31,6 @@ async def stopped_after(world: World, units: int) -> ResearchRun:
     return run
 
 
-async def heard(run: ResearchRun, activity: str) -> list[RoleInput]:
-    """What an activity is sent in the rest of a run."""
-    assert isinstance(run.host, InProcessHost)
-    work, asked = run.host.implementations[activity], list[RoleInput]()
-
-    async def listening(request: Any) -> Any:
-        asked.append(request)
-        return await work(request)
-
-    run.host.implementations[activity] = listening
-    await Driver(run, SupervisorStrategy(), stored=True).conduct()
-    return asked
-
-
 @pytest.mark.parametrize(("starts", "page"), [([0], 1), ([0, 1, 1, 50_000], 3), (None, None)])
 async def test_evidence_knows_its_page(starts: list[int] | None, page: int | None, tmp_path: Path) -> None:
     """It is the one on which the quote begins; pages without words count, documents without pages have none."""
@@ -56,25 +41,6 @@ async def test_evidence_knows_its_page(starts: list[int] | None, page: int | Non
         run.state.sources[key] = source.model_copy(update={"pages": pages})
     whole = await world.notebooks.complete_state(run.state)
     assert {item.page for item in whole.evidence.values()} == {page}
-
-
-async def test_roles_are_sent_references_and_told_everything(tmp_path: Path) -> None:
-    """An analysis and a report are asked for with hashes; what the activity makes of them is complete."""
-    world = World(tmp_path)
-    (asked, *_) = await heard(await stopped_after(world, PLANNED_AND_GATHERED), ANALYZER.activity)
-    assert "freeze_max_age" not in asked.model_dump_json()
-    assert asked.query == ""
-    completed = await world.notebooks.complete_input(asked, ANALYZER)
-    assert completed.query == QUESTION
-    assert all(source.id and source.title and source.text for source in completed.sources)
-    other = World(tmp_path / "other")
-    (asked,) = await heard(await stopped_after(other, ANALYZED), SYNTHESIZER.activity)
-    assert (asked.findings, asked.evidence, asked.sources) == ([], [], [])
-    completed = await other.notebooks.complete_input(asked, SYNTHESIZER)
-    assert {key for finding in completed.findings for key in finding.evidence_ids} == {
-        item.id for item in completed.evidence
-    }
-    assert {source.id for source in completed.sources} == {key for one in completed.findings for key in one.source_ids}
 
 
 async def test_an_entry_that_is_gone_is_an_error(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.vocabulary import RunStatus
-from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, NotConfigured, StorageFull, Unavailable
-from providers.storage.content import ObstoreContentStore, name_of, open_store
+from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, StorageFull, Unavailable
+from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore, SessionUnreadable
 from providers.storage.stored_records import Records, open_records
 from tests.fakes.object_store import ObjectStoreServer
@@ -123,18 +123,6 @@ async def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [path.name for path in (tmp_path / SESSIONS).iterdir()] == ["r-1.json"]
     assert [session.query for session in await store.list()] == ["Old?"]
-
-
-def test_sessions_of_one_host_lie_in_its_home(tmp_path: Path) -> None:
-    """A folder for documents moves no session; an address that cannot be used names what to set."""
-    for address in (None, str(tmp_path / "content"), f"file://{tmp_path}/content"):
-        open_records(address, tmp_path / "home", SESSIONS).write("r-1", b"{}")
-    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")] == ["home/sessions/r-1.json"]
-    with pytest.raises(NotConfigured, match="RESEARCH_CONTENT_URL"):
-        open_store("gopher://somewhere/deep")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(NotConfigured, match="the folder below cannot be used: Not a directory"):
-        open_store(tmp_path / "file" / "below")
 
 
 async def test_a_late_write_replaces_no_newer_session(

@@ -131,23 +131,6 @@ def test_a_number_is_read_with_its_unit(text: str, unit: str, value: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "form"),
-    [
-        ("on 5 March 2024", "2024-03-05"),
-        ("March 5th, 2024", "2024-03-05"),
-        ("05.03.2024", "2024-03-05"),
-        ("am 3. Oktober 1990", "1990-10-03"),
-        ("el 5 de marzo de 2024", "2024-03-05"),
-        ("on 4 July", "--07-04"),
-        ("release 3.11.2 of it", "3.11.2"),
-    ],
-)
-def test_dates_and_versions_have_a_form(text: str, form: str) -> None:
-    """A date is one form whatever it is written like; a version is itself."""
-    assert any(form in quantity.forms for quantity in find_quantities(text))
-
-
-@pytest.mark.parametrize(
     ("claim", "source", "match"),
     [
         ("60 seconds", "one minute", Comparison.EXACT),
@@ -162,6 +145,8 @@ def test_dates_and_versions_have_a_form(text: str, form: str) -> None:
         ("5 MB", "5 GB", Comparison.NONE),
         ("20 %", "20 percentage points", Comparison.NONE),
         ("March 2024", "5 March 2024", Comparison.APPROXIMATE),
+        ("March 5th, 2024", "05.03.2024", Comparison.EXACT),
+        ("el 5 de marzo de 2024", "2024-03-05", Comparison.EXACT),
         ("5 March 2024", "6 March 2024", Comparison.NONE),
         ("2024", "5 March 2024", Comparison.APPROXIMATE),
         ("3.11.2", "3.11.3", Comparison.NONE),

@@ -10,7 +10,7 @@ from providers.errors import StorageFull
 from providers.reading.documents import extract
 from providers.search.corpus.index import IndexWriter, open_index
 from providers.search.corpus.indexed_file import IndexedFile, chunks_of, read_for_index, sections_of
-from providers.search.corpus.query import rank, search_index
+from providers.search.corpus.query import search_index
 from providers.search.corpus.scanning import FoundFile
 
 Page = tuple[FoundFile, IndexedFile]
@@ -98,19 +98,3 @@ def test_sections_cover_the_text_and_chunks_group_their_blocks(tmp_path: Path) -
     assert (sections[0][0], sections[-1][1]) == (0, len(page.text))
     chunks = [(number, page.text[start:end].strip()) for number, start, end in chunks_of(page, sections)]
     assert chunks == [(0, "intro"), (1, "a\n\n- one\n- two"), (2, "code"), (2, long.strip()), (3, "c")]
-
-
-def test_documents_are_ranked_by_their_best_section(tmp_path: Path) -> None:
-    """A section has the shares of its best chunks; equal documents come in the order of their paths."""
-    pages = [
-        a_file(tmp_path, "b.md", "# Same\n\nwords about quicksilver"),
-        a_file(tmp_path, "a.md", "# Same\n\nwords about quicksilver"),
-        a_file(tmp_path, "c.md", "# Other\n\nquicksilver " + "in passing " * 90),
-    ]
-    index = tmp_path / "index.sqlite3"
-    with closing(writer_of(index)) as writer:
-        writer.write(pages)
-    assert [hit.url for hit in searched(index, "quicksilver words").hits] == [
-        "corpus:manual/a.md", "corpus:manual/b.md", "corpus:manual/c.md",
-    ]  # fmt: skip
-    assert rank([]) == []

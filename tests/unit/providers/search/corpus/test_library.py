@@ -13,6 +13,7 @@ from contracts.messages import SearchRequest
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
+from providers.search.corpus.scanning import is_key_name
 from tests.fakes.office_documents import one_page_pdf
 
 PAGES = {
@@ -81,16 +82,6 @@ async def test_code_is_searched_and_words_are_counted_by_document(library):
     absent = await ask(library, "CockroachDB sharding")
     assert (absent.hits, absent.term_documents) == ([], {"cockroachdb": 0, "shard": 0})
     assert (await ask(library, "Vaccum of the databse")).spellings == {"vaccum": "Vacuum", "databs": "database"}
-
-
-async def test_the_rank_window_moves_on(library):
-    """Offset and maximum give the next window of one and the same ranking."""
-    await library.refresh("manual")
-    whole = await ask(library, "log database file")
-    first = await ask(library, "log database file", max_results=1)
-    second = await ask(library, "log database file", max_results=1, offset=1)
-    assert [first.hits[0], second.hits[0]] == whole.hits[:2]
-    assert second.hits[0].rank == 2
 
 
 HOSTILE_QUERIES = (
@@ -289,3 +280,57 @@ async def test_a_damaged_index_and_one_of_another_version_are_replaced(library, 
     assert await ask(library, "checkpoint") == answer
     spoil(index)
     assert (await library.refresh("manual")).digest == before.digest
+
+
+# --- keys between the documents ----------------------------------------------------------------------------------------
+PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nYSBwbGFudGVkIHNlY3JldA==\n-----END OPENSSH PRIVATE KEY-----\n"
+ACCOUNT = '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\\nYSBwbGFudGVk"}'
+CERTIFICATES = "# Certificates\n\nA key file begins with `-----BEGIN PRIVATE KEY-----`; keep it for yourself.\n"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Documents, and keys between them."""
+    made = tmp_path / "project"
+    for place in ("keys", ".ssh", "notes"):
+        (made / place).mkdir(parents=True)
+    (made / "certificates.md").write_text(CERTIFICATES)
+    (made / "id_ed25519").write_text("planted without its first line")
+    (made / "keys" / "Server.PEM").write_text("planted")
+    (made / ".env").write_text("TOKEN=planted")
+    (made / ".env.local").write_text("TOKEN=planted")
+    (made / ".ssh" / "config").write_text("planted")
+    (made / ".hidden.md").write_text("hidden, and no key")
+    (made / "credentials").write_text("planted")
+    (made / "notes" / "backup.txt").write_text("\n" + PEM)
+    (made / "notes" / "wide.txt").write_text(PEM, encoding="utf-16")
+    (made / "notes" / "account.json").write_text(ACCOUNT)
+    (made / "notes" / "linked.md").symlink_to("../credentials")
+    (made / "notes" / "out").symlink_to("/etc")
+    return made
+
+
+SECRET = {
+    *("id_ed25519", "keys/Server.PEM", ".env", ".env.local", ".ssh", "credentials", "notes/backup.txt"),
+    *("notes/wide.txt", "notes/account.json"),
+}
+
+
+async def test_keys_are_skipped_and_never_read(tmp_path, project, pool):
+    """By name or by content, hidden or linked, by the index or by address; a page about keys is a document until it is one."""
+    library = CorpusLibrary(tmp_path / "home", pool)
+    library.add("project", project)
+    snapshot = await library.refresh("project")
+    skipped = {one.path: one.kind for one in await library.skipped("project")}
+    assert {path for path, kind in skipped.items() if kind == "secret"} == SECRET
+    assert skipped["notes/out"] == skipped["notes/linked.md"] == "not_a_file"
+    assert snapshot.files == 1
+    assert "keep it for yourself" in (await library.read("corpus:project/certificates.md")).text
+    for path in sorted(SECRET):
+        with pytest.raises(SourceUnreadable) as caught:
+            await library.read(f"corpus:project/{path}")
+        assert caught.value.kind in {"secret", "not_found"}, path
+    assert not any(is_key_name(name) for name in ("keys.md", "environment.md", "pem.html", "id_rsa.md", "monkey.txt"))
+    (project / "certificates.md").write_text(PEM)
+    os.utime(project / "certificates.md", (1, 1))
+    assert (await library.refresh("project")).files == 0
