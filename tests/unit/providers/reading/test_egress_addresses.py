@@ -17,11 +17,6 @@ from providers.reading.egress.address_rules import (
     is_public,
 )
 
-NUMBERS = st.integers(0, 2**32 - 1)
-PRIVATE = NUMBERS.filter(lambda number: not is_public(ipaddress.IPv4Address(number)))
-WIDE_DIGITS = str.maketrans("0123456789", "０１２３４５６７８９")
-DOTS = ["。", "．", "｡", "․"]
-
 
 def refusal(url: str) -> str:
     """The kind as which a URL is refused."""
