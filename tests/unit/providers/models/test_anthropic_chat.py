@@ -221,14 +221,3 @@ async def test_an_endpoint_that_sends_nothing_is_given_up_early_and_less_early_t
         assert (await chat.complete(REQUEST)).stop_reason == "end_turn"
         assert chat._patience == pytest.approx(0.2 * 1.5**2)
         await chat.close()
-
-
-async def test_an_endpoint_that_does_not_stream_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its silence is the time that the answer takes: after its first answer only the limit of the call counts."""
-    monkeypatch.setattr("tests.fakes.messages_api.streamed", lambda reply: reply)
-    async with MessagesApi() as api:
-        chat = AnthropicChat(api_key=None, base_url=api.base_url, silence_seconds=0.5)
-        assert (await chat.complete(REQUEST)).stop_reason == "end_turn"
-        api.latency = 1.0
-        assert (await chat.complete(REQUEST)).stop_reason == "end_turn"
-        await chat.close()

@@ -225,13 +225,6 @@ def test_blocks_and_pages_have_offsets() -> None:
     assert found.pages == [0, found.text.index("- x"), found.text.index("- x")]
 
 
-def test_text_beyond_the_limit_is_dropped_in_whole_blocks() -> None:
-    """A first block that is too long is cut between words."""
-    found = canonical_text("one two\n\nthree\n\nfour", "x", escaped=True, limit=17)
-    assert (found.text, len(found.warnings)) == ("one two\n\nthree", 1)
-    assert canonical_text("one two three", "x", escaped=True, limit=9).text == "one two"
-
-
 @given(st.text(st.sampled_from("a \n#`|-*\\[]()~^_1.>\u200b\ue000\ue002¹²⁹①፩é"), max_size=60))
 def test_any_text_has_ordered_blocks_and_is_stable(markdown: str) -> None:
     """Odd signs break nothing, blocks do not overlap, and the same input has the same text."""

@@ -3,7 +3,6 @@
 import asyncio
 import datetime as dt
 import gzip
-import ipaddress
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -158,13 +157,6 @@ async def test_servers_that_ask_to_wait_are_asked_again_later(
     assert raised.value.retry_after == seconds
 
 
-async def test_other_places_that_a_server_offers_are_ignored(server: WebServer, fetch: Fetch) -> None:
-    """Alternative services, refresh headers and scripts lead nowhere."""
-    body = "<html><meta http-equiv=refresh content='0;url=http://127.0.0.1/'><script>location='/x'</script>Words</html>"
-    await fetch(reply(body, Alt_Svc='h2="127.0.0.1:1"', Refresh="0; url=/x", Link="</x>; rel=preload"))
-    assert [path for _, path in server.asked] == ["/"]
-
-
 async def test_a_body_where_there_is_none_is_not_taken_for_another_answer(server: WebServer, egress: Egress) -> None:
     """Bytes after an answer without content are not the answer to the next request."""
     stray = b"HTTP/1.1 204 Said\r\nContent-Length: 40\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"
@@ -278,14 +270,11 @@ async def test_honest_bodies_are_read(fetch: Fetch, answer: Reply) -> None:
 
 
 # --- TLS and the environment -----------------------------------------------------------------------------------------
-def certificates(folder: Path, name: str, *, days: int = 1) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """TLS of a server whose certificate is for `name`, and of a client that trusts its maker."""
+def certificates(folder: Path, *, days: int = 1) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """TLS of a server whose certificate is for public.test, and of a client that trusts its maker."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     now = dt.datetime.now(dt.UTC)
-    alternative: x509.GeneralName = x509.DNSName(name)
-    if name[0].isdigit():
-        alternative = x509.IPAddress(ipaddress.ip_address(name))
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -294,47 +283,48 @@ def certificates(folder: Path, name: str, *, days: int = 1) -> tuple[ssl.SSLCont
         .serial_number(1)
         .not_valid_before(now - dt.timedelta(days=9))
         .not_valid_after(now + dt.timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("public.test")]), critical=False)
         .sign(key, hashes.SHA256())
     )
     pem = certificate.public_bytes(serialization.Encoding.PEM)
     secret = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    path = folder / f"{name}{days}.pem"
+    path = folder / f"{days}.pem"
     path.write_bytes(secret + pem)
     served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     served.load_cert_chain(path)
     return served, ssl.create_default_context(cadata=pem.decode())
 
 
-async def test_https_is_checked_against_the_name_and_never_left(tmp_path: Path) -> None:
+PAGES = {"/": page("Words."), "/down": redirect("http://public.test/")}
+NAMES = {"public.test": [[PUBLIC_ADDRESS]], "other.test": [[PUBLIC_ADDRESS]]}
+
+
+@pytest.mark.parametrize(
+    ("url", "days", "trusted", "kind"),
+    [
+        ("https://public.test/", 1, True, ""),
+        ("https://public.test/down", 1, True, "refused_redirect"),
+        ("https://other.test/", 1, True, "certificate"),
+        ("https://public.test/", 1, False, "certificate"),
+        ("https://public.test/", -1, True, "certificate"),
+    ],
+    ids=["valid", "redirect to http", "another name", "unknown maker", "expired"],
+)
+async def test_https_is_checked_against_the_name_and_never_left(
+    tmp_path: Path, url: str, days: int, trusted: bool, kind: str
+) -> None:
     """The certificate must be valid and for the host that was asked for; a redirect to http is refused."""
-    served, trusting = certificates(tmp_path, "public.test")
-    pages = {"/": page("Words."), "/down": redirect("http://public.test/")}
-    async with WebServer(pages, served) as server:
+    served, trusting = certificates(tmp_path, days=days)
+    async with WebServer(PAGES, served) as server:
         network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
-        names = {"public.test": [[PUBLIC_ADDRESS]], "other.test": [[PUBLIC_ADDRESS]]}
-        egress = Egress("test", resolver=FixedResolver(names), network=network, tls=trusting)
-        assert (await egress.fetch("https://public.test/", POLICY)).url == "https://public.test/"
-        with pytest.raises(SourceUnreadable) as down:
-            await egress.fetch("https://public.test/down", POLICY)
-        with pytest.raises(SourceUnreadable) as other:
-            await egress.fetch("https://other.test/", POLICY)
+        egress = Egress("test", resolver=FixedResolver(NAMES), network=network, tls=trusting if trusted else None)
+        if kind:
+            assert await kind_of(egress.fetch(url, POLICY)) == kind
+        else:
+            assert (await egress.fetch(url, POLICY)).url == url
         await egress.close()
-        strict = Egress("test", resolver=FixedResolver(names), network=network)
-        with pytest.raises(SourceUnreadable) as unknown:
-            await strict.fetch("https://public.test/", POLICY)
-        await strict.close()
-    served, trusting = certificates(tmp_path, "public.test", days=-1)
-    async with WebServer(pages, served) as server:
-        network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
-        egress = Egress("test", resolver=FixedResolver(names), network=network, tls=trusting)
-        with pytest.raises(SourceUnreadable) as expired:
-            await egress.fetch("https://public.test/", POLICY)
-        await egress.close()
-    assert down.value.kind == "refused_redirect"
-    assert other.value.kind == unknown.value.kind == expired.value.kind == "certificate"
 
 
 async def test_proxies_of_the_environment_are_not_used(

@@ -70,15 +70,6 @@ async def test_a_page_with_too_little_text_says_so(server: WebServer, reader: We
     assert raised.value.kind == "too_little_text"
 
 
-async def test_a_hostile_page_costs_its_child_only(server: WebServer, reader: WebReader) -> None:
-    """What would make a parser hang is refused in the child, and the next page is read."""
-    server.pages |= {"/bad": reply("<html><p " + "a=1 " * 5_000 + ">x</html>"), "/good": page(SENTENCE)}
-    with pytest.raises(SourceUnreadable) as raised:
-        await reader.read(server.url("/bad"))
-    assert raised.value.kind == "too_large"
-    assert SENTENCE in (await reader.read(server.url("/good"))).text
-
-
 async def test_the_rules_of_each_site_on_the_way_are_asked(server: WebServer, reader: WebReader) -> None:
     """A page that its site keeps from robots is not fetched, not even behind a redirect."""
     server.pages |= {

@@ -93,7 +93,6 @@ def test_the_documentation_shows_the_example() -> None:
     assert len((EXAMPLE / "example_search.py").read_text(encoding="utf-8").splitlines()) <= 60
 
 
-NO_DECLARATION = object()
 MISNAMED = SearchDeclaration("other", "Other", "nowhere:Other", address="https://other.example")
 TAVILY = SearchDeclaration("tavily", "Not Tavily", "nowhere:Other", address="https://other.example")
 
@@ -102,8 +101,6 @@ TAVILY = SearchDeclaration("tavily", "Not Tavily", "nowhere:Other", address="htt
     ("name", "value", "problem"),
     [
         ("broken", "no_such_module:X", "the search provider broken of an installed package cannot be loaded"),
-        ("broken", f"{__name__}:MISSING", "the search provider broken of an installed package cannot be loaded"),
-        ("broken", f"{__name__}:NO_DECLARATION", "the search provider broken of an installed package is no Search"),
         ("broken", f"{__name__}:MISNAMED", "broken of an installed package is no SearchDeclaration of that name"),
         ("tavily", f"{__name__}:TAVILY", "two search providers are named tavily"),
     ],

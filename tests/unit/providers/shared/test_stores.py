@@ -51,19 +51,6 @@ async def test_a_value_is_replaced_only_if_it_is_the_expected_one(store: SharedS
 
 
 @everywhere
-async def test_any_bytes_under_any_text(store: SharedStore) -> None:
-    """Values are bytes and keys are texts: nothing in them is special, half surrogates and globs included."""
-    values = [b"", b"\x00", bytes(range(256)), b"\n\n", b"\r\n$-1\r\n", b"x" * 300_000]
-    keys = ["", "k", "K", "k ", "ключ", "🔑", "e\u0301", "é", "\ud800", "a*b", "a?b", "a[b]", "a\\b", "a\x00b", "a\nb"]
-    written = {key: values[number % len(values)] + bytes([number]) for number, key in enumerate(keys)}
-    written["empty"] = b""
-    for key, value in written.items():
-        assert await store.swap(key, None, value)
-    assert {key: await value_of(store, key) for key in written} == written
-    assert await store.swap("empty", b"", b"!")
-
-
-@everywhere
 async def test_values_expire_and_each_change_sets_the_time(store: SharedStore) -> None:
     """An expired value counts as absent; a swap without a time makes a value stay."""
     assert await store.swap("short", None, b"1", 0.03)

@@ -90,13 +90,6 @@ def test_words_before_a_statement_are_no_part_of_it(lead: str) -> None:
         assert check(lead + pair["claim"], *about).verdict == check(pair["claim"], *about).verdict, pair["claim"]
 
 
-def test_the_day_of_writing_is_no_part_of_a_statement() -> None:
-    """What a source says without a day is supported with it; where it has days of its own nothing is decided."""
-    assert check(f"As of November 2026, {FIRST}", [KEEPS]).verdict is Verdict.SUPPORTED
-    counted = "Brenn had 84,300 inhabitants at the census of 2020."
-    assert check(f"As of 2010, {counted}", [counted]).verdict is Verdict.NOT_ENOUGH_INFORMATION
-
-
 @pytest.mark.parametrize("form", ["The source says: “{}”", "According to the manual, “{}”.", "“{}”"])
 def test_a_quotation_with_an_attribution_is_supported(form: str) -> None:
     """What is quoted word for word is borne out, whoever is said to have said it; a changed word is not."""

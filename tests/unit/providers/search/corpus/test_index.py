@@ -7,9 +7,8 @@ import pytest
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import StorageFull
-from providers.reading.documents import extract
 from providers.search.corpus.index import IndexWriter, open_index
-from providers.search.corpus.indexed_file import IndexedFile, chunks_of, read_for_index, sections_of
+from providers.search.corpus.indexed_file import IndexedFile, read_for_index
 from providers.search.corpus.query import search_index
 from providers.search.corpus.scanning import FoundFile
 
@@ -84,17 +83,3 @@ def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
             assert all(reader.document(chunk.path) for chunk in chunks)
         with open_index(index) as reader:
             assert reader.best_chunks(["bach", "dalm"]) == []
-
-
-def test_sections_cover_the_text_and_chunks_group_their_blocks(tmp_path: Path) -> None:
-    """Sections follow one another without a gap under the path of their headings; small blocks are ranked together."""
-    long = "word " * 200
-    page = extract(
-        f"intro\n\n# A\n\na\n\n- one\n- two\n\n## B\n\n```\ncode\n```\n\n{long}\n\n# C\n\nc\n".encode(), "a.md"
-    )
-    sections = sections_of(page)
-    assert [heading for _, _, heading in sections] == ["", "A", "A › B", "C"]
-    assert [start for start, _, _ in sections[1:]] == [end for _, end, _ in sections[:-1]]
-    assert (sections[0][0], sections[-1][1]) == (0, len(page.text))
-    chunks = [(number, page.text[start:end].strip()) for number, start, end in chunks_of(page, sections)]
-    assert chunks == [(0, "intro"), (1, "a\n\n- one\n- two"), (2, "code"), (2, long.strip()), (3, "c")]
