@@ -91,21 +91,6 @@ def test_facts_come_from_meta_elements() -> None:
     assert (found.title, found.authors, found.publisher) == ("Head", [], None)
 
 
-@pytest.mark.parametrize(
-    ("text", "declared", "language"),
-    [
-        ("Der Arbeiter entfernt die toten Zeilen einer Tabelle und gibt ihren Platz anderen Zeilen frei. ", "en", "de"),
-        ("Le serveur supprime les lignes mortes de la table et rend leur place aux autres. ", "", "fr"),
-        ("これは日本語の文章です。表の古い行を取り除きます。", "ja", "ja"),
-        ("ls -l", "de-AT", "de"),
-    ],
-)
-def test_the_language_is_that_of_the_words(text: str, declared: str, language: str) -> None:
-    """Of long texts whatever the page declares; of short ones what it declares."""
-    page = f"<html lang='{declared}'><body><p>{text * (1 if text.startswith('ls') else 6)}</p></body></html>"
-    assert read_page(page.encode(), HTML, None, URL).language == language
-
-
 def test_a_long_page_keeps_whole_blocks_of_its_beginning() -> None:
     """At most 200 kB of text, with a line that says how much there is."""
     found = read("".join(f"<p>{number} {WORDS}</p>" for number in range(6_000)))

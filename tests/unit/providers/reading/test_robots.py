@@ -141,20 +141,3 @@ def test_a_file_made_to_be_slow_is_refused() -> None:
             parse(text)
         assert raised.value.kind == "robots"
     assert not parse("User-agent: a\nDisallow: /" + "*a" * 200_000).can_fetch("/" + "a" * 200_000 + "x", "a")
-
-
-@pytest.mark.parametrize(
-    ("head", "status"),
-    [
-        ("Content-Type: text/plain\r\nContent-Type: text/html", 200),
-        ("Content-Encoding: none", 200), ("Content-Type: text/plain", 206),
-    ],
-)  # fmt: skip
-async def test_rules_are_read_however_they_are_labelled(site: Site, head: str, status: int) -> None:
-    """Any success with a body is a file of rules; what the server calls it does not matter (RFC 9309)."""
-    body = b"User-agent: *\nDisallow: /private\n"
-    site.server.pages["/robots.txt"] = (
-        f"HTTP/1.1 {status} Said\r\n{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-    )
-    assert await site.allows("/open")
-    assert not await site.allows("/private")

@@ -34,24 +34,6 @@ async def test_silent_engines_of_searxng_are_a_failure_without_results() -> None
         await answered("searxng", {"results": [], "unresponsive_engines": [["example", "timeout"]]})
 
 
-def articles(*titles: str, server: str = "//de.wiki.example", path: str = "/wiki/$1") -> dict[str, Any]:
-    """An answer of Wikipedia with these articles."""
-    found = [{"title": title, "snippet": "", "timestamp": "2024-05-17T08:00:00Z"} for title in titles]
-    return {"query": {"general": {"server": server, "articlepath": path}, "search": found}}
-
-
-async def test_addresses_of_articles_follow_the_wikis_own_form() -> None:
-    """Host and path come from the wiki; titles are escaped as it does; the date of an edit excludes no article."""
-    found = articles("C++", "Größe & 50% (Maß)", "Was? Wo/wie", path="/w/index.php/$1")
-    answer = await answered("wikipedia", found, published_to="2020-12-31")
-    assert [hit.url for hit in answer.hits] == [
-        "http://de.wiki.example/w/index.php/C%2B%2B",
-        "http://de.wiki.example/w/index.php/Gr%C3%B6%C3%9Fe_%26_50%25_(Ma%C3%9F)",
-        "http://de.wiki.example/w/index.php/Was%3F_Wo/wie",
-    ]
-    assert answer.warnings == ["cannot keep to dates of publication: some hits may lie outside"]
-
-
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

@@ -38,9 +38,9 @@ class World:
 
     def __init__(self, **limits: float) -> None:
         self.now = 1_000.0
-        store = MemorySharedStore(lambda: self.now)
+        self.store = MemorySharedStore(lambda: self.now)
         configured = {"service": ServiceLimits(**limits)} if limits else {}  # type: ignore[arg-type]
-        self.one, self.other = Limiter(store, configured), Limiter(store, configured)
+        self.one, self.other = Limiter(self.store, configured), Limiter(self.store, configured)
 
     async def call(self, worker: Limiter, error: Exception | None = None, tokens: int = 0) -> float:
         """Make a call that ends with an error or well; return the seconds that it has to wait, 0 if it was made."""
@@ -53,6 +53,14 @@ class World:
         except Unavailable:
             return 0.0
         return 0.0
+
+    async def visit(self, delay: float = 0.0, host: str = "site.test") -> float:
+        """Make a request to a host; return the seconds that it has to wait, 0 if it was made."""
+        try:
+            async with Politeness(self.store).visit(host, delay):
+                return 0.0
+        except RateLimited as error:
+            return error.retry_after or 0.0
 
 
 async def test_a_refusal_pauses_every_worker_for_the_named_time() -> None:
@@ -110,47 +118,31 @@ async def test_an_unreachable_store_makes_calls_wait() -> None:
             raise AssertionError("no call may be made")
 
 
-class Hosts:
-    """Workers whose store has a clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-        self.store = MemorySharedStore(lambda: self.now)
-
-    async def wait(self, delay: float = 0.0, host: str = "site.test") -> float:
-        """Return how long a request of another worker must wait."""
-        try:
-            async with Politeness(self.store).visit(host, delay):
-                return 0.0
-        except RateLimited as error:
-            return error.retry_after or 0.0
-
-
 async def test_two_requests_at_once_to_a_host_and_no_more() -> None:
     """Of all workers together; another host is free, and a host is free again, however its requests ended."""
-    hosts = Hosts()
+    world = World()
 
     async def hang() -> None:
-        async with Politeness(hosts.store).visit("Site.test"):
+        async with Politeness(world.store).visit("Site.test"):
             await asyncio.sleep(60)
 
     visits = [asyncio.create_task(hang()) for _ in range(2)]
     await asyncio.sleep(0.01)
-    assert await hosts.wait() > 0
-    assert await hosts.wait(host="other.test") == 0
+    assert await world.visit() > 0
+    assert await world.visit(host="other.test") == 0
     for visit in visits:
         visit.cancel()
     await asyncio.gather(*visits, return_exceptions=True)
-    assert await hosts.wait() == 0
+    assert await world.visit() == 0
 
 
 async def test_a_crawl_delay_lies_between_two_starts() -> None:
     """A site that names a delay is asked once at a time, that far apart, and at most ten seconds."""
-    hosts = Hosts()
-    assert await hosts.wait(3.0) == 0
-    assert await hosts.wait(3.0) == pytest.approx(3)
-    hosts.now += 3
-    assert await hosts.wait(3_600.0) == pytest.approx(7)
+    world = World()
+    assert await world.visit(3.0) == 0
+    assert await world.visit(3.0) == pytest.approx(3)
+    world.now += 3
+    assert await world.visit(3_600.0) == pytest.approx(7)
 
 
 def test_the_lease_of_a_killed_worker_expires() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import StorageFull
-from providers.search.corpus.index import IndexWriter, open_index
+from providers.search.corpus.index import IndexWriter
 from providers.search.corpus.indexed_file import IndexedFile, read_for_index
 from providers.search.corpus.query import search_index
 from providers.search.corpus.scanning import FoundFile
@@ -68,18 +68,3 @@ def test_a_replaced_or_removed_document_leaves_no_trace(tmp_path: Path) -> None:
         writer.write(pages[1:])
     for text in ("quicksilver", "gone words", "bach falm", "telm sich port", pages[3][1].document.facts.title):
         assert searched(changed, text) == searched(fresh, text), text
-
-
-def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
-    """A search reads its documents to the end while the index changes under it."""
-    pages = pages_of(tmp_path, "bach", "dalm")
-    index = tmp_path / "index.sqlite3"
-    with closing(writer_of(index)) as writer:
-        writer.write(pages)
-        with open_index(index) as reader:
-            chunks = reader.best_chunks(["bach", "dalm"])
-            writer.finish([file.path for file, _ in pages], ())
-            assert chunks
-            assert all(reader.document(chunk.path) for chunk in chunks)
-        with open_index(index) as reader:
-            assert reader.best_chunks(["bach", "dalm"]) == []

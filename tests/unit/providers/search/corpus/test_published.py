@@ -1,7 +1,6 @@
 """Corpora that hosts without their folder search: published snapshots in an object store."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Unavailable
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusDefinition, CorpusLibrary, published
+from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.search.corpus.published import open_library
 from tests.fakes.corpus import MANUAL
 from tests.fakes.object_store import ObjectStoreServer
@@ -117,15 +116,3 @@ async def test_damage_is_an_error(hosts: Hosts) -> None:
     store.objects["team/corpora/manual.json"] = b"{"
     with pytest.raises(ContentCorrupt):
         await there.describe("manual")
-
-
-async def test_old_index_files_are_removed(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some time after its successor in the store, and on a host when it has that."""
-    monkeypatch.setattr(published, "RETAINED", timedelta(days=-1))
-    await hosts.here.refresh("manual")
-    assert (await ask(hosts.here, "autovacuum")).hits
-    (hosts.folder / "zebras.md").write_text("# Zebras\n\nZebras have stripes.\n")
-    await hosts.here.refresh("manual")
-    assert (await ask(hosts.here, "zebras stripes")).hits
-    assert len(list((hosts.place / "here" / "cache" / "indexes").rglob("*.sqlite3"))) == 1
-    assert len([key for key, data in hosts.store.objects.items() if data.startswith(b"SQLite")]) == 1
