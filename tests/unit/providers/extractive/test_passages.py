@@ -12,7 +12,7 @@ from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, SourceExtract, WriteInput
 from contracts.vocabulary import Quality
 from providers.extractive.brief import analyze, write
-from providers.text import KNOWN_LANGUAGES, detect_language, language_data, question_stems, word_keys, words
+from providers.text import KNOWN_LANGUAGES, language_data, question_stems, word_keys, words
 
 MANUAL: Mapping[str, str] = {
     "Pumps": """# Pumps
@@ -243,18 +243,3 @@ def test_every_language_has_the_same_sentences_with_the_same_values(code: str) -
     assert own.stop
     assert own.openings
     assert len(own.forms) == len(english.forms)
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("How does the planner choose an index?", "en"),
-        ("Wie lange wird eine Sperre gehalten?", "de"),
-        ("¿Cómo se cambia la contraseña?", "es"),
-        ("Как установить пакет?", "ru"),
-        ("autovacuum", "en"),
-    ],
-)
-def test_the_language_of_a_question_is_found_by_its_small_words(text: str, language: str) -> None:
-    """English where nothing decides."""
-    assert detect_language(text) == language

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from providers.errors import RateLimited, SourceUnreadable, Unavailable
+from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import MOST_REDIRECTS, Egress, Fetched, FetchPolicy
 from providers.reading.reader import POLICY
@@ -142,19 +142,6 @@ async def test_other_answers_are_no_documents(server: WebServer, fetch: Fetch) -
     assert kinds.pop(204) == "empty"
     assert set(kinds.values()) == {"http_status"}
     assert len(server.asked) == len(statuses)
-
-
-@pytest.mark.parametrize(
-    ("status", "wait", "kind", "seconds"),
-    [(429, "7", RateLimited, 7), (503, "99999999999", Unavailable, 300), (500, "x", Unavailable, None)],
-)
-async def test_servers_that_ask_to_wait_are_asked_again_later(
-    fetch: Fetch, status: int, wait: str, kind: type[Unavailable], seconds: float | None
-) -> None:
-    """429 and 5xx may be tried again, after the stated time within its bounds."""
-    with pytest.raises(kind) as raised:
-        await fetch(reply(status=status, Retry_After=wait))
-    assert raised.value.retry_after == seconds
 
 
 async def test_a_body_where_there_is_none_is_not_taken_for_another_answer(server: WebServer, egress: Egress) -> None:

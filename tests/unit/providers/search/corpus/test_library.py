@@ -10,10 +10,12 @@ import pytest_asyncio
 
 from contracts.addresses import digest
 from contracts.messages import SearchRequest
-from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
+from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable, StorageFull
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
-from providers.search.corpus.scanning import is_key_name
+from providers.search.corpus.index import IndexWriter
+from providers.search.corpus.indexed_file import read_for_index
+from providers.search.corpus.scanning import FoundFile, is_key_name
 from tests.fakes.office_documents import one_page_pdf
 
 PAGES = {
@@ -98,8 +100,8 @@ async def test_any_text_is_a_valid_query(library):
     assert (await ask(library, "")).hits == []
 
 
-async def test_only_changed_files_are_read_again(library, folder):
-    """A second refresh reads no file; changed, new and removed ones are noticed, and reading gives what is there."""
+async def test_only_changed_files_are_read_again(library, folder, tmp_path, pool):
+    """A second refresh reads no file; changed, new and removed ones are noticed, and leave no trace of what was."""
     seen = []
     before = await library.refresh("manual")
     assert await library.refresh("manual", seen.append) == before
@@ -112,7 +114,10 @@ async def test_only_changed_files_are_read_again(library, folder):
     assert (after.files, after.digest != before.digest) == (4, True)
     response = await ask(library, "zirconium")
     assert sorted(hit.url for hit in response.hits) == ["corpus:manual/new.md", "corpus:manual/vacuum.html"]
-    assert (await ask(library, "default page size")).term_documents["default"] == 0
+    fresh = CorpusLibrary(tmp_path / "fresh", pool)
+    fresh.add("manual", folder)
+    for text in ("default page size", "rebuilds the database file", "checkpoint log", "zirconium"):
+        assert await ask(library, text) == await ask(fresh, text), text
     (folder / "vacuum.html").write_text("<p>Other words.</p>")
     assert (await library.read("corpus:manual/vacuum.html")).text == "Other words."
 
@@ -267,6 +272,23 @@ def make_old(index):
             "DROP TABLE chunks; ALTER TABLE files DROP COLUMN document;"
             "UPDATE meta SET value = '5 ' || substr(value, 3) WHERE key = 'identity'"
         )
+
+
+async def test_a_full_disk_leaves_the_index_as_it_was(tmp_path):
+    """Running out of room undoes the batch: the earlier state can still be used."""
+
+    def read(name, words):
+        (tmp_path / name).write_text(words)
+        return FoundFile(name, name, 1, 1), read_for_index(str(tmp_path), name, "en")
+
+    with contextlib.closing(IndexWriter(tmp_path / "index.sqlite3", "me")) as writer:
+        writer.write([read("small.md", "some words")])
+        (pages,) = writer._database.execute("PRAGMA page_count").fetchone()
+        writer._database.execute(f"PRAGMA max_page_count = {pages + 3}")
+        large = " ".join(f"word{number}" for number in range(20_000))
+        with pytest.raises(StorageFull):
+            writer.write([read("other.md", "more words"), read("large.md", large)])
+        assert [path for path, _ in writer.hashes()] == ["small.md"]
 
 
 @pytest.mark.parametrize("spoil", [damage, damage_in_part, make_old])
