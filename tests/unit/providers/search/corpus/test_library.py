@@ -171,8 +171,8 @@ async def test_a_file_that_kills_its_reader_costs_only_itself(tmp_path, folder):
     (folder / "bomb.pdf").write_bytes(one_page_pdf("", stream=operators))
     # By the time of the processor: on a busy machine the neighbours take long, too.
     async with SubprocessPool(1, cpu_seconds=1, wall_seconds=120) as pool:
-        library = CorpusLibrary(tmp_path / "home", pool)
-        library.add("manual", folder)
+        definition = CorpusDefinition(name="manual", path=folder, language="en")
+        library = CorpusLibrary(tmp_path / "home", pool, [definition])
         snapshot = await library.refresh("manual")
         assert snapshot.files == 4
         assert [(one.path, one.kind) for one in await library.skipped("manual")] == [("bomb.pdf", "timeout")]
