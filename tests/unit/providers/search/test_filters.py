@@ -70,10 +70,7 @@ async def test_hits_keep_to_the_domains(name: str, allow: list[str], deny: list[
 
 @every_provider
 async def test_a_language_is_applied_or_the_response_warns(name: str) -> None:
-    """Services that know languages get one in their own spelling; the others warn that they cannot (X-16).
-
-    A language that a service does not know is not sent, for it would refuse the search.
-    """
+    """Each service gets a language that it knows in its own spelling and no other; where it cannot, it warns (X-16)."""
     sent = {"google": ("lr", "lang_ja"), "brave": ("search_lang", "jp"), "searxng": ("language", "ja")}
     async with SearchApis() as server:
         japanese = await search(name, server, language="ja")
