@@ -27,6 +27,7 @@ from contracts.plan import MOST_QUESTIONS, PlanNode, QuestionRound
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.texts import shorten
+from contracts.tokens import TokenSettings
 from contracts.tools import ToolSpec
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
 
@@ -68,6 +69,9 @@ class RoleInput(CompactModel):
     """Validation error of the previous answer, if this call repairs it."""
     time_limit_seconds: float = 300.0
     """Start-to-close timeout of the activity: a client must give up before it."""
+    tokens: TokenSettings = TokenSettings()
+    protected_source_ids: list[str] = []
+    """Sources that the person protects: they are always shown."""
     resolved_entry: str = ""
     """Hash of the stored resolution with the fields that are the same in every call; empty: none."""
 
@@ -182,6 +186,7 @@ class SourceExtract(Contract):
     url: str = ""
     title: str = ""
     publisher: str | None = None
+    published_at: str | None = None
     snippet: str = ""
     quality: Quality = Quality.UNKNOWN
     text: DocumentRef | None = None
@@ -203,6 +208,8 @@ class AnalyzeInput(RoleInput):
     source_count: int = 0
     high_quality_sources: int = 0
     max_findings: int = 5
+    source_characters: int = 1_000
+    """Of the text of each source that are considered."""
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
 

@@ -17,6 +17,7 @@ from contracts.resolved import Estimate, between
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import shorten
+from contracts.tokens import LOW_FIDELITY
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, Outcome, Quality, SourceStatus, StopReason
 
 LISTED: Final = 10
@@ -274,6 +275,14 @@ def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     state = inputs.state
+    if fidelity := inputs.fidelity:
+        figures = {name: f"{getattr(fidelity, name):.0%}" for name in ("fidelity", "lowest", "considered_share")}
+        words = say("shown_words", **figures, band=say.name("band", fidelity.band))
+        dropped, unread = len(fidelity.dropped_content_ids), fidelity.not_analyzed
+        words += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
+        words += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""
+        words += f" {say('low_fidelity')}" if fidelity.fidelity < LOW_FIDELITY else ""
+        yield Fact(say("fact_shown"), words)
     gaps = [
         f"{say.translated(gap.description)} – {say.name('gap', gap.status)}, {say.name('severity', gap.severity)}"
         for gap in state.gaps

@@ -235,6 +235,7 @@ class ResearchRun(RunContext):
                 "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
                 "exclude": resolved.exclude,
                 "canary": resolved.canary,
+                "tokens": resolved.tokens,
                 "repair": repair,
             }
         )
@@ -261,6 +262,8 @@ class ResearchRun(RunContext):
         """Account for an answer."""
         answer, state = output.account, self.state
         account(state, role.name, answer.usage)
+        if answer.content is not None:
+            state.note_content(answer.content)
         if role.writes_report:
             # Of several that may have written, the last one wrote the report that there is.
             others = writers() - {role.name}
