@@ -5,7 +5,7 @@ tokens shown divided by the number considered, where dropped items count as 0; i
 was not considered.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -58,6 +58,46 @@ class Band(StrEnum):
         """Return the band of a fidelity from 0 to 1: full from 0.9, condensed from 0.6, compressed from 0.3."""
         bounds = ((0.9, cls.FULL), (0.6, cls.CONDENSED), (0.3, cls.COMPRESSED))
         return next((band for bound, band in bounds if fidelity >= bound), cls.MINIMAL)
+
+
+class TokenShare(StrEnum):
+    """A part of the tokens of a run that has a limit, in the order of their use: what one leaves goes to the next ones.
+
+    The final report comes last, after whatever another iteration needs.
+    """
+
+    PLANNING = "planning"
+    ANALYSIS = "analysis"
+    REFINEMENT = "refinement"
+    SYNTHESIS = "synthesis"
+
+
+SHARE_PERCENT: Final = {
+    TokenShare.PLANNING: 10, TokenShare.ANALYSIS: 40, TokenShare.REFINEMENT: 15, TokenShare.SYNTHESIS: 35
+}  # fmt: skip
+"""Of `limits.max_tokens`; searching and reading take no tokens (S0-165)."""
+
+
+def tokens_of_share(share: TokenShare, most: int) -> int:
+    """Return the tokens of a share of a run's limit."""
+    return most * SHARE_PERCENT[share] // 100
+
+
+def tokens_left(share: TokenShare, most: int, taken: Mapping[TokenShare, int], *, written: bool) -> int:
+    """Return the tokens that a share may still use; `taken` is used or reserved by share.
+
+    A share has its own part and what those before it left; it never takes from those after it. Until a report is
+    written (`written`), refinement has its own part alone, so that an analysis finds the rest of its own.
+    """
+    order = list(TokenShare)
+    left, bound, used = [], 0, 0
+    for each in order:
+        bound, used = bound + tokens_of_share(each, most), used + taken.get(each, 0)
+        if order.index(each) >= order.index(share):
+            left.append((most if each is order[-1] else bound) - used)
+    if share is TokenShare.REFINEMENT and not written:
+        left.append(tokens_of_share(share, most) - taken.get(share, 0))
+    return max(0, min(left))
 
 
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]

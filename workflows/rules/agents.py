@@ -174,7 +174,8 @@ def known_record(page: Source) -> ReadRecord:
 # --- the result ----------------------------------------------------------------------------------------------------
 FOUND: Final = (
     "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
-    "documents_searched term_documents spellings lost_providers engine_by_role prompt_versions models_used degraded "
+    "documents_searched term_documents spellings lost_providers fidelity shortened_calls "
+    "dropped_content_ids engine_by_role prompt_versions models_used degraded "
     "decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
