@@ -25,7 +25,7 @@ from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, Severity
 
 UNMANAGED_CHARACTERS: Final = 1_000
-"""Of each source in an analysis where no tokens are managed (S0-060)."""
+"""Of each source in an analysis where no tokens are managed."""
 NOTHING_LEAVES = "nothing leaves this machine"
 
 

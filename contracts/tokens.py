@@ -75,7 +75,7 @@ class TokenShare(StrEnum):
 SHARE_PERCENT: Final = {
     TokenShare.PLANNING: 10, TokenShare.ANALYSIS: 40, TokenShare.REFINEMENT: 15, TokenShare.SYNTHESIS: 35
 }  # fmt: skip
-"""Of `limits.max_tokens`; searching and reading take no tokens (S0-165)."""
+"""Of `limits.max_tokens`; searching and reading take no tokens."""
 
 
 def tokens_of_share(share: TokenShare, most: int) -> int:

@@ -106,7 +106,7 @@ CONTEXT_CHARACTERS: Final = 100
 SHORTEST: Final = 60
 """Characters of a passage or a title that are shown at least."""
 BEST_SOURCES: Final = 5
-"""Sources of a call that keep at least 30 % of their text (S0-157)."""
+"""Sources of a call that keep at least 30 % of their text."""
 QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}
 CONFIDENCE_VALUES: Final = {
     Confidence.CONFIRMED: 1.0, Confidence.HIGH: 0.8, Confidence.MEDIUM: 0.5, Confidence.LOW: 0.25,

@@ -82,7 +82,7 @@ class ContextBudgetExceeded(Exception):
 def priority(
     relevance: float = UNKNOWN, recency: float = UNKNOWN, quality: float = UNKNOWN, person: float = UNKNOWN
 ) -> float:
-    """Return 0.4 relevance + 0.3 recency + 0.2 quality + 0.1 the person's wish, each from 0 to 1 (S0-160)."""
+    """Return 0.4 relevance + 0.3 recency + 0.2 quality + 0.1 the person's wish, each from 0 to 1."""
     return 0.4 * relevance + 0.3 * recency + 0.2 * quality + 0.1 * person
 
 

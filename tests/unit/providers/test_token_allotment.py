@@ -50,10 +50,7 @@ def steps(items: Sequence[ContentItem], levels: dict[str, Level]) -> dict[str, i
 def test_an_allotment_keeps_room_floors_and_classes(
     parts: list[tuple[Rank, float, int, Level]], room: int, random: Random
 ) -> None:
-    """Content fits; no item is below its floor; no class is touched before those behind it; order is irrelevant.
-
-    S0-150, S0-157 to S0-159, invariant 16.
-    """
+    """No floor is passed, no class before those behind it, in any order (S0-150, S0-157 to S0-159, invariant 16)."""
     items = items_of(parts)
     least = sum(item.size(item.ladder[-1]) for item in items)
     if least > room:
