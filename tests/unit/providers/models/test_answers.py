@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 
 from contracts.outcome import Usage
 from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, PlanInput, PlannerAnswer, RoleSpec, SynthesizerAnswer
+from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.vocabulary import EngineKind
 from providers.errors import (
     AnswerCut,
@@ -211,7 +212,11 @@ TASK = EngineTask(ROLE, INPUT, {}, "role: planner", "plan it", "1")
 def test_answers_come_back_from_the_journal_as_they_were() -> None:
     """Answer, usage, model and warnings survive; an unusable answer is raised again with its cost."""
     draft = PlannerAnswer.model_validate({"research_brief": "é\n", "sub_queries": [{"query": "q", "priority": 2}]})
-    answer = EngineAnswer(draft, EngineKind.MODEL, "m-1", USAGE, ["a liberty"], 0.5)
+    items = [
+        ItemFidelity(id="src-1", kind="source", original_tokens=9, current_tokens=4, current_level=Level.COMPRESSED)
+    ]
+    figures = CallFidelity(considered=9, shown=4, items=1, shortened=1)
+    answer = EngineAnswer(draft, EngineKind.MODEL, "m-1", USAGE, ["a liberty"], items, figures)
     assert answer_from_json(answer_to_json(answer), PLANNER) == answer
     for kind in (InvalidOutput, AnswerCut, AnswerRefused):
         with pytest.raises(kind, match=r"a\.b: wrong") as caught:
