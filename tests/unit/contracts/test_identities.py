@@ -1,10 +1,12 @@
-"""The identity form of web addresses."""
+"""Which address, work and voice a page stands for: what is one is counted once."""
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contracts.addresses import belongs_to, canonical_url, host_of
+from contracts.addresses import belongs_to, canonical_url, doi_of, host_of
+from contracts.evidence import bounded_confidence, supported_confidence, voice_of
+from contracts.vocabulary import Confidence, Quality
 
 PIECES = st.lists(
     st.sampled_from(
@@ -95,3 +97,86 @@ def test_a_domain_ends_at_a_label() -> None:
     assert not belongs_to("nature.com.evil.example", "nature.com")
     assert host_of("https://nature.com@evil.example:8443/") == "evil.example"
     assert host_of("corpus:m/a") == ""
+
+
+OLD = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O"
+
+
+@pytest.mark.parametrize(
+    ("text", "doi"),
+    [
+        ("10.1000/XYZ.1", "10.1000/xyz.1"),
+        ("doi: 10.1000/xyz", "10.1000/xyz"),
+        ("https://doi.org/10.1016/S0140-6736(20)30183-5", "10.1016/s0140-6736(20)30183-5"),
+        ("http://dx.doi.org/10.1000%2Fxyz?from=x", "10.1000/xyz"),
+        ("10.1000/xyz).", "10.1000/xyz"),
+        ("https://arxiv.org/abs/2101.00001v3", "10.48550/arxiv.2101.00001"),
+        ("https://export.arxiv.org/pdf/math.GT/0309136.pdf", "10.48550/arxiv.math.gt/0309136"),
+        ("10.48550/arXiv.2101.00001", "10.48550/arxiv.2101.00001"),
+        (OLD, OLD.lower()),
+        (f"{OLD}>).", OLD.lower()),
+        (f"https://doi.org/{OLD}", OLD.lower()),
+        ("https://doi.org/" + OLD.replace("<", "%3C").replace(">", "%3e"), OLD.lower()),
+        ("https://doi.org/10.1000/a%3Fb%26c?from=x", "10.1000/a?b&c"),
+    ],
+)
+def test_one_work_has_one_identifier(text: str, doi: str) -> None:
+    """Every spelling, brackets and versions included, gives the same identifier."""
+    assert doi_of(text) == doi
+    assert doi_of(doi) == doi
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://dl.acm.org/doi/10.1145/1.2",
+        OLD[: OLD.index("<")] + "|",
+        None, "", "version 10.1000/x of it", "10.1/x", "10.1000/",
+        "10.1000/x and more of it", "10.1000/a|b", "https://doi.org/10.1000/a%7Bb", "https://doi.org/10.1000/a%20b",
+        "10.1000/" + "x" * 201,
+        "https://notdoi.org/10.1000/x",
+        "https://pubpeer.com/publications/10.1000/x",
+        "corpus:m/10.1000/x",
+    ],
+)  # fmt: skip
+def test_a_page_about_a_work_is_not_the_work(text: str | None) -> None:
+    """Only the resolver's and arXiv's addresses stand for a work, and never the beginning of an identifier."""
+    assert doi_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "publisher", "voice"),
+    [
+        ("corpus:manual/a.html", None, "corpus:manual"),
+        ("corpus:manual/b/c.html", "Somebody", "corpus:manual"),
+        ("https://www.example.org/a", None, "example.org"),
+        ("https://example.org/b", " The  Press ", "the press"),
+        ("https://[broken", None, ""),
+    ],
+)
+def test_voice(url: str, publisher: str | None, voice: str) -> None:
+    """A collection is one voice whatever its pages say; on the web the publisher, else the host."""
+    assert voice_of(url, publisher) == voice
+
+
+@pytest.mark.parametrize(
+    ("sources", "confidence"),
+    [
+        ([("a", Quality.HIGH), ("a", Quality.HIGH)], Confidence.MEDIUM),
+        ([("a", Quality.HIGH), ("b", Quality.HIGH)], Confidence.HIGH),
+        ([("a", Quality.LOW), ("b", Quality.LOW)], Confidence.MEDIUM),
+        ([("a", Quality.LOW), ("a", Quality.MEDIUM)], Confidence.LOW),
+        ([("", Quality.HIGH)], Confidence.LOW),
+    ],
+)
+def test_support_counts_voices(sources: list[tuple[str, Quality]], confidence: Confidence) -> None:
+    """Two pages of one voice are not two."""
+    assert supported_confidence(sources) is confidence
+
+
+def test_a_claim_is_bounded_by_its_support() -> None:
+    """Nobody's own word makes a confidence higher than the sources bear out, and a low word stays low."""
+    assert bounded_confidence(Confidence.CONFIRMED, Confidence.MEDIUM) is Confidence.MEDIUM
+    assert bounded_confidence(Confidence.CONFIRMED, Confidence.HIGH) is Confidence.CONFIRMED
+    assert bounded_confidence(Confidence.SPECULATION, Confidence.HIGH) is Confidence.SPECULATION
+    assert bounded_confidence(Confidence.HIGH, Confidence.LOW) is Confidence.LOW
