@@ -4,8 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from temporalio import exceptions
-from temporalio.exceptions import ApplicationError, TimeoutType
+from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.messages import SearchRequest, SearchResponse
@@ -13,9 +12,8 @@ from contracts.outcome import Usage
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.vocabulary import NodeStatus, Phase, StopReason
 from tests.fakes import states
-from tests.fakes.host import InProcessHost, activity_error
+from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
-from workflows.run.calls import spent_by
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -86,13 +84,3 @@ async def test_an_interrupted_sub_query_was_paid_as_far_as_it_came() -> None:
     with pytest.raises(Interrupted):
         await work
     assert run.state.usage == Usage(searches=1, cost_usd=0.02)
-
-
-def test_a_search_out_of_time_tells_by_its_heartbeats() -> None:
-    """What the attempts handed on is known even if the engine ended the last one."""
-    beats = [{"reported": 1, "usage": SPENT.model_dump(mode="json")}]
-    late = exceptions.TimeoutError("late", type=TimeoutType.SCHEDULE_TO_CLOSE, last_heartbeat_details=beats)
-    assert spent_by(activity_error("search", late)) == SPENT
-    silent = exceptions.TimeoutError("late", type=TimeoutType.SCHEDULE_TO_CLOSE, last_heartbeat_details=[])
-    assert spent_by(activity_error("search", silent)) == Usage()
-    assert spent_by(activity_error("search", refused(SPENT))) == SPENT
