@@ -14,16 +14,14 @@ from contracts.outcome import Guidance
 from contracts.request import Turn
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
-from tests.comparable import comparable
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.toy.party import party_declared
-from tests.unit.workflows.test_supervisor_strategy import begin, report_of
+from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import GRACE_SECONDS, ResearchRun
-from workflows.status import details_markdown, status_of
 from workflows.strategies import strategy_of
 
 QUESTIONS = [
@@ -137,24 +135,6 @@ async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> Non
     assert not any("quokka" in body for body in bodies)
     assert all(sum(task in body for task in TASKS) == 1 for body in bodies)
     assert all(result.usage.model_calls == 1 for result in results)
-
-
-async def test_order_of_arrival_decides_nothing(tmp_path: Path) -> None:
-    """The first agent answers last; the state and the report are those of a run in which it answered first."""
-    reports = []
-    for held in (TASKS[0], TASKS[2]):
-        world = World(tmp_path / held[:8])
-        state = await party(world)
-        host = world.host()
-        gate = Gate(host, held)
-        work = asyncio.ensure_future(Driver(ResearchRun(state, Inbox(), host), strategy_of("party")).conduct())
-        while not gate.waiting:
-            await asyncio.sleep(0.01)
-        await turns()
-        gate.opened.set()
-        await work
-        reports.append((comparable(await report_of(world, state)), [one.id for one in state.findings]))
-    assert reports[0] == reports[1]
 
 
 async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_again(tmp_path: Path) -> None:
@@ -295,20 +275,3 @@ async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Pat
         assert run.state.usage.input_tokens == used.input_tokens
         assert len({finding.id for finding in run.state.findings}) == len(run.state.findings)
         await world.close()
-
-
-async def test_status_and_web_ui_list_the_agents(tmp_path: Path) -> None:
-    """Who does what, where to ask for more, and what each brought back."""
-    run = await run_of(World(tmp_path))
-    await run.spawn([*errands(*TASKS[:2]), AgentTask(id="agent-3", text="an *odd* task", strategy="errand")], 2)
-    shown = status_of(run.state, 0.0).agents
-    assert [(agent.id, agent.task, agent.status) for agent in shown[:2]] == [
-        ("agent-1", TASKS[0], AgentStatus.DONE),
-        ("agent-2", TASKS[1], AgentStatus.DONE),
-    ]
-    assert shown[0].workflow_id == "r-unit/agent-1"
-    assert shown[0].counts.findings == len([one for one in run.state.findings if one.sub_query_id == "agent-1"])
-    assert shown[0].summary
-    text = details_markdown(run.state, 0.0)
-    assert f"- ✔ agent-1 · {shown[0].counts.findings} findings · workflow `r-unit/agent-1`: " in text
-    assert r"an \*odd\* task" in text

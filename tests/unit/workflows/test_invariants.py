@@ -12,7 +12,6 @@ from tests.fakes import states
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
 from workflows.driver import Driver
-from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
@@ -95,39 +94,6 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
         assert syntheses <= 2 * iterations
 
     asyncio.run(watch())
-
-
-@BOUNDED
-@given(WORLDS, THINK, POLICY, ITERATIONS)
-def test_rebuilt_from_json_after_every_unit_nothing_changes(world, think_mode, policy, iterations) -> None:
-    """Same answers, same state, and no operation is paid twice (invariants 12, 13)."""
-    whole = beginning(think_mode, policy, iterations)
-    conduct(world, whole)
-    paid = sorted(world.paid)
-
-    async def in_pieces() -> ResearchState:
-        again = RandomWorld(world.seed, trouble=world.trouble)
-        text = beginning(think_mode, policy, iterations).model_dump_json()
-        for number in range(200):
-            run = ResearchRun(ResearchState.model_validate_json(text), Inbox(), again.host())
-            reason = await Driver(run, SupervisorStrategy()).step()
-            if reason is not None:
-                await close(run, reason)
-                assert sorted(again.paid) == paid
-                return run.state
-            for _ in range(number % 5):  # a reflection beside the next unit has not begun, is under way, or is over
-                await asyncio.sleep(0)
-            text = run.state.model_dump_json()
-            open_calls = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in open_calls:
-                task.cancel()
-            await asyncio.gather(*open_calls, return_exceptions=True)
-        raise AssertionError("the run never ends")
-
-    pieces = asyncio.run(in_pieces())
-    assert len(set(paid)) == len(paid)
-    for name in ("findings", "gaps", "citations", "evidence", "sources", "plan", "degraded", "result"):
-        assert getattr(pieces, name) == getattr(whole, name), name
 
 
 @BOUNDED

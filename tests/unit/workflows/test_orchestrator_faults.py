@@ -25,15 +25,6 @@ from workflows.strategies.orchestrator.orchestrator_strategy import Orchestrator
 WISH = "Please also look at base backups"
 
 
-async def resume(world: World, state: ResearchState, **fields: Any) -> ResearchState:
-    """Go on with a stored state, to the end."""
-    stored, fresh = ResearchState.unpack(state.pack()), await begin(world, strategy="orchestrator", **fields)
-    assert fresh.resolved is not None
-    later = resume_state(stored, fresh.resolved, fresh.started_at, OrchestratorStrategy().resume)
-    later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
-    await Driver(ResearchRun(later, Inbox(), world.host()), OrchestratorStrategy()).conduct()
-    assert later.result is not None
-    return later
 
 
 # --- people ----------------------------------------------------------------------------------------------------------

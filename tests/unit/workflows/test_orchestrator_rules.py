@@ -23,7 +23,6 @@ from workflows.strategies.orchestrator.plan import (
     CycleUnit,
     OrchestratorPosition,
     cycles_left,
-    deciding_cycles,
     problem_of,
     unserved,
     with_step_statuses,
@@ -48,14 +47,6 @@ def test_the_presets_keep_the_numbers_of_the_document() -> None:
         assert (limits.agent_seconds, limits.agent_wait_seconds) == (720, 1_800)
         assert (limits.deadline_seconds, limits.reserve_seconds) == (1_800, 300)
     assert preset("orchestrator", Depth.MEDIUM).max_steps == 6
-
-
-def test_the_last_cycle_decides_nothing() -> None:
-    """Of eight cycles seven decide, of four three; one cycle is there in any case (C3-4)."""
-    limits = preset("orchestrator", Depth.MEDIUM)
-    assert deciding_cycles(limits) == 7
-    assert deciding_cycles(limits.model_copy(update={"max_iterations": 4})) == 3
-    assert deciding_cycles(limits.model_copy(update={"max_iterations": 1})) == 1
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from contracts.agents import AT_ONCE
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, GapStatus, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
 from tests.fakes import tool_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
@@ -248,18 +248,6 @@ async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monk
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
-async def test_numbers_mean_the_same_document_in_every_report(tmp_path: Path) -> None:
-    """One numbering over all agents, told to the orchestrator, and never changed (S3-022, S3-024 to S3-026)."""
-    state, _, api, _ = await with_model(tmp_path)
-    numbers = dict(enumerate(OrchestratorPosition.read(state).documents, start=1))
-    assert len(set(numbers.values())) == len(numbers)
-    for text in answered(requests_of(api, "orchestrator")[1]):
-        for number, source in numbers.items():
-            if f"[{number}] " in text.partition("Documents:")[2]:
-                assert f"[{number}] {state.sources[source].title}" in text
-    assert {source for finding in state.findings for source in finding.source_ids} == set(numbers.values())
-
-
 async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last of the cycles that the limit names writes, whatever the orchestrator would decide (S3-017, C3-4)."""
 
@@ -279,37 +267,6 @@ async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monke
 
 
 # --- what did not happen -------------------------------------------------------------------------------------------
-async def test_an_agent_that_finds_nothing_new_closes_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an earlier agent for the same step left open stays open, though the later one has the same findings."""
-    again = TASKS[0].replace("How often", "At which intervals")
-
-    def orchestrate(body: Body) -> list[dict[str, Any]]:
-        made = [given["task"] for name, given in called(body) if name == "research_agent"]
-        if "research_agent" not in offered(body):
-            return blocks(body, ("think_tool", {"reasoning": "on"}))
-        left = [task for task in (TASKS[0], again) if task not in made]
-        calls = [("research_agent", {"task": left[0], "steps": [1]})] if left else [("generate_report", {})]
-        return blocks(body, *calls)
-
-    sensible = tool_work.TOOL_WORK["agent"]
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = sensible(body)
-        reports = [block for block in made if block["name"] == "generate_report"]
-        for block in reports if TASKS[0] in opening_of(body) else []:
-            block["input"] = {"open_questions": ["What does it cost?"]}
-        return made
-
-    works(monkeypatch, "orchestrator", orchestrate)
-    works(monkeypatch, "agent", work)
-    state, _, _, _ = await with_model(tmp_path)
-    first, second = (record.result for record in state.agents)
-    assert first is not None
-    assert second is not None
-    fresh = set(second.finding_ids) - set(first.finding_ids)
-    (gap,) = [gap for gap in state.gaps if gap.description == "What does it cost?"]
-    assert gap.status is (GapStatus.ADDRESSED if fresh else GapStatus.OPEN)
-    assert set(gap.resolved_by) <= fresh
 
 
 async def test_equal_tasks_are_one_whatever_their_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,23 +303,6 @@ async def test_turns_and_thoughts_of_agents_are_in_the_decisions(tmp_path: Path)
         calls = [item for item in own if item.action == "call"]
         assert calls[0].rationale.startswith("search: ")
         assert [item.inputs["turn"] for item in calls] == sorted(item.inputs["turn"] for item in calls)
-
-
-async def test_the_report_lists_what_agents_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their queries, not their tasks; an agent that searched for nothing has none."""
-    works(monkeypatch, "orchestrator", sends(*TASKS[:2]))
-    sensible, silent = tool_work.TOOL_WORK["agent"], [{"type": "text", "text": "I know that already."}]
-    works(monkeypatch, "agent", lambda body: silent if TASKS[1] in opening_of(body) else sensible(body))
-    state, _, _, world = await with_model(tmp_path)
-    assert state.result is not None
-    assert state.result.files is not None
-    listed = json.loads(await world.content.get_text(state.result.files.json_document))["queries"]
-    asked = list(dict.fromkeys(record.text for record in state.query_ledger))
-    assert [query["text"] for query in listed] == asked
-    assert {query["origin"] for query in listed} == {"task:agent-1"}
-    report = await report_of(world, state)
-    assert all(f"{text} – searched" in report for text in asked)
-    assert TASKS[1] not in report.partition("**Searching:**")[2].partition("- **")[0]
 
 
 # --- models and requests ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from contracts.reflective_roles import StepKind
 from contracts.request import Turn
 from contracts.state import ResearchState
-from contracts.vocabulary import GapStatus, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import NodeStatus, Outcome, StopReason
 from tests.fakes import reflective_work
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
@@ -24,7 +24,6 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.plan import ReflectivePosition
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
 
-MEMO = "The heliotrope memorandum stays among the four of us."
 WISH = "What is the default of freeze_max_age?"
 
 
@@ -185,34 +184,6 @@ async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypat
     assert {event.data["phase"] for event in state.events if event.type == "phase.started"} >= {"step-1", "step-2"}
     assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
-
-
-@pytest.mark.parametrize("after", [2, 3, 5, 6, 7])
-async def test_what_a_person_asks_for_becomes_the_next_step(tmp_path: Path, after: int) -> None:
-    """In whatever unit: once there is a plan it is a step of its own, and no limit of steps is exceeded for it."""
-    world, inbox = World(tmp_path), Inbox()
-    state = await begin(world, strategy="reflective", depth="light")
-    driver = Driver(ResearchRun(state, inbox, world.host()), ReflectiveStrategy())
-    reason = None
-    for _ in range(after):
-        reason = reason or await driver.step()
-    done = len([step for step in state.plan.steps if step.status is NodeStatus.COMPLETED])
-    inbox.steering.append(WISH)
-    await driver.conduct()
-    steps = state.plan.steps
-    assert len(steps) <= 3
-    assert any(WISH in one.text for one in state.guidance)
-    wished = [step for step in steps if step.text == WISH]
-    assert state.result is not None
-    if after < 3 or done >= 3:
-        # Before a plan the planner hears it; without a step left it is said that nobody looked for it.
-        assert wished == [] or after < 3
-        assert after < 3 or any(WISH in line for line in state.result.limitations)
-        return
-    assert steps.index(wished[0]) == done
-    assert wished[0].status is NodeStatus.COMPLETED
-    assert [gap.status for gap in state.gaps if gap.origin == "steer"] == [GapStatus.ADDRESSED]
-    assert WISH in world.corpus.searches
 
 
 async def test_no_reflection_leaves_out_what_a_person_asked_for(

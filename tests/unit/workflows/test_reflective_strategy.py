@@ -1,6 +1,5 @@
 """The strategy `reflective`, driven by the real driver over real activities, without a server."""
 
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ from workflows.strategies import Finished
 from workflows.strategies.reflective.plan import ReflectivePosition, completed_steps, query_nodes, summaries_of
 from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
 from workflows.strategies.units import step_node
-
-Answer = Callable[[str], dict[str, Any]]
 
 
 async def conduct(world: World, **fields: Any) -> tuple[ResearchState, list[tuple[str, str]]]:
@@ -263,12 +260,6 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
     assert state.resolved.depth == "light"
     ended = next(event for event in state.events if event.type == "phase.finished")
     assert ended.text == "coordination done: deep, light"
-
-
-async def test_a_long_report_is_written_by_sections(tmp_path: Path) -> None:
-    """As in every strategy: a section for each search with findings, and a frame around them."""
-    _, _, roles, _ = await with_model(tmp_path, output={"target_words": 3_000})
-    assert roles.count("synthesizer") > 2
 
 
 def test_the_reflector_sees_the_best_of_what_was_found() -> None:

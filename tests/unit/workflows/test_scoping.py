@@ -1,11 +1,8 @@
 """What agents are given and what they bring back, as pure functions."""
 
-import itertools
-
 import pytest
 
 from contracts.agents import (
-    AgentRecord,
     AgentShare,
     AgentTask,
     Ledger,
@@ -14,12 +11,10 @@ from contracts.agents import (
 from contracts.evidence import DocumentRef, Source
 from contracts.plan import Plan, PlanNode
 from contracts.state import ResearchState
-from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, StopReason
+from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, StopReason
 from tests.fakes.states import finding, gap, source, state
 from tests.toy.errand import ERRAND_LIMITS
 from workflows.rules.agents import (
-    known_record,
-    ledger_of,
     merge_agent,
     scoped_limits,
     task_result,
@@ -49,24 +44,6 @@ def page(url: str, **changes: object) -> Source:
     """A page that was read."""
     text = DocumentRef(hash="sha256:" + "a" * 64, size=500)
     return source(url, text=text, content_hash="sha256:" + "b" * 64, entry="sha256:" + "c" * 64, **changes)
-
-
-def test_a_ledger_ends_where_the_task_was_given() -> None:
-    """Only what was known then, only what was read, and nothing of why it was found or what became of it."""
-    known = [page("https://a.example/1", sub_query_ids=["secret"], rank=7, analyzed=True), source("https://b.example")]
-    made = state(sources={one.id: one for one in [*known, page("https://a.example/2")]})
-    ledger = ledger_of(made, AgentRecord(task=TASK, known_sources=2))
-    (told,) = ledger.pages
-    assert told.url == "https://a.example/1"
-    assert (told.sub_query_ids, told.rank, told.analyzed) == ([], 1, False)
-    record = known_record(told)
-    assert (record.text, record.content_hash, record.entry, record.quality) == (
-        known[0].text,
-        known[0].content_hash,
-        known[0].entry,
-        Quality.HIGH,
-    )
-    assert record.cached
 
 
 def agent(name: str, *statements: str, **changes: object) -> tuple[AgentTask, TaskResult]:
@@ -99,19 +76,6 @@ def test_what_agents_have_in_common_is_merged_once_and_the_first_wins() -> None:
     assert [node.finding_count for node in run.plan.nodes] == [2, 2]
     assert [node.new_source_count for node in run.plan.nodes] == [2, 1]
     assert [node.status for node in run.plan.nodes] == [NodeStatus.COMPLETED] * 2
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_in_whatever_order_results_are_merged_the_same_is_known(order: tuple[int, ...]) -> None:
-    """Only order and ownership differ: nothing is lost, nothing stands twice."""
-    made = [agent(f"agent-{n}", "shared statement", f"of {n}") for n in range(3)]
-    run = run_with(*(task for task, _ in made))
-    for place in order:
-        merge_agent(run, *made[place])
-    assert {one.statement for one in run.findings} == {"shared statement", "of 0", "of 1", "of 2"}
-    assert len(run.findings) == 4
-    assert len(run.sources) == 4
-    assert len(run.gaps) == 3
 
 
 def test_an_agent_that_was_cut_short_says_nothing_about_what_is_to_be_found() -> None:
