@@ -87,7 +87,6 @@ async def test_no_more_is_done_than_the_limit_allows(tmp_path: Path, name: str, 
     trial = await undisturbed(tmp_path, name, limits={limit: 1})
     assert HELD[limit](trial) <= 1
     result = trial.state.result
-    assert result is not None
     assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL), (limit, trial.state.failed_branches)
     assert trial.state.citations
 
@@ -106,7 +105,6 @@ async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: 
         trial = await priced(tmp_path / str(share), name, limits={limit: most})
         assert used(trial) <= most
         result = trial.state.result
-        assert result is not None
         assert result.stop_reason is reason
         assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.FAILED)
         assert any("limit" in line for line in result.limitations)
@@ -117,7 +115,6 @@ async def priced(folder: Path, name: str, **fields: Any) -> Trial:
     """A run whose model costs something."""
     async with world_of(folder, EngineKind.MODEL.value) as (world, _):
         trial = await begin_trial(world, name, **fields)
-        assert trial.state.resolved is not None
         prices = {tier.value: ModelPrice(input=5.0, output=25.0) for tier in Tier}
         trial.state.resolved = trial.state.resolved.model_copy(update={"model_prices": prices})
         await trial.conduct()
@@ -136,7 +133,6 @@ async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Pa
             trial.host.acts[unit, 1] = trial.run_out_of_time
             await trial.conduct()
             result = trial.state.result
-            assert result is not None
             assert result.stop_reason is StopReason.BUDGET_TIME, unit
             assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.TIMED_OUT), unit
             assert bool(trial.state.citations) is bool(trial.state.findings), unit

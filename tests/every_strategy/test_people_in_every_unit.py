@@ -31,7 +31,6 @@ def findings(trial: Trial) -> set[str]:
 
 def assert_completed(trial: Trial, where: str) -> None:
     """The run ended with everything that it was asked for."""
-    assert trial.state.result is not None
     assert trial.state.result.outcome is Outcome.COMPLETED, (
         where,
         trial.state.failed_branches,
@@ -49,7 +48,6 @@ async def test_stopped_in_any_unit_it_reports_what_is_there_and_goes_on_later(tm
             trial.host.acts[unit, 1] = trial.stop
             await trial.conduct()
             result = trial.state.result
-            assert result is not None
             assert result.stop_reason is StopReason.USER_STOPPED, unit
             assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.FAILED), unit
             assert bool(trial.state.citations) is bool(trial.state.findings), unit
@@ -89,7 +87,6 @@ async def test_words_in_any_unit_are_heard(tmp_path: Path, name: str) -> None:
             trial.host.acts[unit, 1] = partial(trial.steer, WISH)
             await trial.conduct()
             result, wish = trial.state.result, WISH.rstrip("?")
-            assert result is not None
             assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL), unit
             assert [one.text for one in trial.state.guidance if one.origin == PERSON] == [WISH], unit
             looked_for = any("freeze_max_age" in text for text in world.corpus.searches)

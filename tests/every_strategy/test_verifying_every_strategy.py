@@ -18,8 +18,6 @@ MADE_UP = ("Zyzzyva", "It is not true", "In other words")
 
 async def document_of(trial: Trial) -> dict[str, Any]:
     """Its `report.json`."""
-    assert trial.state.result is not None
-    assert trial.state.result.files is not None
     text = await trial.world.content.get_text(trial.state.result.files.json_document)
     document: dict[str, Any] = json.loads(text)
     return document
@@ -39,7 +37,6 @@ async def test_the_claims_of_its_report_are_judged(tmp_path: Path, name: str, en
     assert sum(told["verdict_counts"].values()) == told["claims"]
     asked = {activity for activity, _ in trial.host.calls}
     assert ("extract_claims" in asked) is (verify == "full")
-    assert trial.state.result is not None
     assert trial.state.result.outcome is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
 
 
@@ -74,7 +71,6 @@ async def test_a_report_that_its_sources_do_not_bear_out_is_not_completed(
         document, markdown = await document_of(trial), await trial.report()
         await world.close()
     result = trial.state.result
-    assert result is not None
     notice = next(line for line in markdown.splitlines() if line.startswith(">"))
     assert document["outcome"] == result.outcome.value == trial.state.status.value
     if verify == "off":

@@ -42,8 +42,6 @@ async def test_what_was_found_before_is_offered_first_and_the_report_says_so(tmp
     world = World(tmp_path)
     first = await conducted(world, await prepared(world, "r-first", query=QUESTION))
     state = await prepared(world, "r-second", query=FOLLOWING, follow_up_of="r-first")
-    assert state.resolved is not None
-    assert state.resolved.follow_up is not None
     cited = {citation.source_id for citation in first.citations}
     assert len(cited) <= state.resolved.follow_up.sources <= len(first.sources)
     assert state.resolved.earlier_turns[-1].question == QUESTION

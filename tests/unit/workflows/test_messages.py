@@ -129,7 +129,6 @@ async def test_what_is_right_is_put_down_and_answered() -> None:
     run._check_revision({"brief": "new"}, 2)
     assert "version 3 now" in await run.revise_plan({"brief": "new"}, 2)
     edited = run._inbox.replies[0].plan
-    assert edited is not None
     assert (edited.version, edited.brief, edited.nodes) == (3, "new", run._state.plan.nodes)
     run._check_approval(3)
     assert await run.approve_plan(3) == "approved: the research goes by plan version 3"
@@ -227,7 +226,6 @@ async def test_a_model_asks_once_and_plans_by_the_answer(tmp_path: Path) -> None
         work = asyncio.ensure_future(Driver(ResearchRun(state, inbox, world.host()), SupervisorStrategy()).conduct())
         while state.waiting is None and not work.done():
             await asyncio.sleep(0.01)
-        assert state.waiting is not None
         assert state.waiting.questions[0].startswith("Which part of")
         assert api.counts()["planner"] == 0
         inbox.replies.append(Reply(answers=["the zebra setting"]))

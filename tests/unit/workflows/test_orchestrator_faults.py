@@ -38,7 +38,6 @@ async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
         await world.close()
     assert [call.role for call in api.calls][:2] == ["intake", "outliner"]
     assert [tool["name"] for tool in requests_of(api, "intake")[0]["tools"]] == ["generate_plan", "ask_person"]
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED
     assert any(item.action == "question_is_clear" for item in state.decisions)
 
@@ -52,7 +51,6 @@ async def test_questions_of_the_intake_are_waited_for(tmp_path: Path) -> None:
         running = asyncio.ensure_future(Driver(ResearchRun(state, inbox, host), OrchestratorStrategy()).conduct())
         while state.status is not RunStatus.AWAITING_CLARIFICATION:
             await asyncio.sleep(0.01)
-        assert state.waiting is not None
         assert state.waiting.questions == [f"Which part of “{QUESTION}” do you mean?"]
         assert [call.role for call in api.calls] == ["intake"]
         inbox.replies.append(Reply(answers=["the part on freezing"]))
@@ -147,7 +145,6 @@ async def test_a_failed_agent_is_told_and_the_others_count(tmp_path: Path, monke
         host.implementations["prepare_agent"] = fail_once
         await Driver(ResearchRun(state, Inbox(), host), OrchestratorStrategy()).conduct()
         await world.close()
-    assert state.result is not None
     assert state.citations
     assert len([record for record in state.agents if record.result and record.result.finding_ids]) == 2
     assert state.result.outcome is Outcome.PARTIAL or state.degraded
@@ -198,7 +195,6 @@ async def test_the_cascade_ends_within_the_deadline(tmp_path: Path, activity: st
     running = asyncio.ensure_future(Driver(ResearchRun(state, Inbox(), host), OrchestratorStrategy()).conduct())
     seconds = await pass_time(host, running, limits["deadline_seconds"] + GRACE)
     assert seconds <= limits["deadline_seconds"] + GRACE
-    assert state.result is not None
     assert state.result.outcome in (Outcome.PARTIAL, Outcome.COMPLETED, Outcome.FAILED, Outcome.TIMED_OUT)
 
 

@@ -79,7 +79,6 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     """A plan, an agent for each step, and a report from what all of them found (S3-001, S3-005, S3-008)."""
     world = World(tmp_path)
     state, host = await conduct(world)
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.citations
     assert {"outliner", "orchestrator", "agent"} <= set(state.engine_by_role)
@@ -93,7 +92,6 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
 async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path) -> None:
     """The orchestrator has control tools alone, its agents research tools; a thought in between (S3-012, S3-035)."""
     state, host, api, _ = await with_model(tmp_path)
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
     assert state.citations
     assert state.degraded == []
@@ -148,7 +146,6 @@ async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     assert OrchestratorPosition.read(state).cycle == 7
     assert "think_tool" not in offered(requests_of(api, "orchestrator")[1])
     assert host.agents == []
-    assert state.result is not None
     assert state.result.outcome is Outcome.FAILED
 
 
@@ -177,7 +174,6 @@ async def test_no_call_at_all_in_the_first_cycle_is_an_error(tmp_path: Path, mon
     assert len(requests_of(api, "orchestrator")) == 2
     assert "no tool was called" in json.dumps(requests_of(api, "orchestrator")[1])
     assert host.agents == []
-    assert state.result is not None
     assert state.result.outcome is Outcome.FAILED
     assert "the orchestrator called no tool in cycle 1" in state.failed_branches
 
@@ -193,7 +189,6 @@ async def test_no_call_in_a_later_cycle_gives_a_partial_report(tmp_path: Path, m
     works(monkeypatch, "orchestrator", work)
     state, _, api, _ = await with_model(tmp_path)
     assert len(requests_of(api, "orchestrator")) == 3
-    assert state.result is not None
     assert state.result.outcome is Outcome.PARTIAL
     assert state.citations
     assert "the orchestrator called no tool in cycle 2" in state.failed_branches
@@ -244,7 +239,6 @@ async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monk
     statuses = [step.status for step in state.plan.steps]
     assert statuses == [NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.SKIPPED]
     assert any(item.action == "leave_out_steps" for item in state.decisions)
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
@@ -261,7 +255,6 @@ async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monke
     state, host, api, _ = await with_model(tmp_path, limits={"max_iterations": 4})
     assert len(requests_of(api, "orchestrator")) == 3
     assert len(host.agents) == 2
-    assert state.result is not None
     assert state.result.stop_reason is StopReason.MAX_ITERATIONS
     assert state.citations
 
@@ -315,16 +308,12 @@ async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_wit
         named = await begin(world, strategy="orchestrator", limits={"max_iterations": 6})
         other = await begin(world, strategy="supervisor")
         await world.close()
-    assert state.resolved is not None
     assert state.resolved.limits.max_iterations == 4
     assert {name for body in requests_of(api, "orchestrator") for name in offered(body)} == {
         "research_agent",
         "generate_report",
     }
     assert "think_tool" not in {name for body in requests_of(api, "agent") for name in offered(body)}
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED
-    assert named.resolved is not None
     assert named.resolved.limits.max_iterations == 6
-    assert other.resolved is not None
     assert other.resolved.limits.max_iterations == 3

@@ -61,7 +61,6 @@ async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypa
 async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
     """A responder whose answers cannot be used leaves a failed run, not an empty one that is called completed."""
     state, _, _ = await asked_of(tmp_path, MessagesApi(by_role={"responder": "empty"}), mode="direct")
-    assert state.result is not None
     assert (state.result.outcome, state.citations) == (Outcome.FAILED, [])
 
 
@@ -94,7 +93,6 @@ async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, mon
         NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.SKIPPED,
     ]  # fmt: skip
     assert [decision.rationale for decision in state.decisions if decision.action == "enough_context"] == ["enough"]
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.result.stop_reason in (StopReason.NO_OPEN_GAPS, StopReason.COVERAGE_SUFFICIENT)
 
@@ -132,7 +130,6 @@ async def test_a_first_plan_without_a_search_is_repaired(tmp_path: Path, monkeyp
     assert len(plans) == 2
     assert "at least one step must search" in plans[1]
     assert world.corpus.searches
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
@@ -182,7 +179,6 @@ async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypat
         step.text for step in state.plan.steps[:2]
     ]
     assert {event.data["phase"] for event in state.events if event.type == "phase.started"} >= {"step-1", "step-2"}
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 

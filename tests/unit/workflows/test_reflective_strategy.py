@@ -55,7 +55,6 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     """Coordinator, background, planner, steps and reflections work by rules; the report cites (S1-003, S1-013)."""
     world = World(tmp_path)
     state, calls = await conduct(world)
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.citations
     assert {"coordinator", "investigator", "step_planner", "researcher", "reflector"} <= set(state.engine_by_role)
@@ -69,7 +68,6 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
 async def test_with_a_model_the_researcher_looks_at_what_its_searches_brought(tmp_path: Path) -> None:
     """A deep run lets the model name searches turn by turn, within the step's limits (S1-031, S1-057)."""
     state, _, roles, _ = await with_model(tmp_path)
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert roles[0] == "coordinator"
     steps = state.plan.steps
@@ -130,7 +128,6 @@ async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkey
     state, _, _, _ = await with_model(tmp_path)
     hit = ReflectivePosition.of(state).background[0]
     assert f"1. {hit.title}" in offered[0]
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     chosen = [node for node in state.plan.sub_queries if node.origin == WITHOUT_SEARCH]
     source = state.sources[source_id(hit.url)]
@@ -157,7 +154,6 @@ async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pyt
     assert state.iteration == 3
     for earlier, later in pairwise(seen):
         assert later[: len(earlier)] == earlier
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
@@ -217,7 +213,6 @@ async def test_a_greeting_is_answered_directly(tmp_path: Path) -> None:
         state = await begin(world, strategy="reflective", mode="direct")
         await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy()).conduct()
         await world.close()
-    assert state.result is not None
     assert (state.result.outcome, state.result.stop_reason) == (Outcome.COMPLETED, StopReason.ANSWERED_DIRECTLY)
     assert [call.role for call in api.calls] == ["responder"]
     assert not world.corpus.searches
@@ -232,9 +227,7 @@ async def test_a_quick_run_has_one_step(tmp_path: Path) -> None:
     state, _, roles, _ = await with_model(tmp_path, mode="quick")
     assert roles == ["analyzer", "synthesizer"]
     assert [node.kind for node in state.plan.nodes] == [NodeKind.STEP, NodeKind.QUERY]
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED
-    assert state.resolved is not None
     assert state.resolved.limits.deadline_seconds == 15
 
 
@@ -244,7 +237,6 @@ async def test_the_coordinator_chooses_the_limits_once(tmp_path: Path, monkeypat
     classify = reflective_work.classification
     monkeypatch.setattr(reflective_work, "classification", lambda prompt: {**classify(prompt), "complexity": "complex"})
     state, _, _, _ = await with_model(tmp_path)
-    assert state.resolved is not None
     assert (state.resolved.depth, state.resolved.limits.max_steps) == ("extended", 10)
     assert state.resolved.verify == "full"
     assert state.deadline_at == state.clock_started_at + 1_800
@@ -256,7 +248,6 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(reflective_work, "classification", lambda prompt: {**classify(prompt), "route": "quick"})
     state, _, roles, _ = await with_model(tmp_path, mode="deep", depth="light")
     assert "reflector" in roles
-    assert state.resolved is not None
     assert state.resolved.depth == "light"
     ended = next(event for event in state.events if event.type == "phase.finished")
     assert ended.text == "coordination done: deep, light"

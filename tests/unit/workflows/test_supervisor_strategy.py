@@ -31,8 +31,6 @@ async def begin(world: World, **fields: object) -> ResearchState:
 
 
 async def report_of(world: World, state: ResearchState) -> str:
-    assert state.result is not None
-    assert state.result.files is not None
     return await world.content.get_text(state.result.files.markdown)
 
 

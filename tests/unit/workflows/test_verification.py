@@ -32,8 +32,6 @@ class Finished:
 
     async def document(self) -> dict[str, Any]:
         """Its `report.json`."""
-        assert self.state.result is not None
-        assert self.state.result.files is not None
         document: dict[str, Any] = json.loads(await self.world.content.get_text(self.state.result.files.json_document))
         return document
 

@@ -32,7 +32,6 @@ async def test_long_report_is_written_section_by_section(tmp_path: Path) -> None
     """Each section from its own evidence; the frame goes around them."""
     world, state, calls = await written(tmp_path, target_words=6_000)
     assert sorted(calls) == ["join/1", "write-frame/1", "write-section-1/1", "write-section-2/1"]
-    assert state.draft is not None
     text = await world.content.get_text(state.draft.document)
     assert state.draft.sections == ["Summary", "Part 1", "Part 2", "Gaps and limitations", "Conclusion"]
     assert [text.count(heading) for heading in ("\n## Part 1\n", "\n## Part 2\n")] == [1, 1]
