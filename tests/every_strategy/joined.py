@@ -6,7 +6,7 @@ Every strategy that a request can name joins: those of the product, those of ins
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -89,10 +89,10 @@ MODES: Final = [
 
 @asynccontextmanager
 async def world_of(
-    folder: Path, engine: str, corpus: MemoryCorpus | None = None, **by_role: str
+    folder: Path, engine: str, corpus: MemoryCorpus | None = None, by_role: Mapping[str, str] | None = None
 ) -> AsyncIterator[tuple[World, MessagesApi]]:
     """A world with or without a model; by role, what is wrong with the model's answers."""
-    async with MessagesApi(by_role=by_role) as api:
+    async with MessagesApi(by_role=by_role or {}) as api:
         by_model = engine == EngineKind.MODEL.value
         world = model_world(folder, api.base_url, corpus) if by_model else World(folder, corpus)
         yield world, api
@@ -139,6 +139,8 @@ class Trial:
         self.run = ResearchRun(state, self.inbox, self.host, hooks)
         self.driver = Driver(self.run, strategy_of(name))
         self.task: asyncio.Task[Any] | None = None
+        self.api: MessagesApi
+        """What its model is asked."""
         self.calls_before = 0
         """How many calls had begun when the run was cancelled."""
 
@@ -217,10 +219,26 @@ async def begin_trial(world: World, name: str, **fields: Any) -> Trial:
     return Trial(world, name, await begin(world, strategy=name, **(SMALL | fields)))
 
 
+@asynccontextmanager
+async def trial_of(
+    folder: Path,
+    name: str,
+    engine: str = "",
+    *,
+    corpus: MemoryCorpus | None = None,
+    by_role: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> AsyncIterator[Trial]:
+    """A run that has done nothing yet, and its world for the time of a block."""
+    async with world_of(folder, engine or FIRST_ENGINE[name], corpus, by_role) as (world, api):
+        trial = await begin_trial(world, name, **fields)
+        trial.api = api
+        yield trial
+
+
 async def undisturbed(folder: Path, name: str, engine: str = "", **fields: Any) -> Trial:
     """A whole run; its world is closed, what it stored is there."""
-    async with world_of(folder, engine or FIRST_ENGINE[name]) as (world, _):
-        trial = await begin_trial(world, name, **fields)
+    async with trial_of(folder, name, engine, **fields) as trial:
         await trial.conduct()
     return trial
 

@@ -12,7 +12,7 @@ from contracts import failures
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.vocabulary import EngineKind, Outcome
 from providers.errors import NotConfigured
-from tests.every_strategy.joined import ENGINES, Trial, begin_trial, resume, undisturbed, world_of
+from tests.every_strategy.joined import ENGINES, Trial, resume, trial_of, undisturbed
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.messages_api import MessagesApi
 
@@ -74,25 +74,23 @@ async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, 
     """The report names what is missing; resumed, the run finds what an undisturbed one finds (S0-131)."""
     fields = FIELDS.get(place, {})
     whole = await undisturbed(tmp_path / "whole", name, engine, **fields)
-    async with world_of(tmp_path / "lost", engine) as (world, api):
-        if place == "claim":
-            api.plan.by_role = {"synthesizer": "embroiders"}
-        trial = await begin_trial(world, name, **fields)
+    by_role = {"synthesizer": "embroiders"} if place == "claim" else {}
+    async with trial_of(tmp_path / "lost", name, engine, by_role=by_role, **fields) as trial:
         lost = lose_one(trial, place)
         await trial.conduct()
         assert lost
         assert trial.state.result.outcome in (Outcome.PARTIAL, Outcome.FAILED), trial.state.failed_branches
-        read = list(world.corpus.reads)
+        read = list(trial.world.corpus.reads)
         later = await resume(trial, **fields)
     later.assert_completed()
     assert later.findings == whole.findings
     assert {source.id for source in later.state.readable_sources()} == {
         source.id for source in whole.state.readable_sources()
     }
-    assert answered_twice(api) == []
-    assert not set(world.corpus.reads[len(read) :]) & set(read)
+    assert answered_twice(trial.api) == []
+    assert not set(trial.world.corpus.reads[len(read) :]) & set(read)
     if name != "orchestrator":  # another agent looks for itself
-        assert sorted(world.corpus.searches) == sorted(whole.world.corpus.searches)
+        assert sorted(trial.world.corpus.searches) == sorted(whole.world.corpus.searches)
 
 
 class FragileCorpus(MemoryCorpus):
@@ -126,8 +124,7 @@ async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name:
     corpus = FragileCorpus()
     searched = whole.world.corpus.searches
     corpus.refused = {"first": {searched[0]}, "last": {searched[-1]}, "all": None}[lost]
-    async with world_of(tmp_path, engine, corpus) as (world, _):
-        trial = await begin_trial(world, name)
+    async with trial_of(tmp_path, name, engine, corpus=corpus) as trial:
         await trial.conduct()
         result = trial.state.result
         assert result.outcome is (Outcome.FAILED if lost == "all" else Outcome.PARTIAL)

@@ -10,32 +10,9 @@ from contracts.outcome import PERSON
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.comparable import comparable
-from tests.every_strategy.joined import (
-    FIRST_ENGINE,
-    NAMES,
-    Trial,
-    begin_trial,
-    resume,
-    undisturbed,
-    units_of,
-    world_of,
-)
+from tests.every_strategy.joined import NAMES, resume, trial_of, undisturbed, units_of
 
 WISH = "What is the default of freeze_max_age?"
-
-
-def findings(trial: Trial) -> set[str]:
-    """Ids of what was found: the same words of the same documents have the same."""
-    return {finding.id for finding in trial.state.findings}
-
-
-def assert_completed(trial: Trial, where: str) -> None:
-    """The run ended with everything that it was asked for."""
-    assert trial.state.result.outcome is Outcome.COMPLETED, (
-        where,
-        trial.state.failed_branches,
-        trial.state.limitations,
-    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,8 +20,7 @@ async def test_stopped_in_any_unit_it_reports_what_is_there_and_goes_on_later(tm
     """The outcome says how much that is; resumed, it finds what an undisturbed run finds (X-4, S0-131)."""
     whole = await undisturbed(tmp_path / "whole", name)
     for unit in units_of(whole):
-        async with world_of(tmp_path / unit, FIRST_ENGINE[name]) as (world, _):
-            trial = await begin_trial(world, name)
+        async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = trial.stop
             await trial.conduct()
             result = trial.state.result
@@ -53,8 +29,8 @@ async def test_stopped_in_any_unit_it_reports_what_is_there_and_goes_on_later(tm
             assert bool(trial.state.citations) is bool(trial.state.findings), unit
             assert result.resumable
             later = await resume(trial)
-            assert_completed(later, unit)
-            assert findings(later) == findings(whole), unit
+            later.assert_completed(unit)
+            assert later.findings == whole.findings, unit
             assert comparable(await later.report()) == comparable(await whole.report()), unit
 
 
@@ -63,17 +39,16 @@ async def test_cancelled_in_any_unit_it_calls_nobody_and_goes_on_later(tmp_path:
     """The session is kept at once and no call begins; resumed, it finds what an undisturbed run finds (C0-20)."""
     whole = await undisturbed(tmp_path / "whole", name)
     for unit in units_of(whole):
-        async with world_of(tmp_path / unit, FIRST_ENGINE[name]) as (world, _):
-            trial, last = await begin_trial(world, name), len(whole.host.by_unit[unit])
-            trial.host.acts[unit, last] = trial.cancel
+        async with trial_of(tmp_path / unit, name) as trial:
+            trial.host.acts[unit, len(whole.host.by_unit[unit])] = trial.cancel
             with pytest.raises(asyncio.CancelledError):
                 await trial.conduct()
             assert {activity for activity, _ in trial.host.calls[trial.calls_before :]} <= {"save_session"}, unit
-            stored = ResearchState.model_validate_json(await world.sessions.load("r-unit") or "")
+            stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
             assert (stored.status, stored.result) == (RunStatus.CANCELLED, None), unit
             later = await resume(trial)
-            assert_completed(later, unit)
-            assert findings(later) == findings(whole), unit
+            later.assert_completed(unit)
+            assert later.findings == whole.findings, unit
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -82,13 +57,12 @@ async def test_words_in_any_unit_are_heard(tmp_path: Path, name: str) -> None:
     whole = await undisturbed(tmp_path / "whole", name)
     assert not any("freeze_max_age" in text for text in whole.world.corpus.searches)
     for unit in units_of(whole):
-        async with world_of(tmp_path / unit, FIRST_ENGINE[name]) as (world, _):
-            trial = await begin_trial(world, name)
+        async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = partial(trial.steer, WISH)
             await trial.conduct()
             result, wish = trial.state.result, WISH.rstrip("?")
             assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL), unit
             assert [one.text for one in trial.state.guidance if one.origin == PERSON] == [WISH], unit
-            looked_for = any("freeze_max_age" in text for text in world.corpus.searches)
+            looked_for = any("freeze_max_age" in text for text in trial.world.corpus.searches)
             assert looked_for or any(wish in line for line in result.limitations), unit
             assert not trial.inbox.steering
