@@ -8,7 +8,6 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Outcome, RunStatus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
@@ -17,14 +16,11 @@ from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_orchestrator_strategy import TASKS, Body, conduct, requests_of, sends, works
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
 from workflows.driver import Driver
-from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
 
 WISH = "Please also look at base backups"
-
-
 
 
 # --- people ----------------------------------------------------------------------------------------------------------
