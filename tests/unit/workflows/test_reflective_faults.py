@@ -1,6 +1,5 @@
 """The strategy `reflective` where something is lacking: answers, searches, limits, context; and where people speak."""
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -11,40 +10,24 @@ from contracts.reflective_roles import StepKind
 from contracts.request import Turn
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Outcome, StopReason
+from tests.every_strategy.joined import resume, trial_of
 from tests.fakes import reflective_work
-from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
-from tests.fakes.world import World, model_world
-from tests.unit.workflows.test_reflective_strategy import conduct, reflections
-from tests.unit.workflows.test_supervisor_strategy import begin, report_of
-from workflows.driver import Driver
-from workflows.run.checkpoints import resume_state
-from workflows.run.inbox import Inbox, Reply
+from tests.fakes.world import World
+from tests.unit.workflows.test_reflective_strategy import reflections
+from tests.unit.workflows.test_supervisor_strategy import report_of
+from workflows.run.inbox import Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.plan import ReflectivePosition
-from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
 
 WISH = "What is the default of freeze_max_age?"
 
 
-async def asked_of(folder: Path, api: MessagesApi, **fields: Any) -> tuple[ResearchState, list[ModelRequest], World]:
-    """A run with this endpoint: its state, and what the endpoint was asked."""
-    async with api:
-        world = model_world(folder, api.base_url)
-        state, _ = await conduct(world, **fields)
-        await world.close()
-    return state, api.requests, world
-
-
-async def resume(world: World, stopped: ResearchState, **fields: Any) -> ResearchState:
-    """Go on from what a session stores, under what a fresh request says."""
-    fresh = await begin(world, strategy="reflective", **fields)
-    assert fresh.resolved is not None
-    stored = ResearchState.unpack(stopped.pack())
-    later = resume_state(stored, fresh.resolved, fresh.started_at, ReflectiveStrategy().resume)
-    later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
-    await Driver(ResearchRun(later, Inbox(), world.host()), ReflectiveStrategy()).conduct()
-    return later
+async def asked_of(folder: Path, **fields: Any) -> tuple[ResearchState, list[ModelRequest], World]:
+    """A run with a model: its state, and what the endpoint was asked."""
+    async with trial_of(folder, "reflective", "model", **fields) as trial:
+        await trial.conduct()
+    return trial.state, trial.api.requests, trial.world
 
 
 async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,21 +35,19 @@ async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypa
     classify = reflective_work.classification
     brief = {"brief": "The engine is the one of the manual."}
     monkeypatch.setattr(reflective_work, "classification", lambda prompt: classify(prompt) | brief)
-    _, requests, _ = await asked_of(
-        tmp_path, MessagesApi(), depth="light", context=[Turn(question="Which?", answer="X")]
-    )
+    _, requests, _ = await asked_of(tmp_path, context=[Turn(question="Which?", answer="X")])
     assert brief["brief"] in next(request.prompt for request in requests if request.role == "step_planner")
 
 
 async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
     """A responder whose answers cannot be used leaves a failed run, not an empty one that is called completed."""
-    state, _, _ = await asked_of(tmp_path, MessagesApi(by_role={"responder": "empty"}), mode="direct")
+    state, _, _ = await asked_of(tmp_path, by_role={"responder": "empty"}, mode="direct")
     assert (state.result.outcome, state.citations) == (Outcome.FAILED, [])
 
 
 async def test_an_unusable_answer_is_named_in_plain_words(tmp_path: Path) -> None:
     """The report and those who watch read what happened, and no name of a class."""
-    state, _, world = await asked_of(tmp_path, MessagesApi(by_role={"analyzer": "empty"}), depth="light")
+    state, _, world = await asked_of(tmp_path, by_role={"analyzer": "empty"})
     without = "analyzer: done without the model, whose answers could not be used"
     assert (without in state.failed_branches, without in state.degraded) == (True, True)
     assert (await report_of(world, state)).count(without) == 1
@@ -86,7 +67,7 @@ async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, mon
         return sensible(prompt) if len(plans) == 2 else {"has_enough_context": True, "thought": "enough", "steps": []}
 
     monkeypatch.setattr(reflective_work, "steps", steps)
-    state, _, _ = await asked_of(tmp_path, MessagesApi(), depth="light")
+    state, _, _ = await asked_of(tmp_path)
     assert len(plans) == 3
     assert "steps: at least one step" in plans[1]
     assert [step.status for step in state.plan.steps] == [
@@ -107,7 +88,7 @@ async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypa
         return made
 
     monkeypatch.setattr(reflective_work, "steps", steps)
-    state, _, world = await asked_of(tmp_path, MessagesApi(), depth="light")
+    state, _, world = await asked_of(tmp_path)
     research, thought, _ = state.plan.steps
     assert [step.facet == StepKind.ANALYSIS for step in (research, thought)] == [False, True]
     assert thought.expected_contribution not in world.corpus.searches
@@ -126,7 +107,7 @@ async def test_a_first_plan_without_a_search_is_repaired(tmp_path: Path, monkeyp
         return made
 
     monkeypatch.setattr(reflective_work, "steps", steps)
-    state, _, world = await asked_of(tmp_path, MessagesApi(), depth="light")
+    state, _, world = await asked_of(tmp_path)
     assert len(plans) == 2
     assert "at least one step must search" in plans[1]
     assert world.corpus.searches
@@ -141,22 +122,15 @@ async def test_the_coordinators_own_questions_are_asked(
     classify = reflective_work.classification
     unclear = {"is_ambiguous": True, "clarifying_questions": ["Which engine?"]}
     monkeypatch.setattr(reflective_work, "classification", lambda prompt: classify(prompt) | unclear)
-    inbox = Inbox()
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state = await begin(world, strategy="reflective", depth="light", gates={"clarify": clarify})
-        driver = Driver(ResearchRun(state, inbox, world.host()), ReflectiveStrategy())
-        running = asyncio.ensure_future(driver.conduct())
-        while clarify == "auto" and state.waiting is None:
-            await asyncio.sleep(0.01)
-        if state.waiting is not None:
-            assert state.waiting.questions == ["Which engine?"]
-            inbox.replies.append(Reply(answers=["the one of the manual"]))
-        await running
-        await world.close()
-    assert any("leaves open" in line for line in state.limitations) is (clarify == "off")
-    assert [call.role for call in api.calls].count("clarifier") == 0
-    assert any("the one of the manual" in one.text for one in state.guidance) is (clarify == "auto")
+    async with trial_of(tmp_path, "reflective", "model", gates={"clarify": clarify}) as trial:
+        trial.start()
+        if clarify == "auto":
+            assert (await trial.asked()).questions == ["Which engine?"]
+            await trial.answer(Reply(answers=["the one of the manual"]))
+        await trial.task
+    assert any("leaves open" in line for line in trial.state.limitations) is (clarify == "off")
+    assert trial.api.counts()["clarifier"] == 0
+    assert any("the one of the manual" in one.text for one in trial.state.guidance) is (clarify == "auto")
 
 
 async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +146,7 @@ async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypat
         note(self, kind, text, **data)
 
     monkeypatch.setattr(ResearchRun, "note", remember)
-    state, _, _ = await asked_of(tmp_path, MessagesApi(), depth="medium", limits={"min_steps": 2})
+    state, _, _ = await asked_of(tmp_path, depth="medium", limits={"min_steps": 2})
     done = ["pending", "executing", "completed"]
     assert list(seen.values()) == [done, done, ["pending", "skipped"]]
     assert [made.step for made in ReflectivePosition.of(state).reflections] == [
@@ -187,16 +161,13 @@ async def test_no_reflection_leaves_out_what_a_person_asked_for(
 ) -> None:
     """COMPLETE skips what was planned; the wish is carried out, and then the report is written."""
     reflections(monkeypatch, "complete")
-    inbox = Inbox()
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state = await begin(world, strategy="reflective", depth="light")
-        driver = Driver(ResearchRun(state, inbox, world.host()), ReflectiveStrategy())
+    async with trial_of(tmp_path, "reflective", "model") as trial:
         for _ in range(3):
-            await driver.step()
-        inbox.steering += [WISH, "What does a base backup copy?"]
-        await driver.conduct()
-        await world.close()
+            await trial.driver.step()
+        for words in (WISH, "What does a base backup copy?"):
+            await trial.steer(words)
+        await trial.conduct()
+    state = trial.state
     assert [(step.text == WISH, step.status) for step in state.plan.steps] == [
         (True, NodeStatus.COMPLETED), (False, NodeStatus.COMPLETED), (False, NodeStatus.SKIPPED),
     ]  # fmt: skip
@@ -207,15 +178,11 @@ async def test_what_is_left_open_is_said_after_resuming_too(tmp_path: Path, monk
     classify = reflective_work.classification
     unclear = {"is_ambiguous": True, "clarifying_questions": ["Which engine?"]}
     monkeypatch.setattr(reflective_work, "classification", lambda prompt: classify(prompt) | unclear)
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state, inbox = await begin(world, strategy="reflective", depth="light"), Inbox()
-        driver = Driver(ResearchRun(state, inbox, world.host()), ReflectiveStrategy())
+    async with trial_of(tmp_path, "reflective", "model") as trial:
         for _ in range(4):
-            await driver.step()
-        inbox.interrupt(StopReason.USER_STOPPED)
-        await driver.conduct()
-        later = await resume(world, state, depth="light")
-        for one in (state, later):
-            assert "leaves open: Which engine?" in await report_of(world, one)
-        await world.close()
+            await trial.driver.step()
+        await trial.stop()
+        await trial.conduct()
+        later = await resume(trial)
+        for one in (trial, later):
+            assert "leaves open: Which engine?" in await one.report()
