@@ -1,4 +1,4 @@
-"""Scoped runs in one process: agents of a toy strategy, driven by the real driver over real activities."""
+"""Scoped runs in one process: agents of a toy strategy over real activities, and what their run makes of them."""
 
 import asyncio
 import contextlib
@@ -9,17 +9,21 @@ from typing import Any
 
 import pytest
 
-from contracts.agents import AgentRequest, AgentTask, TaskResult
+from contracts.agents import AgentRequest, AgentShare, AgentTask, TaskResult
 from contracts.outcome import Guidance
+from contracts.plan import Plan, PlanNode
 from contracts.request import Turn
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, Outcome, StopReason
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.states import EMPTY_REF, finding, gap, source, state
 from tests.fakes.world import World, model_world
+from tests.toy.errand import ERRAND_LIMITS
 from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
+from workflows.rules.agents import merge_agent, scoped_limits, task_result
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import GRACE_SECONDS, ResearchRun
 from workflows.strategies import strategy_of
@@ -159,47 +163,6 @@ async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_aga
     assert requests["agent-3"].packed_ledger == requests["agent-2"].packed_ledger
 
 
-async def test_shares_are_reserved_while_agents_work_and_settled_after(tmp_path: Path) -> None:
-    """Calls, tokens and money are held for agents under way; then what they used takes the place of what was held."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        run = await run_of(world, limits={"max_model_calls": 20, "max_tokens": 900_000, "max_cost_usd": 3.0})
-        gate = Gate(host_of(run), *TASKS)
-        work = asyncio.ensure_future(run.spawn(errands(*TASKS)))
-        while gate.waiting < 3:
-            await asyncio.sleep(0.01)
-        held, shares = run.holdings.held, [record.share for record in run.state.agents]
-        kept = 2  # calls for the report
-        assert held.calls == sum(share.model_calls or 0 for share in shares) == 20 - kept
-        assert held.tokens == sum(share.tokens or 0 for share in shares) > 0
-        assert held.cost_usd == pytest.approx(sum(share.cost_usd or 0.0 for share in shares))
-        assert [request.resolved.limits.max_model_calls for request in host_of(run).agents] == [6, 6, 6]
-        gate.opened.set()
-        results = await work
-        assert run.holdings.held.calls == 0
-        assert run.state.usage.model_calls == sum(result.usage.model_calls for result in results) == len(api.requests)
-        await world.close()
-
-
-async def test_out_of_time_an_agent_reports_what_it_has(tmp_path: Path) -> None:
-    """At its own soft limit the work ends, and its report is written from what is there: no failure (S3-029)."""
-    run = await run_of(World(tmp_path))
-    host = host_of(run)
-    gate = Gate(host, TASKS[1])
-    (task,) = errands(TASKS[1], seconds=5.0, most_seconds=30.0)
-    work = asyncio.ensure_future(run.spawn([task]))
-    while not gate.waiting:
-        await asyncio.sleep(0.01)
-    await host.advance(5.5)
-    await turns()
-    (result,) = await work
-    assert result.stop_reason is StopReason.BUDGET_TIME
-    assert not result.is_stub
-    assert result.summary == "nothing was found"
-    assert "time limit" in result.problem
-    assert run.state.agents[0].status is AgentStatus.DONE
-
-
 async def test_at_the_hard_limit_nobody_waits_and_what_comes_late_is_left_out(tmp_path: Path) -> None:
     """A stub in its place, others go on; findings that come late are discarded, their cost counts (S3-030)."""
     world = World(tmp_path)
@@ -274,3 +237,68 @@ async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Pat
         assert run.state.usage.input_tokens == used.input_tokens
         assert len({finding.id for finding in run.state.findings}) == len(run.state.findings)
         await world.close()
+
+
+@pytest.mark.parametrize("left", [0.0, 2.0, 30.0, 119.0, 5_000.0])
+@pytest.mark.parametrize("most", [None, 10.0, 1_800.0])
+@pytest.mark.parametrize("soft", [None, 1.0, 720.0])
+def test_time_lies_within_what_the_run_has_left(left: float, most: float | None, soft: float | None) -> None:
+    """Its deadline is the least of its own and the run's; there is always a reserve for its report (S3-034, S3-054)."""
+    (task,) = errands("What is frozen?", seconds=soft, most_seconds=most)
+    limits = scoped_limits(task, AgentShare(sources=50), ERRAND_LIMITS, left)
+    own = ERRAND_LIMITS.deadline_seconds if most is None else most
+    assert limits.deadline_seconds == pytest.approx(max(1.0, min(own, left)))
+    work = limits.deadline_seconds - limits.reserve_seconds
+    wanted = ERRAND_LIMITS.deadline_seconds - ERRAND_LIMITS.reserve_seconds if soft is None else soft
+    assert 0 < work <= wanted + 0.001
+    assert limits.reserve_seconds >= min(0.2 * limits.deadline_seconds, ERRAND_LIMITS.reserve_seconds) - 0.001
+
+
+def outcome_of(name: str, *statements: str, **changes: object) -> tuple[AgentTask, TaskResult]:
+    """A task and what its agent brings back: findings that all agents have in common begin alike."""
+    task = AgentTask(id=name, text=f"task of {name}", strategy="errand")
+    held = state(task=task, findings=[finding(text) for text in statements], gaps=[gap(f"{name} lacks something")])
+    pages = [source(url, text=EMPTY_REF) for url in ("https://shared.example", f"https://{name}.example")]
+    held.sources = {one.id: one for one in pages}
+    held.usage_by_role = {}
+    for key, value in changes.items():
+        setattr(held, key, value)
+    return task, task_result(held, StopReason.NO_OPEN_GAPS, "")
+
+
+def planned(*tasks: AgentTask) -> ResearchState:
+    """A run whose plan has a node for each task."""
+    nodes = [PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK) for task in tasks]
+    return state(plan=Plan(nodes=nodes))
+
+
+def test_what_agents_have_in_common_is_merged_once_and_the_first_wins() -> None:
+    """Ids are hashes: whatever agents share is one thing, and merging in task order is free of conflict (S3-022)."""
+    made = [outcome_of("agent-1", "shared statement", "one"), outcome_of("agent-2", "shared statement", "two")]
+    run = planned(*(task for task, _ in made))
+    for task, result in made:
+        merge_agent(run, task, result)
+    assert [one.statement for one in run.findings] == ["shared statement", "one", "two"]
+    assert [one.sub_query_id for one in run.findings] == ["agent-1", "agent-1", "agent-2"]
+    assert len(run.sources) == 3
+    assert next(iter(run.sources.values())).sub_query_ids == ["agent-1", "agent-2"]
+    assert [node.finding_count for node in run.plan.nodes] == [2, 2]
+    assert [node.new_source_count for node in run.plan.nodes] == [2, 1]
+    assert [node.status for node in run.plan.nodes] == [NodeStatus.COMPLETED] * 2
+
+
+def test_an_agent_that_was_cut_short_says_nothing_about_what_is_to_be_found() -> None:
+    """Its gap says why nobody looked to the end; given again, the task takes that back, found or not found (S3-064)."""
+    task, result = outcome_of("agent-1", gaps=[])
+    run = planned(task)
+    merge_agent(run, task, result.model_copy(update={"problem": "it was told to stop"}))
+    (cut,) = run.gaps
+    assert cut.description == "“task of agent-1” was not looked into to its end (it was told to stop)."
+    merge_agent(run, task, result)
+    silent = run.gaps[-1]
+    assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED, GapStatus.OPEN]
+    assert run.plan.nodes[0].stated_gaps == [silent.id]
+    merge_agent(run, *outcome_of("agent-1", "one", gaps=[]))
+    assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED] * 2
+    merge_agent(run, task, result)
+    assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED, GapStatus.OPEN]

@@ -11,14 +11,13 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from activities.failures import BEAT_SECONDS
 from activities.journal import LEASE_SECONDS, RENEW_SECONDS
-from contracts import failures, names
+from contracts import failures
 from contracts.outcome import Usage
 from tests.fakes.host import activity_error
 from workers.pools import HEARTBEAT_THROTTLE
 from workflows.run.calls import (
     HEARTBEAT,
     RETRY,
-    call_options,
     describe_unstarted,
     explain,
     is_cancelled,
@@ -35,27 +34,6 @@ SECOND = timedelta(seconds=1)
 def timeout(kind: TimeoutType | None, *beats: Any) -> ActivityTimeout:
     """A call that took too long."""
     return ActivityTimeout("too late", type=kind, last_heartbeat_details=list(beats))
-
-
-@pytest.mark.parametrize(
-    ("queue", "left", "attempt", "whole"),
-    [
-        (names.MODELS_QUEUE, 0, 10, 10),
-        (names.MODELS_QUEUE, 5_002, 600, 5_000),
-        (names.SEARCH_QUEUE, 0, 5, 5),
-        (names.READING_QUEUE, 5_000, 65, 4_998),
-        (names.RECORDS_QUEUE, 0, 60, 60),
-        (names.RECORDS_QUEUE, None, 60, None),
-    ],
-)
-def test_a_call_has_the_time_that_is_left_and_a_least_one(
-    queue: str, left: float | None, attempt: float, whole: float | None
-) -> None:
-    """It ends two seconds before the time for work, so that the run learns what it was waiting for."""
-    options = call_options(queue, "a", "s", left)
-    assert options.start_to_close / SECOND == attempt
-    assert options.schedule_to_close == (None if whole is None else whole * SECOND)
-    assert options.retry.maximum_attempts == 0
 
 
 def test_a_killed_workers_call_is_made_again_within_twenty_seconds_and_a_pause_of_ten_loses_none() -> None:
