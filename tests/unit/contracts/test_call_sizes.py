@@ -7,11 +7,7 @@ import pytest
 from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts import roles
 from contracts.addresses import digest
-from contracts.call_sizes import (
-    expected_call,
-    worst_call,
-    worst_output,
-)
+from contracts.call_sizes import expected_call, worst_call, worst_output
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode

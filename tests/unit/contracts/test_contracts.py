@@ -14,18 +14,9 @@ from contracts.outcome import Usage
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
 from contracts.request import Constraints, Depth, Gates, Limits, published_between
-from contracts.roles import (
-    CLARIFIER,
-    PlanInput,
-)
+from contracts.roles import CLARIFIER, PlanInput
 from contracts.strategies import declaration
-from contracts.vocabulary import (
-    AgentRole,
-    EngineKind,
-    Phase,
-    Quality,
-    ThinkMode,
-)
+from contracts.vocabulary import AgentRole, EngineKind, Phase, Quality, ThinkMode
 
 
 def test_every_phase_has_its_agent() -> None:
