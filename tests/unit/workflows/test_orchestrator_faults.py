@@ -10,8 +10,17 @@ from temporalio.exceptions import ApplicationError
 from contracts import failures
 from contracts.vocabulary import NodeStatus, Outcome
 from tests.every_strategy.joined import trial_of
-from tests.fakes.tool_work import blocks, called
-from tests.unit.workflows.test_orchestrator_strategy import TASKS, Body, requests_of, sends, works
+from tests.fakes.tool_work import blocks
+from tests.unit.workflows.test_orchestrator_strategy import (
+    REPORT,
+    TASKS,
+    THOUGHT,
+    Body,
+    plays,
+    requests_of,
+    sends,
+    works,
+)
 from tests.unit.workflows.test_supervisor_strategy import QUESTION
 from workflows.run.inbox import Reply
 
@@ -72,20 +81,9 @@ async def test_no_question_is_cut_into_lines_or_stripped_of_its_digits(
 
 async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told the new step, and the report is refused until an agent was sent for it."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = [name for name, _ in called(body)]
-        if not made:
-            return blocks(body, ("research_agent", {"task": TASKS[0], "steps": [1, 2, 3]}))
-        if made[-1] == "research_agent" and len(made) == 1:
-            return blocks(body, ("think_tool", {"reasoning": "on"}))
-        if made.count("generate_report") == 1:
-            return blocks(
-                body, ("research_agent", {"task": "What does a base backup of a cluster copy?", "steps": [4]})
-            )
-        return blocks(body, ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
+    for_all = ("research_agent", {"task": TASKS[0], "steps": [1, 2, 3]})
+    for_wish = ("research_agent", {"task": "What does a base backup of a cluster copy?", "steps": [4]})
+    works(monkeypatch, "orchestrator", plays([for_all], [THOUGHT], REPORT, [for_wish], REPORT))
     async with trial_of(tmp_path, "orchestrator", "model") as trial:
         for _ in range(2):
             await trial.driver.step()

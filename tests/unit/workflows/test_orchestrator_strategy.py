@@ -1,7 +1,7 @@
 """The strategy `orchestrator`, driven by the real driver over real activities, without a server."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,15 +58,18 @@ def works(monkeypatch: pytest.MonkeyPatch, role: str, work: Work) -> None:
     monkeypatch.setitem(tool_work.TOOL_WORK, role, work)
 
 
+def plays(*turns: Sequence[tuple[str, dict[str, Any]]]) -> Work:
+    """A model that makes these calls turn by turn, and the last ones as often as it takes."""
+    return lambda body: blocks(body, *turns[min(tool_work.turns(body), len(turns) - 1)])
+
+
+REPORT = [("generate_report", {})]
+THOUGHT = ("think_tool", {"reasoning": "on"})
+
+
 def sends(*tasks: str) -> Work:
-    """An orchestrator that sends these agents at once, then asks for the report as often as it takes."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        if not called(body):
-            return blocks(body, *(("research_agent", {"task": task}) for task in tasks))
-        return blocks(body, ("generate_report", {}))
-
-    return work
+    """An orchestrator that sends these agents at once, then asks for the report."""
+    return plays([("research_agent", {"task": task}) for task in tasks], REPORT)
 
 
 def requests_of(api: MessagesApi, role: str) -> list[dict[str, Any]]:
@@ -137,7 +140,7 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
 async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven deciding turns at most; a thought never follows a thought, and nothing is claimed (S3-017, S3-047, S3-060)."""
-    works(monkeypatch, "orchestrator", lambda body: blocks(body, ("think_tool", {"reasoning": "hm"})))
+    works(monkeypatch, "orchestrator", plays([THOUGHT]))
     state, host, api, _ = await with_model(tmp_path)
     assert len(requests_of(api, "orchestrator")) == 7
     assert OrchestratorPosition.read(state).cycle == 7
@@ -148,15 +151,8 @@ async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
 
 async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside another call only the thought counts; every call is answered (S3-015, S3-060)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        if not called(body):
-            return blocks(body, ("research_agent", {"task": TASKS[0]}), ("think_tool", {"reasoning": "first"}))
-        if len(called(body)) == 2:
-            return blocks(body, ("research_agent", {"task": TASKS[0]}))
-        return blocks(body, ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
+    agent = ("research_agent", {"task": TASKS[0]})
+    works(monkeypatch, "orchestrator", plays([agent, THOUGHT], [agent], REPORT))
     _, host, api, _ = await with_model(tmp_path)
     told = answered(requests_of(api, "orchestrator")[1])
     assert "a thought stands alone" in told[0]
@@ -188,15 +184,8 @@ async def test_a_turn_without_a_call_ends_with_what_was_found(
 # --- reminders and judgements ----------------------------------------------------------------------------------------
 async def test_the_second_cycle_is_reminded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reminder to look further comes in the cycle of index 1, and never again (S3-040)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = [name for name, _ in called(body)]
-        if "think_tool" in offered(body) and made and made[-1] == "research_agent":
-            return blocks(body, ("think_tool", {"reasoning": "on"}))
-        left = [task for task in TASKS[:3] if not any(given.get("task") == task for _, given in called(body))]
-        return blocks(body, ("research_agent", {"task": left[0]}) if left else ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
+    first, second = (("research_agent", {"task": task}) for task in TASKS[:2])
+    works(monkeypatch, "orchestrator", plays([first], [THOUGHT], [second], [THOUGHT], REPORT))
     _, _, api, _ = await with_model(tmp_path)
     turns = requests_of(api, "orchestrator")
     newest = ["hold every part of the question" in json.dumps(body["messages"][-1]) for body in turns]
@@ -217,13 +206,7 @@ async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path
 
 async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until they are served; the report leaves them out, and the decisions say so (S3-053, S3-056)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        if not called(body):
-            return blocks(body, ("research_agent", {"task": TASKS[0], "steps": [1]}))
-        return blocks(body, ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
+    works(monkeypatch, "orchestrator", plays([("research_agent", {"task": TASKS[0], "steps": [1]})], REPORT))
     state, _, api, _ = await with_model(tmp_path)
     newest = json.dumps(requests_of(api, "orchestrator")[1]["messages"][-1], ensure_ascii=False)
     assert f"no agent has finished: 2. {state.plan.steps[1].text}; 3. {state.plan.steps[2].text}" in newest
@@ -235,22 +218,13 @@ async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monk
 
 async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last of the cycles that the limit names writes, whatever the orchestrator would decide (S3-017, C3-4)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = len(called(body))
-        if "research_agent" in offered(body):
-            return blocks(body, ("research_agent", {"task": f"{TASKS[made % 5]} In release number {made}?"}))
-        return blocks(body, ("think_tool", {"reasoning": "on"}))
-
-    works(monkeypatch, "orchestrator", work)
+    first, second = (("research_agent", {"task": task}) for task in TASKS[:2])
+    works(monkeypatch, "orchestrator", plays([first], [THOUGHT], [second]))
     state, host, api, _ = await with_model(tmp_path, limits={"max_iterations": 4})
     assert len(requests_of(api, "orchestrator")) == 3
     assert len(host.agents) == 2
     assert state.result.stop_reason is StopReason.MAX_ITERATIONS
     assert state.citations
-
-
-# --- what did not happen -------------------------------------------------------------------------------------------
 
 
 async def test_equal_tasks_are_one_whatever_their_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,10 +246,9 @@ async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
         await driver.conduct()
         told = [event.data for event in driver.state.events]
         assert {(data["scope"], data["turn"], data["branch"]) for data in told} == {(f"agent-{branch + 1}", 1, branch)}
-        assert [data["sub_turn"] for data in told if "tool" in data] == sorted(
-            data["sub_turn"] for data in told if "tool" in data
-        )
-        assert {data["sub_turn"] for data in told if "tool" in data} == {1, 2, 3}
+        counted = [data["sub_turn"] for data in told if "tool" in data]
+        assert counted == sorted(counted)
+        assert set(counted) == {1, 2, 3}
 
 
 # --- models and requests ---------------------------------------------------------------------------------------------
@@ -288,10 +261,8 @@ async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_wit
         named = await begin(world, strategy="orchestrator", limits={"max_iterations": 6})
         await world.close()
     assert state.resolved.limits.max_iterations == 4
-    assert {name for body in requests_of(api, "orchestrator") for name in offered(body)} == {
-        "research_agent",
-        "generate_report",
-    }
+    offers = {name for body in requests_of(api, "orchestrator") for name in offered(body)}
+    assert offers == {"research_agent", "generate_report"}
     assert "think_tool" not in {name for body in requests_of(api, "agent") for name in offered(body)}
     assert state.result.outcome is Outcome.COMPLETED
     assert named.resolved.limits.max_iterations == 6
