@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.vocabulary import EngineKind, Outcome
+from contracts.vocabulary import EngineKind, Outcome, StopReason
 from providers.errors import NotConfigured
 from tests.every_strategy.joined import ENGINES, Trial, resume, trial_of, undisturbed
 from tests.fakes.corpus import MemoryCorpus
@@ -119,7 +119,7 @@ SEARCHES: Final = [
 
 @pytest.mark.parametrize(("name", "engine", "lost"), SEARCHES)
 async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name: str, engine: str, lost: str) -> None:
-    """It never ends `empty` for them, and once they answer it finds what an undisturbed run finds (S0-131)."""
+    """It never ends `empty` for them, and once they answer it finds what an undisturbed run finds (S0-097, S0-131, C0-13)."""
     whole = await undisturbed(tmp_path / "whole", name, engine)
     corpus = FragileCorpus()
     searched = whole.world.corpus.searches
@@ -130,6 +130,7 @@ async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name:
         assert result.outcome is (Outcome.FAILED if lost == "all" else Outcome.PARTIAL)
         told = " ".join([*result.limitations, result.summary, await trial.report()])
         if lost == "all":  # nobody looked, so nobody says that nothing answers
+            assert (result.stop_reason, trial.state.citations) == (StopReason.PROVIDER_OUTAGE, [])
             assert not re.search("Nothing in the sources|No passage matches|nothing answers", told)
         corpus.refused = set()
         later = await resume(trial)

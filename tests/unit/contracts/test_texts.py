@@ -5,10 +5,7 @@ import json
 import pytest
 from markdown_it import MarkdownIt
 
-from contracts.outcome import Awaited, ResearchStatus, Usage
-from contracts.state import ResearchState
 from contracts.texts import as_markdown, from_markdown, visible, visible_json
-from contracts.vocabulary import RunStatus
 from tests.fakes import states
 from workflows.status import details_markdown
 
@@ -77,19 +74,6 @@ def test_details_hold_words_of_others_as_words() -> None:
     inside = {child.type for token in tokens for child in token.children or []}
     assert inside <= {"text", "text_special", "strong_open", "strong_close", "softbreak"}
     assert len(shown.encode()) < 8_000
-
-
-def test_details_say_what_is_asked_awaited_and_spent() -> None:
-    """From the first moment, before anything is prepared; an unknown cost is not called zero."""
-    waits = [Awaited(what="reflect: planning", since="2026-11-21T10:00:05.000+00:00")] * 5
-    before = details_markdown(ResearchState(), 1.0, "How does *it* work?", waits)
-    assert "**How does \\*it\\* work?**" in before
-    assert "waiting for: reflect: planning (since 10:00:05 UTC)" in before
-    assert "and for 2 more" in before
-    queued = ResearchStatus(research_id="r", query="q", status=RunStatus.QUEUED, queue_place=2, queue_length=3)
-    assert "queued · place 2 of 3" in details_markdown(ResearchState(), 1.0, "q", waits, queued)
-    known = states.state(usage=Usage(model_calls=1, cost_usd=None))
-    assert "1 model call · cost unknown" in details_markdown(known, 1.0)
 
 
 HARMLESS = "Zürich\tα β — 研究 😀\u00a0½\nnext"

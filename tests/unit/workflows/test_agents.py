@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.rules.agents import merge_agent, scoped_limits, task_result
-from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import GRACE_SECONDS, ResearchRun
 from workflows.strategies import strategy_of
 
@@ -60,30 +60,6 @@ def errands(*texts: str, **more: Any) -> list[AgentTask]:
 def host_of(run: ResearchRun) -> InProcessHost:
     assert isinstance(run.host, InProcessHost)
     return run.host
-
-
-class Gate:
-    """Holds the searches of some tasks back until it is opened."""
-
-    def __init__(self, host: InProcessHost, *held: str) -> None:
-        self.opened = asyncio.Event()
-        self.waiting = 0
-        self._held = held
-        self._search: Callable[[Any], Awaitable[Any]] = host.implementations["search"]
-        host.implementations["search"] = self._wait
-
-    async def _wait(self, request: Any) -> Any:
-        if request.text in self._held:
-            self.waiting += 1
-            await self.opened.wait()
-        return await self._search(request)
-
-
-async def all_but_one(host: InProcessHost, gate: Gate, number: int) -> None:
-    """Wait until of so many agents all have ended but the one that the gate holds back."""
-    while not gate.waiting or len(host.agents_ended) < number - 1:
-        await asyncio.sleep(0.01)
-    await turns()
 
 
 async def turns(number: int = 400) -> None:
@@ -199,44 +175,6 @@ async def test_at_the_hard_limit_nobody_waits_and_what_comes_late_is_left_out(tm
     assert not run.agents.under_way
     assert {finding.sub_query_id for finding in run.state.findings} == {"agent-2"}
     assert run.state.usage.searches == before + 1
-
-
-@pytest.mark.parametrize("reason", [StopReason.USER_STOPPED, StopReason.BUDGET_TIME])
-async def test_a_stopped_run_takes_over_what_its_agents_have(tmp_path: Path, reason: StopReason) -> None:
-    """They are told to stop, give what they have, and make no further call; then the work is over (S3-033, S3-064)."""
-    run = await run_of(World(tmp_path))
-    host = host_of(run)
-    gate = Gate(host, TASKS[1])
-    work = asyncio.ensure_future(run.spawn(errands(*QUESTIONS[:4])))
-    await all_but_one(host, gate, 4)
-    calls = len(host.calls)
-    run.inbox.interrupt(reason)
-    with pytest.raises(Interrupted) as ended:
-        await work
-    assert ended.value.reason is reason
-    statuses = [record.status for record in run.state.agents]
-    assert statuses == [AgentStatus.DONE, AgentStatus.CUT_OFF, AgentStatus.DONE, AgentStatus.DONE]
-    cut = run.state.agents[1].result
-    assert cut.stop_reason is reason
-    assert {finding.sub_query_id for finding in run.state.findings} > {"agent-1"}
-    assert [name for name, _ in host.calls[calls:]] == []
-
-
-async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Path) -> None:
-    """The journal tells paid answers once more: what an agent that was cut off had used is not added twice."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        run = await run_of(world)
-        await run.spawn(errands(TASKS[0]))
-        used, calls = run.state.usage, len(api.requests)
-        record = run.state.agents[0].model_copy(update={"status": AgentStatus.CUT_OFF})
-        run.state.agents = [record]
-        await run.spawn(errands(TASKS[0]))
-        assert len(api.requests) == calls
-        assert run.state.usage.model_calls == used.model_calls
-        assert run.state.usage.input_tokens == used.input_tokens
-        assert len({finding.id for finding in run.state.findings}) == len(run.state.findings)
-        await world.close()
 
 
 @pytest.mark.parametrize("left", [0.0, 2.0, 30.0, 119.0, 5_000.0])

@@ -12,7 +12,7 @@ from contracts.notebooks import HitsEntry
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from tests.every_strategy.joined import Trial, trial_of, world_of
+from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import QUESTION
 
@@ -95,16 +95,6 @@ async def test_agents_are_offered_the_earlier_sources_and_not_the_earlier_questi
     assert again
     assert f"{len(again)} were read again" in await trial.report()
     assert not any(QUESTION in request.model_dump_json() for request in trial.host.agents)
-
-
-async def test_a_direct_answer_offered_nothing(tmp_path: Path) -> None:
-    """Nothing was searched, so the report claims no offer (S1-052)."""
-    async with world_of(tmp_path, "model") as (world, _):
-        await conducted(world, "r-first", query=QUESTION)
-        fields = {"query": "Thank you!", "mode": "direct", "follow_up_of": "r-first"}
-        report = await (await conducted(world, "r-second", "reflective", **fields)).report()
-    assert "hello to you, too" in report
-    assert "offered first" not in report
 
 
 async def written(folder: Path, **output: object) -> tuple[Trial, list[str]]:

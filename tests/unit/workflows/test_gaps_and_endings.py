@@ -10,7 +10,6 @@ from contracts.vocabulary import (
     Completeness,
     EngineKind,
     GapStatus,
-    NodeKind,
     NodeStatus,
     Outcome,
     Severity,
@@ -125,30 +124,6 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
     shared = silent.model_copy(update={"stated_gaps": [made.gaps[0].id]})
     made.plan = states.plan(*made.plan.nodes[:-1], shared)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
-
-
-def test_a_node_without_a_search_is_answered_through_those_below_it() -> None:
-    """A tree is answered when its work is done and every leaf is: depth and kind do not matter."""
-    root = states.sub_query(QUESTION, kind=NodeKind.TASK, needs_search=False)
-    step = states.sub_query("weigh both", parent=root.id, depth=1, kind=NodeKind.STEP, needs_search=False)
-    leaf = states.sub_query("a question of the plan", parent=step.id, depth=2, finding_count=1)
-    made = answered_state(plan=states.plan(root, step, leaf))
-    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
-    made.plan = made.plan.with_nodes(leaf.model_copy(update={"finding_count": 0}))
-    assert find_unanswered(QUESTION, made) == [root.text, step.text, leaf.text]
-    made.plan = made.plan.with_nodes(leaf, step.model_copy(update={"status": NodeStatus.PENDING}))
-    assert find_unanswered(QUESTION, made) == [root.text, step.text]
-
-
-def test_a_skipped_node_counts_as_unanswered() -> None:
-    """A stated gap does not excuse what was left out; findings from before do."""
-    left = states.sub_query("left out", status=NodeStatus.SKIPPED)
-    made = answered_state(gaps=[states.gap("nothing on it", origin=f"sub_query:{left.id}")])
-    made.plan = made.plan.with_nodes(left)
-    assert find_unanswered(QUESTION, made) == [left.text]
-    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
-    made.plan = made.plan.with_nodes(left.model_copy(update={"finding_count": 1}))
-    assert find_unanswered(QUESTION, made) == []
 
 
 def test_findings_on_aspects_alone_do_not_answer_the_question() -> None:

@@ -91,17 +91,6 @@ def test_whatever_ends_in_whatever_order_no_limit_is_exceeded(allowed, events, k
         assert within(allowed, everything)
 
 
-@given(LIMITS, st.integers(0, 20), st.lists(SIZES, max_size=10))
-def test_what_is_kept_is_still_there_for_the_report(allowed, sub_queries, sizes) -> None:
-    """However many calls were let through before: what was kept for the synthesis can be reserved for it."""
-    used, kept = Usage(), report_reserve(allowed, sub_queries, PRICE)
-    for size in sizes:
-        if refusal(allowed, used, NOTHING, reservation(size, PRICE), kept) is None:
-            used = used.plus(billed(size, True, 1.0))
-    if allowed.max_model_calls != 0:
-        assert refusal(allowed, used, NOTHING, kept) is None
-
-
 def test_a_small_limit_leaves_something_to_research() -> None:
     """Of each limit at most 35 % is kept for the synthesis, and never less than one call (S0-165)."""
     kept = report_reserve(limits(max_model_calls=3, max_tokens=10_000, max_cost_usd=0.1), 5, PRICE)

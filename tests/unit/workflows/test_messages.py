@@ -1,7 +1,5 @@
 """Messages of people: what is checked before one is taken, what the sender learns, and what waiting costs."""
 
-import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,18 +15,13 @@ from contracts.outcome import Event
 from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
 from contracts.request import Approve, Gates
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, Phase, StopReason
+from contracts.vocabulary import Phase, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from tests.fakes.messages_api import MessagesApi
-from tests.fakes.world import model_world
-from tests.unit.workflows.test_supervisor_strategy import begin
-from workflows.driver import Driver
 from workflows.messages import PersonMessages
 from workflows.run.context import page_after
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
 def of_state(state: ResearchState, **inbox: bool) -> PersonMessages:
@@ -216,24 +209,6 @@ async def test_the_clock_stops_nests_and_takes_new_limits_once() -> None:
     await host.advance(100)
     assert inbox.interruption is StopReason.BUDGET_TIME
     run.clock.cancel_alarm()
-
-
-async def test_a_model_asks_once_and_plans_by_the_answer(tmp_path: Path) -> None:
-    """The clarifier's question reaches the person, the answer the planner's prompt, and the next round finds all clear."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state, inbox = await begin(world, gates={"clarify": "required", "think": "rules"}), Inbox()
-        work = asyncio.ensure_future(Driver(ResearchRun(state, inbox, world.host()), SupervisorStrategy()).conduct())
-        while state.waiting is None and not work.done():
-            await asyncio.sleep(0.01)
-        assert state.waiting.questions[0].startswith("Which part of")
-        assert api.counts()["planner"] == 0
-        inbox.replies.append(Reply(answers=["the zebra setting"]))
-        assert await work is Outcome.COMPLETED, state.failed_branches
-        await world.close()
-    assert api.counts()["clarifier"] == 2
-    assert "the zebra setting" in next(request.prompt for request in api.requests if request.role == "planner")
-    assert state.usage_by_role["clarifier"].model_calls == 2
 
 
 def test_events_come_in_pages() -> None:

