@@ -102,14 +102,6 @@ def test_a_lost_fifth_of_the_sources_makes_it_partial(lost: int, reason: str, ou
     assert [line.startswith(f"{lost} of 10 ") for line in told] == [True] * (outcome is Outcome.PARTIAL)
 
 
-def test_lost_sources_are_no_want_of_evidence() -> None:
-    """A run that found nothing because nobody read ends as failed by an outage, not as an empty answer."""
-    lost = states.source("https://e.org/1", status=SourceStatus.FAILED, status_reason="TimeoutError")
-    made = states.state(plan=states.plan(states.sub_query("a question")), sources=states.sources(lost))
-    reason = stop_reason_of(made, StopReason.NO_OPEN_GAPS)
-    assert (reason, outcome_of(QUESTION, made, reason)) == (StopReason.PROVIDER_OUTAGE, Outcome.FAILED)
-
-
 def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> None:
     """Every sub-query is answered or its gap stated (C0-24)."""
     silent = states.sub_query("a question without an answer")
@@ -177,13 +169,17 @@ def test_the_outcome_follows_from_what_is_missing(
 
 
 def test_an_outage_is_not_an_empty_answer() -> None:
-    """If no search succeeded, nobody can say that nothing answers: failed (C0-13)."""
+    """If no search succeeded, or nobody read what they found, nobody can say that nothing answers: failed (C0-13)."""
     searched = answered_state(findings=[])
     assert stop_reason_of(searched, StopReason.NO_OPEN_GAPS) is StopReason.NO_EVIDENCE
     failed = states.sub_query("a question", status=NodeStatus.FAILED)
-    made = answered_state(findings=[], plan=states.plan(failed), failed_branches=["search"])
-    reason = stop_reason_of(made, StopReason.NO_OPEN_GAPS)
-    assert (reason, outcome_of(QUESTION, made, reason)) == (StopReason.PROVIDER_OUTAGE, Outcome.FAILED)
+    lost = states.source("https://e.org/1", status=SourceStatus.FAILED, status_reason="TimeoutError")
+    for made in (
+        answered_state(findings=[], plan=states.plan(failed), failed_branches=["search"]),
+        states.state(plan=states.plan(states.sub_query("a question")), sources=states.sources(lost)),
+    ):
+        reason = stop_reason_of(made, StopReason.NO_OPEN_GAPS)
+        assert (reason, outcome_of(QUESTION, made, reason)) == (StopReason.PROVIDER_OUTAGE, Outcome.FAILED)
 
 
 def test_passages_are_completed_whatever_is_not_answered() -> None:
