@@ -23,7 +23,6 @@ from tests.every_strategy.joined import (
 )
 from workflows.driver import Driver
 from workflows.phases.closing import close
-from workflows.run.context import Hooks
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
@@ -113,33 +112,3 @@ async def test_rebuilt_from_json_after_every_unit_the_report_is_the_same(
         assert api.counts() == calls
     assert units > 2
     assert bool(calls) is (engine == EngineKind.MODEL.value)
-
-
-class NewHistory(Exception):
-    """The history begins anew here."""
-
-
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_history_may_begin_anew_wherever_the_strategy_allows_it(tmp_path: Path, name: str) -> None:
-    """At each of its boundaries the run goes on in a new history, under limits that were fixed before, to the same
-    report.
-    """
-    whole = await undisturbed(tmp_path / "whole", name)
-
-    async def boundary() -> None:
-        raise NewHistory
-
-    async with world_of(tmp_path / "pieces", whole.state.resolved.engine.value) as (world, _):  # type: ignore[union-attr]
-        trial = await begin_trial(world, name)
-        fresh, histories = (await begin_trial(world, name)).state.resolved, 0
-        while trial.state.result is None:
-            trial = Trial(world, name, ResearchState.unpack(trial.state.pack()), Hooks(continue_as_new=boundary))
-            trial.state.resolved = fresh  # as it is prepared for the new history
-            histories += 1
-            assert histories < 50, "it never ends"
-            try:
-                await trial.conduct()
-            except NewHistory:
-                continue
-        assert comparable(await trial.report()) == comparable(await whole.report())
-        assert trial.state.resolved.limits == whole.state.resolved.limits

@@ -150,10 +150,12 @@ OUTSIDE = 0.5
 """Seconds that a search, a read and everything else takes that asks no model."""
 
 
-async def timed(world: World, name: str, call: float, **fields: Any) -> ResearchRun:
-    """A run to its end, whose model calls take so many seconds."""
+async def timed(world: World, name: str, call: float, search: float = OUTSIDE, **fields: Any) -> ResearchRun:
+    """A run to its end, whose model calls and searches take so many seconds."""
 
-    def takes(_: str, argument: Any) -> float:
+    def takes(activity: str, argument: Any) -> float:
+        if activity == "search":
+            return search
         return call if getattr(argument, "engine", None) is EngineKind.MODEL else OUTSIDE
 
     state = await begin(world, strategy=name, **(SMALL | fields))
@@ -190,3 +192,15 @@ async def test_a_quick_run_has_time_for_two_calls_of_five_seconds(tmp_path: Path
     async with world_of(tmp_path / "slow", EngineKind.MODEL.value) as (world, api):
         await timed(world, "reflective", 60.0, mode="quick")
     assert api.counts()["synthesizer"] == 0, "in the seconds that are left no model could write"
+
+
+async def test_a_quick_run_that_finds_nothing_in_time_says_so(tmp_path: Path) -> None:
+    """A person who asked for a quick answer gets a report, also where no search answered in time (S1-066)."""
+    async with world_of(tmp_path, EngineKind.MODEL.value) as (world, _):
+        run = await timed(world, "reflective", 1.0, search=60.0, mode="quick")
+        assert run.state.result.outcome is Outcome.PARTIAL
+        report = await world.content.get_text(run.state.result.files.markdown)
+    assert "the time limit was reached" in report
+    assert "Nothing was read" in report
+    assert "No passage matches" not in report
+    assert run.clock.elapsed_seconds() <= 15

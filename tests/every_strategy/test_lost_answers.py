@@ -14,7 +14,6 @@ from contracts.vocabulary import EngineKind, Outcome, StopReason
 from providers.errors import NotConfigured
 from tests.every_strategy.joined import ENGINES, Trial, resume, trial_of, undisturbed
 from tests.fakes.corpus import MemoryCorpus
-from tests.fakes.messages_api import MessagesApi
 
 MODEL: Final = EngineKind.MODEL.value
 LOST: Final[dict[str, tuple[str, str]]] = {
@@ -63,12 +62,6 @@ def identity(request: Any) -> str:
     return str(request.operation).split("/repair")[0].split("/fallback")[0]
 
 
-def answered_twice(api: MessagesApi) -> list[str]:
-    """Return the requests that were answered more than once."""
-    answered = Counter(call.request_hash for call in api.calls if call.status == 200 and call.delivered)
-    return [request for request, count in answered.items() if count > 1]
-
-
 @pytest.mark.parametrize(("name", "engine", "place"), TRIALS)
 async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, engine: str, place: str) -> None:
     """The report names what is missing; resumed, the run finds what an undisturbed one finds (S0-131)."""
@@ -87,7 +80,8 @@ async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, 
     assert {source.id for source in later.state.readable_sources()} == {
         source.id for source in whole.state.readable_sources()
     }
-    assert answered_twice(trial.api) == []
+    answered = Counter(call.request_hash for call in trial.api.calls if call.status == 200 and call.delivered)
+    assert [request for request, count in answered.items() if count > 1] == []
     assert not set(trial.world.corpus.reads[len(read) :]) & set(read)
     if name != "orchestrator":  # another agent looks for itself
         assert sorted(trial.world.corpus.searches) == sorted(whole.world.corpus.searches)

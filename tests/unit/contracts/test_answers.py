@@ -12,7 +12,7 @@ from contracts.lenient import UnfitAnswer
 from contracts.plan import QuestionRound
 from contracts.roles import RoleAnswer, RoleInput
 from contracts.strategies import declared_roles
-from contracts.vocabulary import Action, Confidence, GapKind, Phase, Severity
+from contracts.vocabulary import Action, Confidence, Phase, Severity
 
 REFLECT = roles.ReflectInput(phase=Phase.PLANNING, prompt="?", gate_valid=True, gate_score=9)
 GAPS = [Gap(id="gap-1", description="a"), Gap(id="gap-2", description="b")]
@@ -135,14 +135,8 @@ def test_one_unreadable_item_does_not_make_the_others_worthless() -> None:
 
 
 @pytest.mark.parametrize("role", declared_roles(), ids=lambda role: role.name)
-def test_the_schema_has_closed_vocabularies_and_no_account(role: Any) -> None:
-    """A model that obeys the schema is never corrected, and what it writes about its own cost counts for nothing."""
+def test_the_schema_has_no_account(role: Any) -> None:
+    """A model is never asked for its own cost, and what it writes about it counts for nothing."""
     schema = role.answer.model_json_schema()
     assert "account" not in schema["properties"]
     assert "CallAccount" not in schema.get("$defs", {})
-    if role.name == "analyzer":
-        assert schema["$defs"]["Confidence"]["enum"] == [word.value for word in Confidence]
-        assert schema["$defs"]["GapKind"]["enum"] == [word.value for word in GapKind]
-    if role.name == "supervisor":
-        score = schema["$defs"]["QualityAssessment"]["properties"]["score"]
-        assert (score["minimum"], score["maximum"]) == (1, 10)

@@ -13,7 +13,7 @@ from contracts.messages import SearchRequest
 from contracts.outcome import Usage
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
-from contracts.request import Constraints, Depth, Gates, Limits, published_between
+from contracts.request import Depth, Gates, Limits, published_between
 from contracts.roles import CLARIFIER, PlanInput
 from contracts.strategies import declaration
 from contracts.vocabulary import AgentRole, EngineKind, Phase, Quality, ThinkMode
@@ -45,8 +45,6 @@ def test_every_phase_has_its_agent() -> None:
         ('{"query": "x", "metadata": ' + "[" * 500 + "]" * 500 + "}", "request: not valid JSON"),
         ('{"query": "x", "metadata": {"k": "' + "v" * 3_000 + '"}}', "metadata: larger than 2048 bytes"),
         ('{"query": "x", "output": {"language": "German"}}', "output.language: must be `same as question`"),
-        ('{"query": "x", "output": {"sections": []}}', "output.sections: "),
-        ('{"query": "x", "search": {"policy": "all"}}', "search.policy: "),
         (
             '{"query": "x", "constraints": {"timeframe": "recently"}}',
             "constraints.timeframe: must be day, week, month or year",
@@ -60,7 +58,6 @@ def test_every_phase_has_its_agent() -> None:
         ('{"query": " "}', "query: must not be empty"),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
         ('{"query": "x", "gates": {"approve": "yes"}}', "gates.approve: Input should be 'none', 'plan' or 'phrase'"),
-        ('{"query": "x", "output": {"citation_style": "footnote"}}', "output.citation_style: "),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_its_path(text: str, line: str) -> None:
@@ -164,15 +161,6 @@ def test_hand_offs_carry_the_documented_fields() -> None:
 def test_a_timeframe_has_a_first_and_a_last_day(timeframe: str | None, expected: tuple[str | None, str | None]) -> None:
     """Back from the day of the run, or between two dates, whole years and months included."""
     assert published_between(timeframe, "2026-03-31") == expected
-
-
-@given(st.from_regex(Constraints.model_fields["timeframe"].metadata[0].pattern, fullmatch=True))
-def test_every_accepted_timeframe_can_be_used(timeframe: str) -> None:
-    """Every accepted timeframe has a first day, so no workflow fails over it."""
-    first, last = published_between(timeframe, "2026-03-31")
-    assert first is not None
-    assert len(first) == 10
-    assert last is None or len(last) == 10
 
 
 COSTS = st.none() | st.integers(0, 10**10).map(lambda tenths: tenths / 1e10)

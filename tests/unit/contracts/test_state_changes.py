@@ -45,11 +45,6 @@ def test_a_change_that_does_not_fit_is_an_error(change: object) -> None:
         apply_change([1], change)  # type: ignore[arg-type]
 
 
-def test_a_digest_knows_no_order_of_keys() -> None:
-    """The same value, the same digest; another one, another."""
-    assert digest_of({"a": 1, "b": [2]}) == digest_of({"b": [2], "a": 1}) != digest_of({"a": 1, "b": [3]})
-
-
 def test_a_packed_state_is_the_same_state() -> None:
     """A checkpoint loses nothing and is small."""
     state = states.state(

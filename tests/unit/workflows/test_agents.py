@@ -15,7 +15,6 @@ from contracts.plan import Plan, PlanNode
 from contracts.request import Turn
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, Outcome, StopReason
-from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.states import EMPTY_REF, finding, gap, source, state
 from tests.fakes.world import World, model_world
@@ -28,24 +27,17 @@ from workflows.run.inbox import Inbox
 from workflows.run.research_run import GRACE_SECONDS, ResearchRun
 from workflows.strategies import strategy_of
 
-QUESTIONS = [
+TASKS = [
     "How does the engine prevent transaction ID wraparound?",
     "How does vacuum freeze old rows?",
     "What locks does the engine take?",
-    "What does a base backup copy?",
-    "How many autovacuum workers are there?",
 ]
-TASKS = QUESTIONS[:3]
 
 
 @pytest.fixture(autouse=True)
 def _declared() -> Iterator[None]:
     with party_declared():
         yield
-
-
-async def party(world: World, tasks: list[str] | None = None, **metadata: Any) -> ResearchState:
-    return await begin(world, strategy="party", metadata={"tasks": tasks or TASKS, **metadata})
 
 
 async def run_of(world: World, **fields: Any) -> ResearchRun:
@@ -57,11 +49,6 @@ def errands(*texts: str, **more: Any) -> list[AgentTask]:
     return [AgentTask(id=f"agent-{n}", text=text, strategy="errand", **more) for n, text in enumerate(texts, start=1)]
 
 
-def host_of(run: ResearchRun) -> InProcessHost:
-    assert isinstance(run.host, InProcessHost)
-    return run.host
-
-
 async def turns(number: int = 400) -> None:
     """Let everybody go on who can."""
     for _ in range(number):
@@ -71,7 +58,7 @@ async def turns(number: int = 400) -> None:
 async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:
     """Three tasks, three agents, one report that cites what they read (S3-021)."""
     world = World(tmp_path)
-    state = await party(world)
+    state = await begin(world, strategy="party", metadata={"tasks": TASKS})
     host = world.host()
     outcome = await Driver(ResearchRun(state, Inbox(), host), strategy_of("party")).conduct()
     assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
@@ -105,7 +92,7 @@ async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> Non
         run.state.guidance = [Guidance(origin="person", text="look at the quokka")]
         results = await run.spawn(errands(*TASKS))
         await world.close()
-    for request, task in zip(host_of(run).agents, TASKS, strict=True):
+    for request, task in zip(run.host.agents, TASKS, strict=True):
         text = request.model_dump_json()
         assert "quokka" not in text.casefold()
         assert [other for other in TASKS if other in text] == [task]
@@ -130,7 +117,7 @@ async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_aga
     assert sorted(world.corpus.searches) == sorted([TASKS[0], TASKS[0], TASKS[1]])
     assert set(results[0].source_ids) <= known
     assert results[0].finding_ids
-    requests = {request.task.id: request for request in host_of(run).agents}
+    requests = {request.task.id: request for request in run.host.agents}
     assert [one.text for one in requests["agent-2"].ledger().queries] == [TASKS[0]]
     read_then = {name for name, source in run.state.sources.items() if source.text}
     assert {page.id for page in requests["agent-2"].ledger().pages} == read_then
@@ -139,11 +126,30 @@ async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_aga
     assert requests["agent-3"].packed_ledger == requests["agent-2"].packed_ledger
 
 
+async def test_out_of_time_an_agent_reports_what_it_has(tmp_path: Path) -> None:
+    """At its own soft limit the work ends, and its report is written from what is there: no failure (S3-029)."""
+    run = await run_of(World(tmp_path))
+
+    async def hang(_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    run.host.implementations["search"] = hang
+    work = asyncio.ensure_future(run.spawn(errands(TASKS[1], seconds=5.0, most_seconds=30.0)))
+    while not any(name == "search" for name, _ in run.host.calls):
+        await asyncio.sleep(0.01)
+    await run.host.advance(5.5)
+    await turns()
+    (result,) = await work
+    assert (result.stop_reason, result.is_stub, result.summary) == (StopReason.BUDGET_TIME, False, "nothing was found")
+    assert "time limit" in result.problem
+    assert run.state.agents[0].status is AgentStatus.DONE
+
+
 async def test_at_the_hard_limit_nobody_waits_and_what_comes_late_is_left_out(tmp_path: Path) -> None:
     """A stub in its place, others go on; findings that come late are discarded, their cost counts (S3-030)."""
     world = World(tmp_path)
     run = await run_of(world)
-    host = host_of(run)
+    host = run.host
     answer, usual = asyncio.Event(), host.run_agent
 
     async def deaf(request: AgentRequest, workflow_id: str) -> TaskResult:

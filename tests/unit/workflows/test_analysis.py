@@ -17,7 +17,6 @@ from contracts.roles import (
     SubQuery,
     SupervisorAnswer,
 )
-from contracts.state import ResearchState
 from contracts.vocabulary import Action, EngineKind, GapStatus, Phase, Quality, ThinkMode
 from tests.fakes import states
 from tests.fakes.random_world import RandomWorld
@@ -46,19 +45,14 @@ class SecondThoughts(RandomWorld):
         return SupervisorAnswer(action=action, rationale="weigh both sides", account=self.account(request))
 
 
-def beginning() -> ResearchState:
-    limits = states.resolved().limits.model_copy(update={"max_iterations": 1})
-    gates = Gates(think=ThinkMode.MODEL)
-    made = states.state(resolved=states.resolved(limits=limits, gates=gates, engine=EngineKind.MODEL))
-    made.clock_started_at = 1_795_262_400.0
-    made.deadline_at = made.clock_started_at + 1e9
-    return made
-
-
 def test_a_supervisor_who_wants_the_analysis_again_gets_another_one() -> None:
     """Its reason is told to the analyzer, and the findings of the second analyses stand instead of the first."""
-    world, state = SecondThoughts(1, trouble=0), beginning()
+    world = SecondThoughts(1, trouble=0)
     world.issues = []
+    limits = states.resolved().limits.model_copy(update={"max_iterations": 1})
+    gates = Gates(think=ThinkMode.MODEL)
+    state = states.state(resolved=states.resolved(limits=limits, gates=gates, engine=EngineKind.MODEL))
+    state.clock_started_at, state.deadline_at = 1_795_262_400.0, 4e9
     asyncio.run(Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct())
     first, second = [told for told in world.issues if not told], [told for told in world.issues if told]
     assert len(first) == len(second) > 0

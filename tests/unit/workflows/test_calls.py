@@ -19,7 +19,6 @@ from workflows.run.calls import (
     HEARTBEAT,
     RETRY,
     describe_unstarted,
-    explain,
     is_cancelled,
     is_given_up,
     is_outage,
@@ -77,12 +76,6 @@ def test_a_failure_has_a_short_reason(cause: Any, reason: str, outage: bool, giv
     error = activity_error("any", cause)
     assert (reason_of(error), is_outage(error), is_given_up(error)) == (reason, outage, given_up)
     assert not is_cancelled(error)
-
-
-def test_a_failure_is_explained_in_words() -> None:
-    """No type name of the code where there are words for it."""
-    rejected = activity_error("any", ApplicationError("401", type=failures.MODEL_REJECTED))
-    assert explain(rejected) == "the model's endpoint refused the call"
 
 
 def test_a_call_that_failed_or_ran_out_of_time_says_what_it_spent() -> None:

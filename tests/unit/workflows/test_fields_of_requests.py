@@ -12,7 +12,7 @@ from contracts.notebooks import HitsEntry
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from tests.every_strategy.joined import Trial, trial_of
+from tests.every_strategy.joined import Trial, trial_of, undisturbed
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import QUESTION
 
@@ -97,18 +97,16 @@ async def test_agents_are_offered_the_earlier_sources_and_not_the_earlier_questi
     assert not any(QUESTION in request.model_dump_json() for request in trial.host.agents)
 
 
-async def written(folder: Path, **output: object) -> tuple[Trial, list[str]]:
-    """A completed run with a model, and the operations of its writing."""
-    limits = {"max_iterations": 1, "max_sub_queries": 3}
-    async with trial_of(folder, "supervisor", "model", depth="medium", output=output, limits=limits) as trial:
-        await trial.conduct()
-    trial.assert_completed()
-    return trial, [operation for name, operation in trial.host.calls if name in ("write_report", "join_report")]
-
-
 async def test_a_long_report_is_written_section_by_section(tmp_path: Path) -> None:
     """Each section from its own evidence; the frame goes around them."""
-    trial, calls = await written(tmp_path, target_words=6_000)
+    fields = {
+        "depth": "medium",
+        "output": {"target_words": 6_000},
+        "limits": {"max_iterations": 1, "max_sub_queries": 3},
+    }
+    trial = await undisturbed(tmp_path, "supervisor", "model", **fields)
+    trial.assert_completed()
+    calls = [operation for name, operation in trial.host.calls if name in ("write_report", "join_report")]
     draft, document = trial.state.draft, await trial.document()
     assert sorted(calls) == ["join/1", "write-frame/1", "write-section-1/1", "write-section-2/1"]
     assert draft.sections == ["Summary", "Part 1", "Part 2", "Gaps and limitations", "Conclusion"]
@@ -118,13 +116,3 @@ async def test_a_long_report_is_written_section_by_section(tmp_path: Path) -> No
     assert {claim["section"] for claim in document["claims"]} >= {"Part 1", "Part 2"}
     markdown = document["report"]["markdown"]
     assert all(markdown[one["start"] : one["end"]] == one["text"] for one in document["claims"])
-
-
-async def test_a_short_report_is_written_in_one_call(tmp_path: Path) -> None:
-    """Its citations look as the request wants."""
-    trial, calls = await written(tmp_path, target_words=700, citation_style="link")
-    document = await trial.document()
-    labels = [citation["label"] for citation in document["citations"]]
-    assert labels
-    assert all(label in document["report"]["markdown"] for label in labels)
-    assert calls == ["write/1"]

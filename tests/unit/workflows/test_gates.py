@@ -2,7 +2,6 @@
 
 import pytest
 
-from contracts.evidence import Candidate
 from contracts.outcome import GateIssue, GateResult
 from contracts.plan import PlanNode
 from contracts.roles import SupervisorAnswer
@@ -16,13 +15,11 @@ from contracts.vocabulary import (
     Phase,
     Quality,
     Severity,
-    SourceStatus,
     StopReason,
 )
 from tests.fakes import states
 from workflows.strategies.supervisor.supervisor_strategy import (
     SupervisorPosition,
-    curable_issues,
     decide,
     evaluate,
     should_iterate,
@@ -198,31 +195,3 @@ def test_refinement_iterates_only_with_a_new_follow_up() -> None:
     assert after(states.sub_query("done question")) is Action.COMPLETE
     assert after(follow_up) is Action.ITERATE
     assert after(follow_up, recommended=False) is Action.COMPLETE
-
-
-PAGE = states.source("https://blog.example/a", quality=Quality.MEDIUM)
-ONLY = states.source("corpus:m/only")
-WEB = states.resolved(web=True)
-FOUND = [Candidate(sub_query_id="sq-1", hit=states.hit(ONLY.url, 1))]
-UNREAD = Candidate(sub_query_id="sq-1", hit=states.hit("corpus:m/unread", 1))
-BY_RULES = {"engine_by_role": {"analyzer": "extractive"}}
-BROKEN = states.source("corpus:m/broken", status=SourceStatus.FAILED)
-
-
-@pytest.mark.parametrize(
-    ("made", "issue", "curable"),
-    [
-        (states.state(resolved=WEB, sources=states.sources(PAGE)), "no_high_quality_source", False),
-        (states.state(resolved=WEB, sources=states.sources(PAGE)), "too_few_sources", True),
-        (states.state(sources=states.sources(PAGE)), "no_high_confidence", False),
-        (states.state(sources=states.sources(PAGE, ONLY)), "no_high_confidence", True),
-        (states.state(sources=states.sources(ONLY), candidates=FOUND), "too_few_sources", False),
-        (states.state(sources=states.sources(ONLY), candidates=[*FOUND, UNREAD]), "too_few_sources", True),
-        (states.state(sources=states.sources(ONLY, BROKEN)), "too_few_sources", True),
-        (states.state(findings=[states.finding("Water boils.")], **BY_RULES), "too_few_findings", False),
-        (states.state(**BY_RULES), "too_few_findings", True),
-    ],
-)
-def test_a_retry_needs_an_issue_that_it_might_cure(made: ResearchState, issue: str, curable: bool) -> None:
-    """Ordinary sites, an exhausted folder and rules bring the same again (C0-2)."""
-    assert bool(curable_issues(made, gate(Phase.ANALYSIS, issue))) is curable

@@ -1,29 +1,19 @@
 """The ledger: what is reserved, what remains for the report, which limit says no, and what is entered of each answer."""
 
-import asyncio
-from datetime import timedelta
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.call_sizes import CallSize, worst_call
-from contracts.outcome import CallAccount, Usage
+from contracts.call_sizes import CallSize
+from contracts.outcome import Usage
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits, ModelPrice
-from contracts.roles import AnalyzeInput, AnalyzerResult, PlanInput
+from contracts.roles import PlanInput
 from contracts.state import ResearchState
-from contracts.strategies import declared_roles
-from contracts.vocabulary import EngineKind, Phase, StopReason, Tier
+from contracts.vocabulary import EngineKind, Phase, StopReason
 from tests.fakes import states
-from tests.fakes.random_world import RandomWorld
-from workflows.driver import Driver
 from workflows.run.budget import NOTHING, Holdings, Reservation, account_failure, refusal, report_reserve, reservation
-from workflows.run.inbox import Inbox
-from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 PRICE = ModelPrice(input=2.0, output=10.0)
 UNLIMITED = preset("supervisor", Depth.MEDIUM).model_copy(update={"max_cost_usd": None})
@@ -117,57 +107,6 @@ def test_the_limit_that_says_no_is_named(changes, used, reason) -> None:
     """Half the room is held by a call under way; what searches cost counts, too, and so does the known part."""
     held, wanted = Reservation(1, 500, 0.005), Reservation(1, 500, 0.005)
     assert refusal(limits(**changes), used, held, wanted) is reason
-
-
-class BillingWorld(RandomWorld):
-    """Bills each call of the model a twentieth of the most it may need."""
-
-    def __init__(self) -> None:
-        super().__init__(4, trouble=0.0)
-        self.asked: list[str] = []
-        self.seconds: list[float] = []
-        """Time limits of the analyses, as they began."""
-        self.pause = 0.0
-        """Seconds that pass during the first of them."""
-        self.clocked = self.host()
-
-    def account(self, request: Any) -> CallAccount:
-        if request.engine is EngineKind.EXTRACTIVE:
-            return CallAccount()
-        self.asked.append(request.operation)
-        size = worst_call(next(role for role in declared_roles() if role.input is type(request)), request)
-        return CallAccount(engine=EngineKind.MODEL, model="m", usage=billed(size, True, 0.05))
-
-    async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
-        self.seconds.append(request.time_limit_seconds)
-        await asyncio.sleep(0)
-        self.clocked.clock += timedelta(seconds=self.pause)
-        self.pause = 0.0
-        return await super().analyze_sources(request)
-
-
-def conducted(world: BillingWorld, seconds: float = 1e9, **changes: object) -> ResearchState:
-    """A run of one iteration under these limits, to its end."""
-    small = {"max_iterations": 1, "max_sources": 8, "max_new_sources": 6}
-    allowed = states.resolved().limits.model_copy(update={**small, "max_cost_usd": None, **changes})
-    prices = {tier.value: PRICE for tier in Tier}
-    state = states.state(resolved=states.resolved(limits=allowed, engine=EngineKind.MODEL, model_prices=prices))
-    state.clock_started_at = world.clocked.now().timestamp()
-    state.deadline_at = state.clock_started_at + seconds
-    asyncio.run(Driver(ResearchRun(state, Inbox(), world.clocked), SupervisorStrategy()).conduct())
-    return state
-
-
-def test_calls_wait_for_room_that_others_give_back() -> None:
-    """Too little for all reservations at once is enough for what the calls need: one waits, and has less time."""
-    free, tight = BillingWorld(), BillingWorld()
-    conducted(free)
-    tight.pause = 3_600.0
-    state = conducted(tight, 3_600 + 400, max_tokens=60_000)
-    assert sorted(tight.asked) == sorted(free.asked)
-    assert state.result.stop_reason not in (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST)
-    assert tight.seconds[0] > 500
-    assert tight.seconds[1] < 400
 
 
 def test_an_unusable_answer_that_is_replayed_is_paid_once() -> None:

@@ -53,7 +53,6 @@ def test_the_presets_keep_the_numbers_of_the_document() -> None:
         "What happens in step 2 of the Calvin cycle, and which enzymes take part?",
         "日本の2024年の出生率はいくつですか",
         "Wie antwortet die Regierung auf die Frage nach dem Ausbau der Nutzerrechte im Netz?",
-        "Quelle est la question centrale du débat sur les retraites en France ?",
     ],
 )
 def test_a_task_that_names_its_subject_stands_by_itself(task: str) -> None:
