@@ -1,6 +1,10 @@
 """A finished run about vacuuming, small enough to read, with the shape of real ones."""
 
+from typing import Any
+
+from activities.reporting.render import RenderedForms, render
 from contracts.addresses import digest, evidence_id, source_id
+from contracts.checking import Correction
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, Source
 from contracts.outcome import AgentDecision, Usage
 from contracts.plan import Plan, PlanNode
@@ -19,6 +23,7 @@ from contracts.vocabulary import (
     ThinkMode,
 )
 from providers.interfaces import SkippedFile
+from tests.unit.activities.scripted import MemoryStore
 
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 RESEARCH_ID = "r-20261121-7k3f"
@@ -144,27 +149,20 @@ class Sample:
         self.sources = {name: make_source(corpus_url(name), title, text) for name, (title, text) in DOCUMENTS.items()}
         self.texts = {digest(text): text for _, text in DOCUMENTS.values()}
         vacuum, settings = self.sources["routine-vacuuming.html"], self.sources["runtime-config-autovacuum.html"]
+
+        def between(source: Source, first: str, last: str, heading: str) -> Evidence:
+            text = self.texts[source.text.hash] if source.text else ""
+            start = text.index(first)
+            return make_evidence(source, text, text[start : text.index(last, start)].strip(), heading)
+
         wraparound = "25.1.5. Preventing Transaction ID Wraparound Failures"
         age = "autovacuum_freeze_max_age (integer)"
-        self.problem = make_evidence(
-            vacuum, VACUUM, VACUUM[VACUUM.index("But since") : VACUUM.index(" In short")], wraparound
-        )
-        self.rule = make_evidence(
-            vacuum, VACUUM, VACUUM[VACUUM.index("To avoid") : VACUUM.index("\n\nThe reason")], wraparound
-        )
-        self.freezing = make_evidence(
-            vacuum, VACUUM, VACUUM[VACUUM.index("The reason") : VACUUM.index(" Normal XIDs")], wraparound
-        )
-        self.failure = make_evidence(vacuum, VACUUM, VACUUM[VACUUM.index("If for some") :].strip(), wraparound)
-        self.forced = make_evidence(
-            settings, SETTINGS, SETTINGS[SETTINGS.index("Specifies") : SETTINGS.index(" Vacuum also")], age
-        )
-        self.default = make_evidence(
-            settings,
-            SETTINGS,
-            SETTINGS[SETTINGS.index("Vacuum also") : SETTINGS.index("\n", SETTINGS.index("Vacuum also"))],
-            age,
-        )
+        self.problem = between(vacuum, "But since", " In short", wraparound)
+        self.rule = between(vacuum, "To avoid", "\n\nThe reason", wraparound)
+        self.freezing = between(vacuum, "The reason", " Normal XIDs", wraparound)
+        self.failure = between(vacuum, "If for some", "\n", wraparound)
+        self.forced = between(settings, "Specifies", " Vacuum also", age)
+        self.default = between(settings, "Vacuum also", "\n", age)
         self.evidence = {
             item.id: item for item in (self.problem, self.rule, self.freezing, self.failure, self.forced, self.default)
         }
@@ -231,30 +229,25 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
 
     def state(self, **changes: object) -> ResearchState:
         """The state of the finished run."""
-        first = PlanNode(
-            id="sq-0000000001",
-            text="What is transaction ID wraparound?",
-            status=NodeStatus.COMPLETED,
-            provider="corpus",
-            result_count=5,
-        )
-        second = PlanNode(
-            id="sq-0000000002",
-            text="Which settings force a vacuum?",
-            status=NodeStatus.COMPLETED,
-            provider="corpus",
-            result_count=4,
-        )
-        third = PlanNode(
+        nodes = [
+            PlanNode(id=f"sq-000000000{n}", text=text, status=NodeStatus.COMPLETED, provider="corpus", result_count=5)
+            for n, text in ((1, "What is transaction ID wraparound?"), (2, "Which settings force a vacuum?"))
+        ]
+        failed = PlanNode(
             id="sq-0000000003",
             text="measured cost of freezing",
             status=NodeStatus.FAILED,
             error="nothing above the floor",
             origin="gap:gap-0000000001",
         )
+        gap = Gap(
+            id="gap-0000000001",
+            description="What freezing costs was not found.",
+            status=GapStatus.UNADDRESSABLE,
+        )
         fields: dict[str, object] = {
             "resolved": make_resolved(),
-            "plan": Plan(version=1, brief="What the problem is, and what is done.", nodes=[first, second, third]),
+            "plan": Plan(version=1, brief="What the problem is, and what is done.", nodes=[*nodes, failed]),
             "sources": {source.id: source for source in self.sources.values()},
             "evidence": self.evidence,
             "findings": [
@@ -266,13 +259,7 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
                     source_ids=[self.rule.source_id],
                 )
             ],
-            "gaps": [
-                Gap(
-                    id="gap-0000000001",
-                    description="What freezing costs was not found.",
-                    status=GapStatus.UNADDRESSABLE,
-                )
-            ],
+            "gaps": [gap],
             "draft": ReportDraft(
                 document=DocumentRef(hash=digest(self.draft), media_type="text/markdown", size=len(self.draft)),
                 title=QUESTION,
@@ -296,3 +283,37 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
             "ending": ENDING,
         }
         return ResearchState.model_validate(fields | changes)
+
+
+SAMPLE = Sample()
+
+
+def rendered(
+    words: str | None = None,
+    /,
+    *,
+    skipped: list[SkippedFile] = SKIPPED,
+    texts: dict[str, str] | None = None,
+    corrections: list[Correction] | None = None,
+    **changes: object,
+) -> RenderedForms:
+    """The forms of the sample run, with another draft, more texts or another state."""
+    known = SAMPLE.texts | (texts or {})
+    text = SAMPLE.draft if words is None else words
+    return render(SAMPLE.state(**changes), text, known, skipped, "0.1.0", (), corrections or [])
+
+
+def citing(source: Source, text: str, quote: str, **changes: object) -> tuple[Evidence, dict[str, Any]]:
+    """A passage of a source, and what `rendered` is given for a run that cites it alone."""
+    evidence = make_evidence(source, text, quote).model_copy(update=changes)
+    known = {"sources": {source.id: source}, "evidence": {evidence.id: evidence}, "texts": {digest(text): text}}
+    return evidence, known
+
+
+async def store_of(texts: dict[str, str]) -> MemoryStore:
+    """A store with texts and their originals."""
+    filled = MemoryStore()
+    for text in texts.values():
+        await filled.put_text(text)
+        await filled.put(("raw " + text).encode(), "text/html")
+    return filled

@@ -14,8 +14,8 @@ from contracts.addresses import digest
 from providers.errors import ContentMissing
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from tests.fakes.killers import HereCalls
-from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
+from tests.unit.activities.scripted import MemoryStore
 
 SAMPLE = Sample()
 RENDERING = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")

@@ -12,8 +12,8 @@ from activities.reporting.tree import parse, parse_words, sentences
 from activities.roles.untrusted import label_key, label_of
 from contracts.vocabulary import EngineKind
 from tests.fakes.killers import HereCalls
-from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.whole import World
+from tests.unit.activities.scripted import MemoryStore
 
 HONEST = "Vacuum must freeze old rows to prevent transaction ID wraparound in every table."
 PLAIN = World.of("x", HONEST)

@@ -9,14 +9,14 @@ from activities.reporting.render import RenderedForms, render
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role
 from activities.roles.synthesizer import ground_report
+from activities.roles.untrusted import label_key, label_of
 from contracts import roles
 from contracts.addresses import digest
 from contracts.evidence import Evidence, Source
 from contracts.vocabulary import EngineKind
 from providers.extractive.brief import write
 from tests.fakes.killers import HereCalls
-from tests.unit.activities.reporting.memory_store import MemoryStore
-from tests.unit.activities.reporting.sample import Sample, make_evidence, make_source
+from tests.unit.activities.reporting.sample import SAMPLE, make_evidence, make_source, store_of
 from tests.unit.activities.scripted import common, finding
 
 QUESTION = "How does vacuum prevent wraparound?"
@@ -74,6 +74,10 @@ class World:
         assert source.text is not None
         return self.texts[source.text.hash][item.start : item.end]
 
+    def marker(self, position: int) -> str:
+        """The marker that a model is shown for a passage."""
+        return f"[{label_of(self.evidence[position].id, label_key(self.request(EngineKind.MODEL)))}]"
+
     def prompt(self) -> str:
         """What a model reads."""
         return render_role(roles.SYNTHESIZER, self.request(EngineKind.MODEL), self.texts).prompt
@@ -88,11 +92,10 @@ class World:
         return await self._finished(EngineKind.MODEL, markdown, **changes)
 
     async def _finished(self, engine: EngineKind, markdown: str, **changes: object) -> Whole:
-        store = MemoryStore()
         answer = roles.SynthesizerAnswer(markdown=markdown)
         work = RoleWork(roles.SYNTHESIZER, self.request(engine), answer, self.texts, engine)
         output, text = ground_report(work), "".join(work.texts)
-        state = Sample().state(
+        state = SAMPLE.state(
             sources={source.id: source for source in self.sources},
             evidence={item.id: item for item in self.evidence},
             findings=self.request(engine).findings,
@@ -100,9 +103,7 @@ class World:
             **changes,
         )
         rendering = render(state, text, self.texts, [], "0.1.0")
-        for text in self.texts.values():
-            await store.put_text(text)
-            await store.put(("raw " + text).encode(), "text/html")
+        store = await store_of(self.texts)
         document = json.loads(rendering.document)
         audited = await audit(
             rendering.document.encode(), store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown
