@@ -1,6 +1,7 @@
 """Plain classes that keep the Protocols of `providers.interfaces`, and values that tests start from."""
 
 import asyncio
+import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +14,49 @@ from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.vocabulary import Confidence, EngineKind, Quality
-from providers.errors import CallInFlight
+from providers.errors import CallInFlight, ContentCorrupt, ContentMissing
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.shared.paid_calls import CallLease
 from providers.storage.stored_notebooks import Notebooks
-from tests.unit.activities.reporting.memory_store import MemoryStore
 
 URL = "corpus:manual/vacuum.md"
 SOURCE = addresses.source_id(URL)
+
+
+class MemoryStore:
+    """A content store in memory, with the checks that the real one makes."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, bytes] = {}
+
+    async def put(self, data: bytes, media_type: str) -> DocumentRef:
+        identity = "sha256:" + hashlib.sha256(data).hexdigest()
+        self.documents[identity] = data
+        return DocumentRef(hash=identity, media_type=media_type, size=len(data))
+
+    async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
+        reference = await self.put(text.encode(), media_type)
+        return reference.model_copy(update={"size": len(text)})
+
+    async def get(self, reference: DocumentRef) -> bytes:
+        return await self.by_hash(reference.hash)
+
+    async def get_text(self, reference: DocumentRef) -> str:
+        return await self.text_by_hash(reference.hash)
+
+    async def delete(self, reference: DocumentRef) -> None:
+        self.documents.pop(reference.hash, None)
+
+    async def by_hash(self, identity: str) -> bytes:
+        if identity not in self.documents:
+            raise ContentMissing(identity)
+        data = self.documents[identity]
+        if "sha256:" + hashlib.sha256(data).hexdigest() != identity:
+            raise ContentCorrupt(identity)
+        return data
+
+    async def text_by_hash(self, identity: str) -> str:
+        return (await self.by_hash(identity)).decode()
 
 
 class ScriptedEngine:

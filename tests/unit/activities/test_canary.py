@@ -23,9 +23,9 @@ from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.killers import HereCalls
 from tests.fakes.model_work import unmarked
-from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.reporting.sample import Sample, make_resolved
 from tests.unit.activities.scripted import (
+    MemoryStore,
     ScriptedEngine,
     analyze_input,
     environment,

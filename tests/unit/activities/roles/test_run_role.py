@@ -24,9 +24,9 @@ from providers.storage.stored_notebooks import Notebooks
 from tests.architecture.repository import PACKAGES, ROOT
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import OpenLimiter
-from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.scripted import (
     MemoryCalls,
+    MemoryStore,
     ScriptedEngine,
     analyze_input,
     environment,
