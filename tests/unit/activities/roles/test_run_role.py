@@ -1,9 +1,6 @@
 """The activities that do roles."""
 
 import asyncio
-import inspect
-from collections.abc import Iterator
-from types import CodeType
 from typing import Any
 
 import pytest
@@ -14,16 +11,8 @@ from contracts.notebooks import AnalysisEntry
 from contracts.outcome import Usage
 from contracts.vocabulary import EngineKind
 from providers import errors
-from providers.models.anthropic_chat import AnthropicChat
-from providers.models.chat import ChatReply, ChatRequest
-from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint
-from providers.models.language_model import LanguageModelEngine
-from providers.models.prices import PriceTable
 from providers.shared.paid_calls import CallLease
 from providers.storage.stored_notebooks import Notebooks
-from tests.architecture.repository import PACKAGES, ROOT
-from tests.fakes.messages_api import MessagesApi
-from tests.fakes.model_engine import OpenLimiter
 from tests.unit.activities.scripted import (
     MemoryCalls,
     MemoryStore,
@@ -44,12 +33,12 @@ PLAN = roles.PlannerAnswer(
 class Bench:
     """Activities over a scripted engine, a content store and a call store in memory."""
 
-    def __init__(self, script: Any, *, paid: bool = True, renew_seconds: float = 2.0) -> None:
-        self.engine = ScriptedEngine(script, paid=paid)
-        self.calls = MemoryCalls()
+    def __init__(self, script: Any, *, calls: MemoryCalls | None = None, renew_seconds: float = 2.0) -> None:
+        self.engine = ScriptedEngine(script)
+        self.calls = calls or MemoryCalls()
         self.content = MemoryStore()
         self.notebooks = Notebooks(self.content)
-        self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
+        self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds)
 
     async def plan(self, **changes: Any) -> Any:
         """Run the planner as one attempt of its activity."""
@@ -83,22 +72,14 @@ async def test_a_missing_document_fails_before_anything_is_paid() -> None:
     assert bench.engine.tasks == []
 
 
-async def test_a_second_attempt_takes_the_stored_answer() -> None:
-    """An answered call is not paid again; its usage is told again, for the first attempt's result was lost (S0-131)."""
+async def test_an_answered_call_is_never_paid_again() -> None:
+    """A second attempt gets answer and usage, for the first result was lost; another operation pays nothing (S0-131)."""
     bench = Bench(PLAN)
-    first, second = await bench.plan(), await bench.plan()
+    first, second, other = await bench.plan(), await bench.plan(), await bench.plan(operation="op/2")
     assert len(bench.engine.tasks) == 1
     assert second == first
-
-
-async def test_the_same_request_is_answered_once_in_a_run() -> None:
-    """Another operation that asks exactly the same takes the answer, and is told that it cost nothing more."""
-    bench = Bench(PLAN)
-    first, second = await bench.plan(), await bench.plan(operation="op/2")
-    assert len(bench.engine.tasks) == 1
-    assert first.account.usage.model_calls == 1
-    assert second.account.usage == Usage()
-    assert second.sub_queries == first.sub_queries
+    assert other.sub_queries == first.sub_queries
+    assert (first.account.usage.model_calls, other.account.usage) == (1, Usage())
 
 
 async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
@@ -114,41 +95,18 @@ async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
     assert (await bench.notebooks.read(output.entry, AnalysisEntry)).findings[0].statement == "Vacuum visits all."
 
 
-async def test_a_live_lease_makes_the_attempt_wait() -> None:
-    """While another attempt makes the call, this one fails retryably with the delay that the store names."""
-    bench = Bench(PLAN)
-    started, go_on = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: Any) -> Any:
-        started.set()
-        await go_on.wait()
-        return PLAN
-
-    bench.engine.script = slow
-    first = asyncio.create_task(bench.plan())
-    await started.wait()
-    failure = await bench.failed_plan()
-    assert (failure.type, failure.non_retryable) == (failures.CALL_IN_FLIGHT, False)
-    assert failure.next_retry_delay is not None
-    assert 7 <= failure.next_retry_delay.total_seconds() <= 7.7
-    go_on.set()
-    await first
-    assert len(bench.engine.tasks) == 1
-
-
 async def test_the_lease_is_renewed_while_the_call_runs() -> None:
     """A call longer than its lease keeps it, and lets go of it at the end."""
-    bench = Bench(None, renew_seconds=0.01)
+    calls = MemoryCalls()
 
     async def until_renewed(_: Any) -> Any:
-        await bench.calls.renewed.wait()
+        await calls.renewed.wait()
         return PLAN
 
-    bench.engine.script = until_renewed
-    await bench.plan()
-    assert bench.calls.log[:2] == ["begin", "renew"]
-    assert bench.calls.log[-1] == "finish"
-    assert not bench.calls.leased
+    await Bench(until_renewed, calls=calls, renew_seconds=0.01).plan()
+    assert calls.log[:2] == ["begin", "renew"]
+    assert calls.log[-1] == "finish"
+    assert not calls.leased
 
 
 @pytest.mark.parametrize(
@@ -224,37 +182,42 @@ async def test_the_extractive_engine_is_given_no_prompt() -> None:
     assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
 
 
-async def test_a_model_call_is_at_most_ten_frames_deep() -> None:
-    """From the registered activity to the call of the SDK."""
-    frames: list[str] = []
+# --- a store of calls that is away -----------------------------------------------------------------------------------
+class FailingCalls(MemoryCalls):
+    """A store that does not reach one of its operations."""
 
-    class Watching(AnthropicChat):
-        async def complete(self, request: ChatRequest) -> ChatReply:
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            code = [info.frame.f_code for info in inspect.stack(0)] + [
-                part for task in others for part in suspended(task)
-            ]
-            own = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
-            frames.extend(each.co_name for each in code if each.co_filename.startswith(own))
-            return await super().complete(request)
+    def __init__(self, failing: str) -> None:
+        super().__init__()
+        setattr(self, failing, self._fail)
 
-    async with MessagesApi() as api:
-        chat = Watching(api_key="test", base_url=api.base_url)
-        endpoint = ModelEndpoint("default", "h", chat, lambda _: EndpointCapabilities())
-        engine = LanguageModelEngine(ModelDirectory({"default": endpoint}), PriceTable(), OpenLimiter())
-        activities = role_activities(engine, MemoryStore())
-        planner = next(each for each in activities.register() if each.__name__ == roles.PLANNER.activity)
-        await environment().run(planner, plan_input())
-        await engine.close()
-    walk = [*(name for name in frames if name not in ("_beat", "_renew")), "complete"]
-    assert {"do_role", "answer", "complete"} <= set(walk)
-    assert len(walk) <= 10, walk
+    async def _fail(self, *_: Any) -> None:
+        self.log.append("failed")
+        if self.log.count("failed") > 1:
+            self.renewed.set()
+        raise errors.Unavailable("away")
 
 
-def suspended(task: asyncio.Task[Any]) -> Iterator[CodeType]:
-    """Code of the coroutines that a task is suspended in."""
-    coroutine: Any = task.get_coro()
-    while coroutine is not None:
-        if hasattr(coroutine, "cr_code"):
-            yield coroutine.cr_code
-        coroutine = getattr(coroutine, "cr_await", None)
+async def test_an_answer_that_cannot_be_stored_is_returned() -> None:
+    """With a warning about what a lost attempt would cost."""
+    output = await Bench(PLAN, calls=FailingCalls("finish")).plan()
+    assert len(output.sub_queries) == 2
+    assert output.account.warnings == ["the answer could not be stored: a lost attempt would pay for it again"]
+
+
+async def test_a_lease_that_cannot_be_released_hides_no_failure() -> None:
+    """The error is that of the call itself."""
+    bench = Bench(errors.NotConfigured("the endpoint"), calls=FailingCalls("release"))
+    assert "the endpoint" in (await bench.failed_plan()).message
+    assert bench.calls.log == ["begin", "failed"]
+
+
+async def test_a_lease_that_cannot_be_renewed_ends_no_call() -> None:
+    """Giving the call up would lose its answer for certain."""
+    calls = FailingCalls("renew")
+
+    async def until_failed_twice(_: Any) -> Any:
+        await calls.renewed.wait()
+        return PLAN
+
+    output = await Bench(until_failed_twice, calls=calls, renew_seconds=0.001).plan()
+    assert (len(output.sub_queries), output.account.warnings) == (2, [])
