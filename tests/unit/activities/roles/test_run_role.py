@@ -7,6 +7,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, roles
+from contracts.canary import STEERED, exposes_private_text
 from contracts.notebooks import AnalysisEntry
 from contracts.outcome import Usage
 from contracts.vocabulary import EngineKind
@@ -221,3 +222,37 @@ async def test_a_lease_that_cannot_be_renewed_ends_no_call() -> None:
 
     output = await Bench(until_failed_twice, calls=calls, renew_seconds=0.001).plan()
     assert (len(output.sub_queries), output.account.warnings) == (2, [])
+
+
+# --- the canary ------------------------------------------------------------------------------------------------------
+CANARY = "8fbddb3160f16a89af97bab4"
+WIDE = "".join(chr(ord(sign) + 0xFEE0) for sign in CANARY)
+
+
+@pytest.mark.parametrize("form", [CANARY, CANARY.upper(), WIDE])
+async def test_an_answer_with_the_canary_is_of_no_use(form: str) -> None:
+    """Whatever its case and form: the answer was paid, its usage is told, and nothing of it is in the failure."""
+    gap = roles.ProposedGap(description="what is missing", suggested_queries=["one", f"see {form}."])
+    bench = Bench(roles.AnalyzerAnswer(findings=[], gaps=[gap]))
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(bench.activities.run, roles.ANALYZER, analyze_input([], canary=CANARY))
+    details = caught.value.details[0]
+    assert (caught.value.type, details["problem"]) == (failures.INVALID_MODEL_OUTPUT, STEERED)
+    assert details["usage"]["model_calls"] == 1
+    assert form not in f"{caught.value} {caught.value.details}"
+
+
+@pytest.mark.parametrize(
+    ("url", "exposed"),
+    [
+        (f"https://a.test/{CANARY}", True),
+        ("https://a.test/?d=heliotrope-memorandum%20stays", True),
+        ("https://a.test/?q=how+does+wraparound+prevention", False),
+        (f"https://a.test/heliotrope/{CANARY[:12]}", False),
+    ],
+)
+def test_an_address_exposes_the_canary_and_private_text(url: str, exposed: bool) -> None:
+    """Twenty letters in a row of a private text count, unless the question, which searches send anyway, has them."""
+    public = "How does wraparound prevention work?"
+    private = ["The heliotrope memorandum stays among us.", public]
+    assert exposes_private_text(url, CANARY, private, [public]) is exposed
