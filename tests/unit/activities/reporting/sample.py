@@ -3,13 +3,14 @@
 from typing import Any
 
 from activities.reporting.render import RenderedForms, render
-from contracts.addresses import digest, evidence_id, source_id
+from contracts.addresses import digest, source_id
 from contracts.checking import Correction
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, Source
 from contracts.outcome import AgentDecision, Usage
 from contracts.plan import Plan, PlanNode
-from contracts.request import Gates
-from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
+from contracts.presets import preset
+from contracts.request import Depth, Gates
+from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import (
     AgentRole,
@@ -23,7 +24,7 @@ from contracts.vocabulary import (
     ThinkMode,
 )
 from providers.interfaces import SkippedFile
-from tests.unit.activities.scripted import MemoryStore
+from tests.unit.activities.scripted import MemoryStore, passage
 
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 RESEARCH_ID = "r-20261121-7k3f"
@@ -32,28 +33,23 @@ VACUUM = (
     "Preventing Transaction ID Wraparound Failures\n\n"
     "PostgreSQL's MVCC transaction semantics depend on being able to compare transaction ID (XID) numbers: a row "
     "version with an insertion XID greater than the current transaction's XID is “in the future” and should not be "
-    "visible to the current transaction. But since transaction IDs have limited size (32 bits) a cluster that runs "
-    "for a long time (more than 4 billion transactions) would suffer transaction ID wraparound: the XID counter wraps "
-    "around to zero, and all of a sudden transactions that were in the past appear to be in the future — which means "
-    "their output become invisible. In short, catastrophic data loss. To avoid this, it is necessary to vacuum every "
-    "table in every database at least once every two billion transactions.\n\n"
+    "visible to the current transaction. "
+    "But since transaction IDs have limited size (32 bits) a cluster that runs for a long time (more than 4 billion "
+    "transactions) would suffer transaction ID wraparound: all of a sudden transactions that were in the past appear to "
+    "be in the future. In short, catastrophic data loss. To avoid this, it is necessary to vacuum every table in every "
+    "database at least once every two billion transactions.\n\n"
     "The reason that periodic vacuuming solves the problem is that VACUUM will mark rows as frozen, indicating that "
-    "they were inserted by a transaction that committed sufficiently far in the past that the effects of the "
-    "inserting transaction are certain to be visible to all current and future transactions. Normal XIDs are compared "
-    "using modulo-2^32 arithmetic.\n\n"
+    "they were inserted by a transaction that committed sufficiently far in the past. Normal XIDs are compared.\n\n"
     "If for some reason autovacuum fails to clear old XIDs from a table, the system will begin to emit warning "
-    "messages when the database's oldest XIDs reach forty million transactions from the wraparound point. If these "
-    "warnings are ignored, the system will shut down and refuse to start any new transactions once there are fewer "
-    "than three million transactions left until wraparound 🐘.\n"
+    "messages when the oldest XIDs reach forty million transactions from the wraparound point. If these warnings are "
+    "ignored, the system will refuse to start new transactions once there are fewer than three million left 🐘.\n"
 )
 SETTINGS = (
     "Automatic Vacuuming\n\n"
     "autovacuum_freeze_max_age (integer)\n\n"
     "Specifies the maximum age (in transactions) that a table's pg_class.relfrozenxid field can attain before a VACUUM "
-    "operation is forced to prevent transaction ID wraparound within the table. Note that the system will launch "
-    "autovacuum processes to prevent wraparound even when autovacuum is otherwise disabled. Vacuum also allows removal "
-    "of old files from the pg_xact subdirectory, which is why the default is a relatively low 200 million "
-    "transactions. This parameter can only be set at server start.\n"
+    "operation is forced to prevent transaction ID wraparound within the table. Vacuum also allows removal of old "
+    "files from the pg_xact subdirectory, which is why the default is a relatively low 200 million transactions.\n"
 )
 GLOSSARY = "Glossary\n\nXID\n\nThe numerical, unique, sequentially-allocated identifier of a transaction.\n"
 
@@ -62,11 +58,6 @@ DOCUMENTS = {
     "runtime-config-autovacuum.html": ("20.10. Automatic Vacuuming", SETTINGS),
     "glossary.html": ("Appendix M. Glossary", GLOSSARY),
 }
-
-
-def corpus_url(name: str) -> str:
-    """The address of a document of the sample corpus."""
-    return f"corpus:manual/{name}"
 
 
 def make_source(url: str, title: str, text: str, **changes: object) -> Source:
@@ -92,16 +83,7 @@ def make_source(url: str, title: str, text: str, **changes: object) -> Source:
 
 def make_evidence(source: Source, text: str, quote: str, heading: str = "") -> Evidence:
     """The evidence for a quote that stands in a text."""
-    start = text.index(quote)
-    end = start + len(quote)
-    return Evidence(
-        id=evidence_id(source.id, start, end),
-        source_id=source.id,
-        start=start,
-        end=end,
-        quote_hash=digest(quote),
-        heading=heading,
-    )
+    return passage(text, quote, source.id).model_copy(update={"heading": heading})
 
 
 def make_resolved(**changes: object) -> ResolvedResearch:
@@ -111,22 +93,9 @@ def make_resolved(**changes: object) -> ResolvedResearch:
         "query": QUESTION,
         "engine": EngineKind.EXTRACTIVE,
         "corpus": CorpusSnapshot(
-            name="manual",
-            title="PostgreSQL 15 manual",
-            digest=digest("manual")[:19],
-            files=1173,
-            skipped=1,
-            indexed_at="2026-11-21T20:14:58+00:00",
+            name="manual", title="The manual", digest=digest("manual")[:19], files=1173, skipped=1
         ),
-        "limits": EffectiveLimits(
-            max_iterations=3,
-            max_sub_queries=5,
-            max_sources=60,
-            max_sources_per_query=12,
-            max_new_sources=20,
-            deadline_seconds=900,
-            reserve_seconds=90,
-        ),
+        "limits": preset("supervisor", Depth.LIGHT),
         "gates": Gates(think=ThinkMode.RULES),
         "product_version": "0.1.0",
     }
@@ -146,7 +115,9 @@ class Sample:
     """A state with its draft and stored texts."""
 
     def __init__(self) -> None:
-        self.sources = {name: make_source(corpus_url(name), title, text) for name, (title, text) in DOCUMENTS.items()}
+        self.sources = {
+            name: make_source(f"corpus:manual/{name}", title, text) for name, (title, text) in DOCUMENTS.items()
+        }
         self.texts = {digest(text): text for _, text in DOCUMENTS.values()}
         vacuum, settings = self.sources["routine-vacuuming.html"], self.sources["runtime-config-autovacuum.html"]
 
@@ -163,9 +134,8 @@ class Sample:
         self.failure = between(vacuum, "If for some", "\n", wraparound)
         self.forced = between(settings, "Specifies", " Vacuum also", age)
         self.default = between(settings, "Vacuum also", "\n", age)
-        self.evidence = {
-            item.id: item for item in (self.problem, self.rule, self.freezing, self.failure, self.forced, self.default)
-        }
+        cited = (self.problem, self.rule, self.freezing, self.failure, self.forced, self.default)
+        self.evidence = {item.id: item for item in cited}
 
     def quote(self, item: Evidence) -> str:
         """The words of an evidence."""
@@ -183,7 +153,6 @@ class Sample:
         return f"""# {QUESTION}
 
 > Evidence brief, written without a language model: every indented passage is quoted word for word.
-> 1,173 documents searched · 3 read · 2 cited (pages of one manual) · completed · nothing left this machine
 
 ## Short answer
 
@@ -191,11 +160,9 @@ class Sample:
 
 {quoted(self.forced)}
 
-## What the problem is
+## How it is prevented
 
 {quoted(self.problem)}
-
-## How it is prevented
 
 1. Rows are marked as frozen.
 
@@ -204,8 +171,6 @@ class Sample:
 2. Vacuuming is forced at an age.
 
 {quoted(self.default, "   ")}
-
-## Settings and thresholds
 
 | Name | Value in the text | What it controls | Source |
 |---|--:|---|---|
@@ -216,13 +181,9 @@ class Sample:
 
 {quoted(self.failure)}
 
-## What to check
-
 ```sql
 SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.id}]';
 ```
-
-## Not covered, and limits
 
 - *Measured cost of freezing*: no passage above the floor.
 """
