@@ -13,7 +13,6 @@ from activities.assessment.source_assessment import (
     WEIGHTS,
     age_of,
     assess,
-    content_quality,
     declared_quality,
     load_authorities,
 )
@@ -127,14 +126,6 @@ def test_weights_add_up() -> None:
     """Each kind of search shares out one whole, like the shares of a priority (S0-160)."""
     for weights in WEIGHTS.values():
         assert sum(weights) == pytest.approx(1)
-
-
-def test_content_is_length_and_prose() -> None:
-    """Empty is nothing; menus are worth less than sentences of the same length."""
-    assert content_quality(" \n ") == 0
-    assert content_quality("Home\nNews\nAbout\n" * 200) == pytest.approx(0.5)
-    assert content_quality(FILLER * 30) == 1
-    assert content_quality(FILLER) < 0.1
 
 
 def test_words_of_one_question_must_be_together() -> None:

@@ -88,29 +88,6 @@ def test_proposals_change_their_own_sentence_alone() -> None:
     assert [line for line in text.splitlines() if line.startswith("#")] == ["# Stores", "## Summary", "## Details"]
 
 
-def test_a_proposal_passes_if_all_of_its_sentences_do() -> None:
-    """A checked rewriting is taken; one with a sentence that nothing supports removes the wrong claim instead."""
-    claims = extract_claims(DRAFT, MATERIAL)
-    verdicts = conclude(claims, {})
-    for text, action in ((REWRITE.text, "rewrite"), (f"{REWRITE.text} Whales like it very much.", "remove")):
-        tried = try_proposals(claims, [REWRITE.model_copy(update={"text": text})], MATERIAL)
-        answers = {
-            claim.fingerprint: ClaimAnswer(fingerprint=claim.fingerprint, verdict=Verdict.SUPPORTED)
-            for claim in tried[0].claims
-        }
-        accepted, corrections = choose(claims, verdicts, tried, answers)
-        assert [one.action for one in accepted] == [one.action for one in corrections] == [action]
-
-
-def test_a_silent_corrector_saves_no_wrong_statement() -> None:
-    """What its passages contradict goes, also without a proposal; what is undecided stays."""
-    claims = extract_claims(DRAFT, MATERIAL)
-    keep = [Proposal(number=number, action=CorrectionAction.KEEP) for number in range(len(claims))]
-    accepted, (gone,) = choose(claims, conclude(claims, {}), try_proposals(claims, keep, MATERIAL), {})
-    assert [(one.number, one.action) for one in accepted] == [(1, CorrectionAction.REMOVE)]
-    assert (gone.section, gone.before) == ("Summary", claims[1].text)
-
-
 # --- over the labelled pairs of the benchmark ------------------------------------------------------------------------
 WRONG = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 

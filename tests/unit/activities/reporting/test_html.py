@@ -127,19 +127,10 @@ def test_a_sentence_leads_to_verdict_method_reason_quote_source_and_date() -> No
         assert part in shown
 
 
-def test_signs_are_reached_by_keyboard_and_words_only_by_touch() -> None:
-    """One stop for each sentence: its sign, with the verdict in words for those who cannot see it."""
-    page = harmless(rendered().html)
-    signs = page.with_class("sign")
-    assert [attributes["id"] for attributes in signs] == [f"said-{number}" for number in range(1, 9)]
-    assert {attributes.get("tabindex") for attributes in signs} == {None}
-    assert signs[0]["aria-label"] == "Supported, word for word"
-    assert {attributes["tabindex"] for attributes in page.with_class("said")} == {"-1"}
-
-
 def test_the_filter_has_a_button_and_a_rule_for_each_verdict_of_the_report() -> None:
-    """Radio buttons choose, the style sheet dims and hides; nothing runs, and paper has every verdict."""
+    """The style sheet dims and hides, nothing runs, paper has every verdict; a sign says it to those who cannot see."""
     html = rendered().html
+    assert Page(html).with_class("sign")[0]["aria-label"] == "Supported, word for word"
     buttons = [attributes["id"] for tag, attributes in Page(html).tags if tag == "input"]
     assert buttons == ["show-all", "show-supported", "show-not_enough_information"]
     screen, _, paper = html[: html.index("</style>")].partition("@media print {")

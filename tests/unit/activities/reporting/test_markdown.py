@@ -107,22 +107,11 @@ def test_what_was_not_searched_is_named() -> None:
     assert "Not searched" not in rendered().markdown
 
 
-@pytest.mark.parametrize(
-    ("by_role", "words"),
-    [
-        (
-            {"planner": "extractive", "synthesizer": "extractive"},
-            "**Engine:** extractive: no language model: passages are selected and quoted word for word (planner, s",
-        ),
-        (
-            {"planner": "model", "synthesizer": "extractive"},
-            "word for word (synthesizer)\n  - model: a language model did the work (planner)\n",
-        ),
-    ],
-)
-def test_engine_is_told_by_role(by_role: dict[str, str], words: str) -> None:
+def test_engine_is_told_by_role() -> None:
     """A report says which engine did which role."""
-    assert words in rendered(engine_by_role=by_role).markdown
+    text = rendered(engine_by_role={"planner": "model", "synthesizer": "extractive"}).markdown
+    assert "  - model: a language model did the work (planner)\n" in text
+    assert "passages are selected and quoted word for word (synthesizer)\n" in text
 
 
 def test_what_sources_disagree_about_is_said() -> None:
@@ -281,15 +270,3 @@ def test_the_report_repeats_what_was_announced_before_the_run() -> None:
     for shown, stated in ((announced, True), (SAMPLE.state(), False)):
         (fact,) = (fact for fact in report_facts(gathered(shown)) if fact.label == "Run")
         assert fact.value.endswith(words) is stated
-
-
-@pytest.mark.parametrize(
-    ("timestamp", "day", "moment"),
-    [
-        ("2026-11-21T20:15:15Z", "2026-11-21", "2026-11-21 20:15 UTC"),
-        (None, "at an unknown time", "unknown"),
-    ],
-)
-def test_moments_are_in_utc(timestamp: str | None, day: str, moment: str) -> None:
-    """To the minute; an unknown one is called that."""
-    assert (ENGLISH.day(timestamp), ENGLISH.moment(timestamp)) == (day, moment)
