@@ -159,18 +159,15 @@ def test_only_given_sources_are_judged() -> None:
 
 
 def test_findings_have_a_limit_and_excluded_subjects_are_dropped() -> None:
-    """A repeated finding counts once; evidence of dropped findings goes with them (C0-26)."""
-    result, _ = analysed(findings=[claim(VISIT), claim(VISIT), claim(OTHER, OTHER_ID)], max_findings=1)
-    assert len(result.findings) == 1
-    assert [item.source_id for item in result.evidence] == [SOURCE]
-    proposed = [claim(VISIT), claim(OTHER, OTHER_ID, content="Autovacuum has workers.")]
-    assert len(analysed(findings=proposed, exclude=["autovacuum"])[0].findings) == 1
-    assert len(analysed(findings=proposed)[0].findings) == 2
-
-
-def test_analyzed_sources_are_those_that_were_read() -> None:
-    """Sources without text do not count (C0-23)."""
-    assert analysed()[0].analyzed_source_ids == [SOURCE, OTHER_ID]
+    """A repeated finding counts once, evidence goes with its finding (C0-26); sources without text count not (C0-23)."""
+    proposed = [claim(VISIT), claim(VISIT), claim(OTHER, OTHER_ID, content="Autovacuum has workers.")]
+    for changes in ({"max_findings": 1}, {"exclude": ["autovacuum"]}):
+        result, _ = analysed(findings=proposed, **changes)
+        assert len(result.findings) == 1
+        assert [item.source_id for item in result.evidence] == [SOURCE]
+    result, _ = analysed(findings=proposed)
+    assert len(result.findings) == 2
+    assert result.analyzed_source_ids == [SOURCE, OTHER_ID]
 
 
 def test_a_contradiction_links_both_findings() -> None:

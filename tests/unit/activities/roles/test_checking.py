@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from activities.roles.claim_checking import STATEMENTS, ground_verdicts, read_verdict
+from activities.roles.claim_checking import STATEMENTS, ground_verdicts
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
@@ -107,20 +107,6 @@ def test_no_stumbling_answer_makes_a_claim_supported(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "verdict"),
-    [
-        (" SUPPORTED. ", Verdict.SUPPORTED),
-        ("Not enough information", Verdict.NOT_ENOUGH_INFORMATION),
-        ("fully supported", None),
-        ("", None),
-    ],
-)
-def test_only_the_very_word_is_support(word: str, verdict: Verdict | None) -> None:
-    """Case and punctuation may differ; every other word names no verdict."""
-    assert read_verdict(word) is verdict
-
-
-@pytest.mark.parametrize(
     ("said", "stored"),
     [
         ("The cache holds 512 MB by default.", "By default the cache has a size of 128 MB."),
@@ -152,15 +138,13 @@ def test_a_checker_to_whom_everything_is_supported_is_believed_in_nothing(count:
     assert answer_of(json.dumps(answer), claims).verdicts == ["unsupported", *["unverified"] * (count - 1)]
 
 
-def test_the_control_is_the_same_for_the_same_claims_and_its_place_is_not() -> None:
-    """An answer from the journal is read as it was asked for; nobody learns where the control stands."""
+def test_nobody_learns_where_the_control_stands() -> None:
+    """Its place changes with the claims; the same claims make the same prompt, so that its journalled answer is read."""
     assert prompt_of() == prompt_of()
     places = set()
     for number in range(12):
-        claims = [asked(f"Store {number} holds it.", f"Store {number} is large."), *CLAIMS]
-        texts = [one.text for one in checking_work.statements_of(prompt_of(claims))]
-        (control,) = (text for text in texts if text in STATEMENTS)
-        places.add(texts.index(control))
+        prompt = prompt_of([asked(f"Store {number} holds it.", f"Store {number} is large."), *CLAIMS])
+        places |= {n for n, one in enumerate(checking_work.statements_of(prompt)) if one.text in STATEMENTS}
     assert len(places) > 2
 
 

@@ -103,11 +103,6 @@ def test_a_list_of_sources_by_the_model_goes(heading: str) -> None:
     assert cleaned(text) == "# T\n\n## Summary\n\nFine.\n\n## Conclusion\n\nEnd."
 
 
-def test_a_fence_around_the_whole_report_goes() -> None:
-    """A model that wraps its report into a code fence has still written a report."""
-    assert cleaned(f"```markdown\n## S\n\nFact [{A.id}].\n```\n") == f"## S\n\nFact [{A.id}]."
-
-
 async def test_figures_come_from_the_text() -> None:
     """Title, sections, words, characters and confidence are counted, not claimed (S0-074, S0-116 to S0-119)."""
     markdown = (
@@ -133,7 +128,6 @@ async def test_figures_come_from_the_text() -> None:
         ("# T\n\n## One\n\n```\ncode\n```\n\n| a | b |\n|---|---|\n| c | d |\n\n## Two\n\nWords here.", "Words here."),
         ("Only prose. And more.", "Only prose. And more."),
         ("## Short answer\n\n1. First thing.\n   > Quoted words.\n", "First thing. Quoted words."),
-        ("## S\n\n" + "long " * 300, ("long " * 100).strip()[:499].rsplit(" ", 1)[0] + "…"),
         ("# T\n", ""),
     ],
 )
@@ -179,10 +173,3 @@ async def test_prompt_text_in_a_report_is_repaired_once_and_then_removed(written
     assert draft.evidence_ids == [A.id]
     assert not re.search(r"(src|f)-[0-9a-f]{10}|findings-", text)
     assert "1 markers that name no passage were removed" in warnings
-
-
-async def test_words_like_names_of_the_prompt_are_words() -> None:
-    """A report about software may name versions, commits and tags of its own."""
-    draft, text, _ = await drafted(f"# T\n\nThe f-string of commit 0123456789ab in `<my-element>` [{A.id}].")
-    assert "f-string" in text
-    assert draft.evidence_ids == [A.id]
