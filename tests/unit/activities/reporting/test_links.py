@@ -10,14 +10,14 @@ from markdown_it import MarkdownIt
 
 from activities.reporting.addresses import REMOVED, KnownAddresses
 from activities.reporting.markdown import write
+from activities.reporting.render import RenderedForms
 from activities.reporting.tree import parse
-from contracts.evidence import Gap, Source
-from contracts.outcome import AgentDecision
-from contracts.vocabulary import AgentRole, GapStatus, Phase
+from contracts.evidence import Gap
+from contracts.vocabulary import GapStatus
 from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import Page, link_targets
-from tests.unit.activities.reporting.sample import citing, make_source, rendered
-from tests.unit.activities.reporting.whole import Whole, World
+from tests.unit.activities.reporting.sample import SAMPLE, citing, make_source, rendered
+from tests.unit.activities.reporting.whole import World
 
 URL = "https://first.test/page?id=7"
 BOTH = {URL, "https://b.test/"}
@@ -92,21 +92,20 @@ def texts(value: Any, path: str = "") -> dict[str, str]:
     return {key: text for name, item in items for key, text in texts(item, f"{path}/{name}").items()}
 
 
-def outer_links(page: Page) -> set[str]:
-    """Where links of the page lead, those to its own places apart. Nothing else of the page loads or sends anything."""
+def leads_to(forms: RenderedForms) -> set[str]:
+    """Where links of the page and of the Markdown lead. Nothing else of the page loads or sends anything."""
+    page = Page(forms.html)
     for tag, attributes in page.tags:
         assert tag not in ("img", "iframe", "form", "object", "embed", "base", "link", "script"), tag
         assert not attributes.keys() & {"src", "action", "style"}
-    return {link for link in page.links if not link.startswith("#")}
+    return {link for link in page.links if not link.startswith("#")} | targets(forms.markdown)
 
 
-def check(whole: Whole) -> None:
-    """No form of a report leads anywhere but to the registered addresses."""
-    assert whole.audited.problems == []
-    assert targets(whole.rendering.markdown) <= BOTH
-    assert outer_links(Page(whole.rendering.html)) <= BOTH
+def check(forms: RenderedForms) -> None:
+    """No form of a report leads anywhere but to the registered addresses, nor would a text of `report.json`."""
+    assert leads_to(forms) <= BOTH
     allowed = "|".join(map(re.escape, sorted(BOTH, key=len, reverse=True)))
-    for path, text in texts(json.loads(whole.rendering.document)).items():
+    for path, text in texts(json.loads(forms.document)).items():
         left = re.sub(allowed, "", unescape(text.replace("\\&", "&amp;")))
         assert QUOTED.match(path) or not FOLLOWED.search(left), (path, text)
 
@@ -125,37 +124,10 @@ async def test_no_link_of_a_model_carries_anything_out(name: str) -> None:
     ]
     whole = await world.written("\n\n".join([f"# T\n\nA fact {marker}.", *parts]))
     assert whole.rendering.markdown.count("Another fact") >= len(FORMS)
-    check(whole)
+    assert whole.audited.problems == []
+    check(whole.rendering)
     if name not in IN_CODE:
         assert "SECRET" not in whole.rendering.markdown + whole.rendering.html
-
-
-@pytest.mark.parametrize("name", SPELLINGS)
-async def test_no_words_of_a_page_carry_anything_out(name: str) -> None:
-    """An address in a quotation, a title, a heading, a gap, a reason, a limit or a decision is no link in any form."""
-    spelled = SPELLINGS[name]
-    both = f"{spelled} and [this]({spelled})"
-    page = f"Vacuum prevents wraparound, see {both} in every table of it."
-    world = World.of(
-        page, "Vacuum freezes old rows of a table.", urls=(URL, "https://b.test/"), titles=(f"A {spelled}", "B")
-    )
-    source = world.sources[0].model_copy(update={"quality_reason": f"said {spelled}", "authors": [spelled]})
-    evidence = world.evidence[0].model_copy(update={"heading": f"[Head]({spelled})"})
-    world = World([source, world.sources[1]], [evidence, world.evidence[1]], world.texts)
-    decision = AgentDecision(
-        seq=1,
-        agent=AgentRole.SUPERVISOR,
-        action="proceed",
-        phase=Phase.PLANNING,
-        rationale=f"For {both}",
-        timestamp="2026-11-21T20:15:05+00:00",
-    )
-    gap = Gap(id="gap-1", description=f"Ask {both}", status=GapStatus.OPEN)
-    check(
-        await world.extractive(
-            gaps=[gap], limitations=[f"Not {spelled}"], degraded=[f"Lost {spelled}"], decisions=[decision]
-        )
-    )
 
 
 # --- sources of the web ----------------------------------------------------------------------------------------------
@@ -173,30 +145,30 @@ ODD_ADDRESSES = {
 }
 
 
-def links_of(source: Source, text: str, words: str = "") -> set[str]:
-    """Where the links of a report lead that cites one source."""
-    evidence, run = citing(source, text, text, heading=source.title)
-    forms = rendered(f"# T\n\nTold [{evidence.id}]{words}.", **run)
-    targets(forms.markdown)
-    return outer_links(Page(forms.html)) | set(link_targets(forms.markdown))
-
-
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE | SPELLINGS)
 @pytest.mark.timeout(10)
-def test_whatever_a_page_calls_itself_is_text(name: str) -> None:
-    """Title, authors, publisher, heading and passage bring no link, image or tag; its own address is one."""
-    words = HOSTILE[name].replace("\ud800", "")[:600]
-    text = f"Start. {words} End."
+def test_no_words_of_a_page_are_a_link(name: str) -> None:
+    """Title, authors, quotation, heading, reason, gap, limit and decision bring no link, image or tag of their own."""
+    words = (HOSTILE | SPELLINGS)[name].replace("\ud800", "")[:600]
+    both = f"{words} and [this]({words})"
+    text = f"Start. {both} End."
     named = {"publisher": words, "authors": [words], "quality_reason": words, "source_type": "web"}
-    assert links_of(make_source("https://good.test/page", words, text, **named), text) == {"https://good.test/page"}
+    evidence, run = citing(make_source(URL, words, text, **named), text, text, heading=both)
+    decision = SAMPLE.state().decisions[0].model_copy(update={"rationale": both})
+    gap = Gap(id="gap-1", description=both[:400], status=GapStatus.OPEN)
+    run |= {"gaps": [gap], "limitations": [both], "degraded": [both], "decisions": [decision]}
+    forms = rendered(f"# T\n\nTold [{evidence.id}].", **run)
+    check(forms)
+    assert set(link_targets(forms.markdown)) == {URL}
 
 
 @pytest.mark.parametrize("name", ODD_ADDRESSES)
 def test_whatever_address_a_hit_has_leads_nowhere_else(name: str) -> None:
     """An address that is none of the web is no link; one with signs of markup in it stays within its own."""
     url = ODD_ADDRESSES[name]
-    source = make_source(url, "A page", TEXT, source_type="web")
-    for target in links_of(source, TEXT, " by [this](" + url.replace("\n", "") + ")"):
+    evidence, run = citing(make_source(url, "A page", TEXT, source_type="web"), TEXT, TEXT)
+    forms = rendered(f"# T\n\nTold [{evidence.id}] by [this]({url.replace(chr(10), '')}).", **run)
+    for target in leads_to(forms) | set(link_targets(forms.markdown)):
         assert re.match(r"https?://good\.test/", target), target
 
 
