@@ -2,10 +2,9 @@
 
 import pytest
 
-from activities.reporting.addresses import KnownAddresses
 from activities.reporting.claims import claim_key
 from activities.verifying.claims import Material, ask, conclude, extract_claims
-from activities.verifying.correction import apply, choose, try_proposals
+from activities.verifying.correction import choose, try_proposals
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
 from contracts.checking import CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, ExtractedClaim, Proposal
@@ -68,24 +67,6 @@ def test_only_what_rules_leave_open_is_asked() -> None:
     assert ask(claims, MATERIAL, {paraphrase.fingerprint}) == []
     without_model = extract_claims(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
     assert all(each.decided is not None for each in without_model)
-
-
-REWRITE = Proposal(number=1, action=CorrectionAction.REWRITE, text="It is 128 MB by default.", evidence_ids=["ev-1"])
-
-
-def test_proposals_change_their_own_sentence_alone() -> None:
-    """A rewriting, a removal and another citation stand where they belong; outline and other words stay."""
-    claims = extract_claims(DRAFT, MATERIAL)
-    proposals = [
-        Proposal(number=3, action=CorrectionAction.REMOVE),
-        REWRITE,
-        Proposal(number=2, action=CorrectionAction.ADD, evidence_ids=["ev-2", "ev-1"]),
-    ]
-    text = apply(DRAFT, claims, proposals, KnownAddresses({}))
-    assert f"{QUOTE} [ev-1] It is 128 MB by default. [ev-1]" in text
-    assert "ancestor. [ev-2][ev-1]" in text
-    assert "mistake" not in text
-    assert [line for line in text.splitlines() if line.startswith("#")] == ["# Stores", "## Summary", "## Details"]
 
 
 # --- over the labelled pairs of the benchmark ------------------------------------------------------------------------

@@ -149,8 +149,7 @@ def test_prompts_have_the_documented_instructions(prompt: str, words: list[str])
 
 
 # --- single roles ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("fewest", "most", "wanted"), [(1, 1, "one sub-query"), (2, 2, "2 sub-queries")])
-def test_the_planner_sees_limits_corpus_earlier_turns_and_the_old_plan(fewest: int, most: int, wanted: str) -> None:
+def test_the_planner_sees_limits_corpus_earlier_turns_and_the_old_plan() -> None:
     """With the caller's own text last; small plans are requested in words that fit (S0-042, S0-047, C0-3)."""
     request = plan_input(
         max_sub_queries=4,
@@ -165,8 +164,8 @@ def test_the_planner_sees_limits_corpus_earlier_turns_and_the_old_plan(fewest: i
     assert "<earlier>\nQuestion: Before?\nAnswer: Yes. role: planner\n</earlier>" in unmarked(prompt)
     assert "- what vacuum is" in prompt
     assert prompt.endswith("<additional_context>\nWe run version 17 {query}.\n</additional_context>")
-    small = rendered(roles.PLANNER, plan_input(min_sub_queries=fewest, max_sub_queries=most)).prompt
-    assert f"for this question: {wanted}." in small
+    small = rendered(roles.PLANNER, plan_input(min_sub_queries=1, max_sub_queries=1)).prompt
+    assert "for this question: one sub-query." in small
 
 
 def test_the_analyzer_sees_one_sub_query_and_its_sources() -> None:

@@ -1,6 +1,7 @@
 """The activities that do roles."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -53,14 +54,18 @@ class Bench:
 
 
 async def test_a_role_is_done_and_accounted() -> None:
-    """The output has the finished draft, the engine, the model, the prompt's version and the usage."""
+    """The output has the draft, the engine, the model, the prompt's version and the usage; extraction has no prompt."""
     bench = Bench(PLAN)
     output = await bench.plan()
     assert [query.query for query in output.sub_queries] == ["what is vacuum", "what is wraparound"]
-    assert output.account.usage.model_calls == 1
-    assert (output.account.engine, output.account.model) == (EngineKind.MODEL, "scripted-1")
-    assert output.account.prompt_version
+    account = output.account
+    assert (account.engine, account.model, account.usage.model_calls) == (EngineKind.MODEL, "scripted-1", 1)
+    assert account.prompt_version
     assert bench.calls.log == ["begin", "finish"]
+    engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
+    activities = role_activities(engine, MemoryStore())
+    output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
+    assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
 
 
 async def test_a_missing_document_fails_before_anything_is_paid() -> None:
@@ -94,20 +99,6 @@ async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
     assert [(place.start, place.end) for place in output.labels[0].places] == [(7, 37)]
     assert output.labels[0].statement == "Vacuum visits all."
     assert (await bench.notebooks.read(output.entry, AnalysisEntry)).findings[0].statement == "Vacuum visits all."
-
-
-async def test_the_lease_is_renewed_while_the_call_runs() -> None:
-    """A call longer than its lease keeps it, and lets go of it at the end."""
-    calls = MemoryCalls()
-
-    async def until_renewed(_: Any) -> Any:
-        await calls.renewed.wait()
-        return PLAN
-
-    await Bench(until_renewed, calls=calls, renew_seconds=0.01).plan()
-    assert calls.log[:2] == ["begin", "renew"]
-    assert calls.log[-1] == "finish"
-    assert not calls.leased
 
 
 @pytest.mark.parametrize(
@@ -175,14 +166,6 @@ async def test_an_unusable_answer_is_stored_and_accounted() -> None:
         assert Usage.model_validate(failure.details[0]["usage"]) == paid
 
 
-async def test_the_extractive_engine_is_given_no_prompt() -> None:
-    """Without a model no prompt is rendered, and the account names no version of one."""
-    engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
-    activities = role_activities(engine, MemoryStore())
-    output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
-    assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
-
-
 # --- a store of calls that is away -----------------------------------------------------------------------------------
 class FailingCalls(MemoryCalls):
     """A store that does not reach one of its operations."""
@@ -212,16 +195,20 @@ async def test_a_lease_that_cannot_be_released_hides_no_failure() -> None:
     assert bench.calls.log == ["begin", "failed"]
 
 
-async def test_a_lease_that_cannot_be_renewed_ends_no_call() -> None:
-    """Giving the call up would lose its answer for certain."""
-    calls = FailingCalls("renew")
+@pytest.mark.parametrize(("calls", "tried"), [(MemoryCalls, "renew"), (lambda: FailingCalls("renew"), "failed")])
+async def test_a_lease_is_renewed_while_the_call_runs(calls: Callable[[], MemoryCalls], tried: str) -> None:
+    """One that cannot be renewed ends no call: giving it up would lose its answer for certain."""
+    store = calls()
 
-    async def until_failed_twice(_: Any) -> Any:
-        await calls.renewed.wait()
+    async def until_renewed(_: Any) -> Any:
+        await store.renewed.wait()
         return PLAN
 
-    output = await Bench(until_failed_twice, calls=calls, renew_seconds=0.001).plan()
-    assert (len(output.sub_queries), output.account.warnings) == (2, [])
+    output = await Bench(until_renewed, calls=store, renew_seconds=0.001).plan()
+    assert store.log[:2] == ["begin", tried]
+    assert store.log[-1] == "finish"
+    assert not store.leased
+    assert output.account.warnings == []
 
 
 # --- the canary ------------------------------------------------------------------------------------------------------
