@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -32,17 +32,10 @@ SECOND = timedelta(seconds=1)
 class Attempt:
     """One attempt of a call, its heartbeats and counters."""
 
-    def __init__(self, number: int = 1, *details: Any, waited: float = 0.0) -> None:
+    def __init__(self, number: int = 1, *details: Any) -> None:
         self.environment = ActivityEnvironment()
         self.environment.metric_meter = self.meter = NotingMeter()  # type: ignore[assignment]
-        scheduled = datetime(2026, 11, 21, tzinfo=UTC)
-        self.environment.info = replace(
-            self.environment.info,
-            attempt=number,
-            heartbeat_details=details,
-            scheduled_time=scheduled,
-            current_attempt_scheduled_time=scheduled + timedelta(seconds=waited),
-        )
+        self.environment.info = replace(self.environment.info, attempt=number, heartbeat_details=details)
         self.beats: list[Any] = []
         self.environment.on_heartbeat = lambda *told: self.beats.append(told)
 
@@ -100,15 +93,6 @@ def test_a_named_wait_is_obeyed_within_bounds(named: float, least: float) -> Non
     delay = application_error(errors.RateLimited("wait", retry_after=named), MODELS).next_retry_delay
     assert delay is not None
     assert least * SECOND <= delay <= 1.1 * least * SECOND
-
-
-@pytest.mark.parametrize(("waited", "final"), [(0.0, False), (8.0, False), (9.5, True), (200.0, True)])
-async def test_one_of_several_is_not_waited_for_beyond_its_patience(waited: float, final: bool) -> None:
-    """An error with a patience is final once its next attempt would come later; its type stays that of an outage."""
-    error = errors.Unavailable("503")
-    error.patience = 10.0
-    failure = await Attempt(waited=waited).of(error, SEARCHING)
-    assert (failure.non_retryable, failure.type) == (final, failures.SEARCH_UNAVAILABLE)
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,13 @@ from activities.reporting.citations import (
     number_citations,
 )
 from activities.reporting.markdown import write
-from activities.reporting.tree import parse, parse_words, sentences
+from activities.reporting.tree import parse, sentences
 from activities.roles.synthesizer import clean_report
 from activities.roles.untrusted import label_key, label_of
 from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
 from contracts.request import CitationStyle, Output
-from contracts.vocabulary import EngineKind
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.page import link_targets
 from tests.unit.activities.reporting.sample import SAMPLE, make_resolved, make_source, rendered, store_of
@@ -88,14 +87,6 @@ def test_removes_and_reports_what_does_not_resolve(draft: str, text: str, unreso
     assert (found, removed) == (text, unresolved)
 
 
-def test_keeps_numbers_that_were_given_before() -> None:
-    """A number never changes; a new source takes the next one, although the order is another (invariant 4, X-7)."""
-    before = [Citation(number=1, source_id="src-c"), Citation(number=2, source_id="src-b")]
-    text, citations, _ = number("First [ev-a1], then [ev-b1], then [ev-c1].", before)
-    assert text == "First [3], then [2], then [1]."
-    assert citations == [*before, Citation(number=3, source_id="src-a")]
-
-
 NAMES = st.sampled_from(["ev-a1", "ev-a2", "ev-b1", "ev-c1", "ev-zz", "7", "1", "src-a"])
 GROUPS = st.lists(NAMES, min_size=1, max_size=4).map(lambda items: f"[{', '.join(items)}]")
 SCRAPS = st.sampled_from(
@@ -107,9 +98,7 @@ SCRAPS = st.sampled_from(
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(st.one_of(GROUPS, SCRAPS), max_size=40).map("".join))
 def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
-    """Numbers and sources are one to one, a report reads back its own numbers alone, no foreign address is left, and a
-    second rendering changes none (invariant 4).
-    """
+    """Numbers and sources are one to one, a report reads back its own alone; later renderings keep them (X-7)."""
     text, citations, _ = number(draft)
     assert [citation.number for citation in citations] == list(range(1, len(citations) + 1))
     assert len({citation.source_id for citation in citations}) == len(citations)
@@ -119,6 +108,7 @@ def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
     assert read.unknown == []
     assert not re.search("evil", text)
     assert number(draft, citations)[:2] == (text, citations)
+    assert number(f"First [ev-c1][ev-b1]. {draft}", citations)[1][: len(citations)] == citations
 
 
 PAREN = make_source("https://en.wiki.test/wiki/Dam_(structure)", "Dam [structure]", "A dam.")
@@ -192,24 +182,6 @@ def lying(imitation: str) -> World:
 
 
 @pytest.mark.parametrize("name", IMITATIONS)
-async def test_words_of_a_page_move_no_citation_of_the_extractive_engine(name: str) -> None:
-    """A page that holds another source's id is quoted word for word under its own number, and the audit passes."""
-    world = lying(IMITATIONS[name])
-    whole = await world.extractive()
-    assert whole.audited.problems == []
-    assert whole.audited.checked["quotations"] == 2
-    own, honest = ({item["source_id"]: item["number"] for item in whole.document["citations"]}[source.id]
-                   for source in world.sources)  # fmt: skip
-    text = whole.rendering.markdown.partition("## Sources")[0]
-    for sentence in sentences(parse(text, ReportMarks())):
-        number = own if sentence.words.startswith("Vacuum prevents") else honest
-        assert {mark.number for mark in sentence.marks} <= {number}
-    assert all(claim["method"] == "verbatim" for claim in whole.document["claims"])
-    quoted = next(line for line in text.splitlines() if line.startswith("> Vacuum prevents"))
-    assert parse_words(quoted.removeprefix("> ")) == f"{world.words(world.evidence[0])} [{own}]"
-
-
-@pytest.mark.parametrize("name", IMITATIONS)
 @pytest.mark.parametrize("form", ["> {words} {marker}\n", "They say “{words}” {marker}.\n"])
 async def test_words_of_a_page_move_no_citation_of_a_model(name: str, form: str) -> None:
     """A model that quotes such a page gets the one citation that it wrote itself, and the audit passes."""
@@ -263,7 +235,7 @@ async def test_a_block_quote_that_its_sources_do_not_have_is_plain_text(
 def test_a_source_is_cited_by_its_label_too() -> None:
     """A writer that names the source of its prompt means the passages that it was shown of it."""
     world = lying("here")
-    request = world.request(EngineKind.MODEL)
+    request = world.request()
     label = label_of(OTHER_SOURCE, label_key(request))
     report = clean_report(f"It is so [{label}], and so [src-0000000000].", request, {})
     assert cited_evidence(report.blocks) == [OTHER]

@@ -99,17 +99,3 @@ def test_escaped_words_are_shown_as_they_are(text: str) -> None:
 def test_invisible_characters_are_removed(text: str, cleaned: str) -> None:
     """Controls, bidirectional, zero-width, tag and private characters go; accents, emoji and digits of any kind stay."""
     assert clean_characters(text) == cleaned
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("One. Two e.g. three. Four?", ["One.", "Two e.g. three.", "Four?"]),
-        ("**One. Two** three.", ["One.", "Two three."]),
-        ("`a. b` is code. Next.", ["a. b is code.", "Next."]),
-        ("Version 9.5 works.\nIt is old.", ["Version 9.5 works.", "It is old."]),
-    ],
-)
-def test_a_paragraph_is_its_sentences(text: str, found: list[str]) -> None:
-    """Sentences end where people see their ends; code is not cut."""
-    assert [sentence.words for sentence in sentences(parse(text))] == found

@@ -14,7 +14,6 @@ from contracts import roles
 from contracts.addresses import digest
 from contracts.evidence import Evidence, Source
 from contracts.vocabulary import EngineKind
-from providers.extractive.brief import write
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.sample import SAMPLE, make_evidence, make_source, store_of
 from tests.unit.activities.scripted import common, finding
@@ -55,7 +54,7 @@ class World:
         ]
         return cls(sources, passages, {digest(first): first, digest(second): second})
 
-    def request(self, engine: EngineKind) -> roles.WriteInput:
+    def request(self) -> roles.WriteInput:
         """What the writer is given."""
         extracts = [
             roles.SourceExtract(
@@ -64,9 +63,7 @@ class World:
             for source in self.sources
         ]
         findings = [finding(" ".join(self.words(item).split())[:300], item) for item in self.evidence]
-        return roles.WriteInput(
-            **common(engine=engine, query=QUESTION, sources=extracts, evidence=self.evidence, findings=findings)
-        )
+        return roles.WriteInput(**common(query=QUESTION, sources=extracts, evidence=self.evidence, findings=findings))
 
     def words(self, item: Evidence) -> str:
         """The words of a passage."""
@@ -76,36 +73,25 @@ class World:
 
     def marker(self, position: int) -> str:
         """The marker that a model is shown for a passage."""
-        return f"[{label_of(self.evidence[position].id, label_key(self.request(EngineKind.MODEL)))}]"
+        return f"[{label_of(self.evidence[position].id, label_key(self.request()))}]"
 
     def prompt(self) -> str:
         """What a model reads."""
-        return render_role(roles.SYNTHESIZER, self.request(EngineKind.MODEL), self.texts).prompt
+        return render_role(roles.SYNTHESIZER, self.request(), self.texts).prompt
 
-    async def extractive(self, **changes: object) -> Whole:
-        """The report of the extractive engine."""
-        markdown = write(self.request(EngineKind.EXTRACTIVE), self.texts).markdown
-        return await self._finished(EngineKind.EXTRACTIVE, markdown, **changes)
-
-    async def written(self, markdown: str, **changes: object) -> Whole:
+    async def written(self, markdown: str) -> Whole:
         """The report of a model that writes this."""
-        return await self._finished(EngineKind.MODEL, markdown, **changes)
-
-    async def _finished(self, engine: EngineKind, markdown: str, **changes: object) -> Whole:
         answer = roles.SynthesizerAnswer(markdown=markdown)
-        work = RoleWork(roles.SYNTHESIZER, self.request(engine), answer, self.texts, engine)
+        work = RoleWork(roles.SYNTHESIZER, self.request(), answer, self.texts, EngineKind.MODEL)
         output, text = ground_report(work), "".join(work.texts)
         state = SAMPLE.state(
             sources={source.id: source for source in self.sources},
             evidence={item.id: item for item in self.evidence},
-            findings=self.request(engine).findings,
+            findings=self.request().findings,
             draft=output.draft,
-            **changes,
         )
         rendering = render(state, text, self.texts, [], "0.1.0")
         store = await store_of(self.texts)
-        document = json.loads(rendering.document)
-        audited = await audit(
-            rendering.document.encode(), store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown
-        )
-        return Whole(rendering, document, audited, work.warnings, output.draft.unresolved_markers)
+        data = rendering.document.encode()
+        audited = await audit(data, store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown)
+        return Whole(rendering, json.loads(data), audited, work.warnings, output.draft.unresolved_markers)

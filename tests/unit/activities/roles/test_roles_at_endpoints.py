@@ -27,7 +27,6 @@ from tests.unit.activities.scripted import (
     environment,
     finding,
     passage,
-    plan_input,
     role_activities,
     source,
 )
@@ -133,15 +132,6 @@ async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
     if window == 200_000:
         assert shown == count
         assert output.account.warnings == []
-
-
-async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
-    """A question that fills the window alone fails for good, with need and room, and nothing is asked (S0-099)."""
-    async with bench(small(8_192), window=8_192) as one:
-        with pytest.raises(ApplicationError, match=r"needs about.*window 8192") as caught:
-            await one.run(roles.PLANNER, plan_input(query=PROSE * 400))
-    assert one.api.calls == []
-    assert (caught.value.type, caught.value.non_retryable) == (failures.MODEL_REJECTED, True)
 
 
 async def test_a_model_that_takes_no_tools_is_passed_over() -> None:

@@ -101,19 +101,6 @@ async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
     assert (await bench.notebooks.read(output.entry, AnalysisEntry)).findings[0].statement == "Vacuum visits all."
 
 
-@pytest.mark.parametrize(
-    "error", [errors.RateLimited("wait", retry_after=3), errors.Unavailable("503"), errors.NotConfigured("key")]
-)
-async def test_a_call_without_an_answer_is_given_up(error: Exception) -> None:
-    """The lease of a failed call is released, so that the next attempt need not wait it out."""
-    bench = Bench(error)
-    await bench.failed_plan()
-    assert bench.calls.log == ["begin", "release"]
-    bench.engine.script = PLAN
-    await bench.plan()
-    assert len(bench.engine.tasks) == 2
-
-
 async def cancelled(bench: Bench, begun: asyncio.Event, go_on: asyncio.Event) -> None:
     """Cancel a call after `begun`, and set `go_on` in the same moment."""
     env = environment()
@@ -126,17 +113,18 @@ async def cancelled(bench: Bench, begun: asyncio.Event, go_on: asyncio.Event) ->
         await attempt
 
 
-async def test_a_cancelled_call_is_given_up() -> None:
-    """The lease of a cancelled call is released, so that a resumed run need not wait it out."""
-    begun = asyncio.Event()
+async def test_a_call_without_an_answer_is_given_up() -> None:
+    """The lease of a failed or cancelled call is released, so that the next attempt need not wait it out."""
+    bench, begun = Bench(errors.Unavailable("503")), asyncio.Event()
+    await bench.failed_plan()
 
     async def never(_: Any) -> Any:
         begun.set()
         await asyncio.Event().wait()
 
-    bench = Bench(never)
+    bench.engine.script = never
     await cancelled(bench, begun, asyncio.Event())
-    assert bench.calls.log == ["begin", "release"]
+    assert bench.calls.log == ["begin", "release"] * 2
 
 
 async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> None:
