@@ -110,18 +110,6 @@ def test_another_language_is_not_held_against_a_page() -> None:
     assert found.label is not Quality.LOW
 
 
-@given(
-    st.text(max_size=300), st.text(max_size=50), st.text(max_size=50), st.sampled_from(SourceType),
-    st.one_of(st.none(), st.text(max_size=12)),
-)  # fmt: skip
-def test_anything_can_be_judged(text: str, query: str, url: str, mode: SourceType, date: str | None) -> None:
-    """The label is one of three, the reason one short line."""
-    found = judged(url, text, query=query, mode=mode, published=date)
-    assert found.label in {Quality.HIGH, Quality.MEDIUM, Quality.LOW}
-    assert "\n" not in found.reason
-    assert len(found.reason) < 150
-
-
 def test_weights_add_up() -> None:
     """Each kind of search shares out one whole, like the shares of a priority (S0-160)."""
     for weights in WEIGHTS.values():

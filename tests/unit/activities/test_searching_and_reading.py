@@ -1,7 +1,6 @@
 """The activities `search` and `read_source`, and the beats of all."""
 
 from collections.abc import Awaitable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +14,6 @@ from contracts import failures
 from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.notebooks import HitsEntry, SourceEntry
-from contracts.outcome import Usage
 from contracts.vocabulary import Quality
 from providers import errors
 from providers.domains import ANYWHERE, Domains
@@ -102,17 +100,6 @@ async def test_hits_are_returned_by_reference() -> None:
     assert (len(entry.hits[0].snippet), len(entry.hits[0].sections)) == (200, 3)
     nothing = await environment().run(searching(SearchResponse(provider="shelf")).search, asked())
     assert (nothing.hits, nothing.entry) == ([], None)
-
-
-async def test_a_search_names_what_its_failed_attempts_cost() -> None:
-    """Each attempt of a search by a model is paid; the last heartbeat of the one before hands its cost on."""
-    error, beats = errors.Unavailable("503", retry_after=0.0), list[Any]()
-    error.usage = Usage(cost_usd=0.25)
-    await failed(environment(beats=beats).run(searching(error).search, asked()))
-    env = environment(details=beats[-1])
-    env.info = replace(env.info, attempt=2)
-    found = await env.run(searching(SearchResponse(provider="shelf", cost_usd=0.5)).search, asked())
-    assert (found.cost_usd, found.spent_before) == (0.5, Usage(cost_usd=0.25))
 
 
 @pytest.mark.parametrize(

@@ -134,28 +134,19 @@ def test_a_link_cites_by_title() -> None:
 
 @pytest.mark.parametrize("style", list(CitationStyle))
 async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> None:
-    """Claims are at their places, every citation resolves, and a citation that leads nowhere is found."""
+    """Claims are at their places, and every citation resolves."""
     url = "https://good.test/vacuum"
     source = SAMPLE.sources["routine-vacuuming.html"]
     moved = source.model_copy(update={"url": url, "aliases": [source.url]})
     sources = {each.id: each for each in (*SAMPLE.sources.values(), moved)}
     resolved = make_resolved().model_copy(update={"output": Output(citation_style=style)})
     forms = rendered(sources=sources, resolved=resolved)
-    document = json.loads(forms.document)
-    for claim in document["claims"]:
+    for claim in json.loads(forms.document)["claims"]:
         assert forms.markdown[claim["start"] : claim["end"]] == claim["text"]
     store = await store_of(SAMPLE.texts)
-
-    async def kinds() -> set[str]:
-        found = await audit(json.dumps(document).encode(), store.text_by_hash, store.by_hash, HereCalls())
-        return {problem.kind for problem in found.problems}
-
-    assert await kinds() == set()
-    label = f"[{source.title}]({url})" if style is CitationStyle.LINK else "[1]"
-    assert label in forms.markdown
-    document["report"]["markdown"] = document["report"]["markdown"].replace(label, "")
-    document["claims"] = []
-    assert "number_unused" in await kinds()
+    data = forms.document.encode()
+    assert (await audit(data, store.text_by_hash, store.by_hash, HereCalls())).problems == []
+    assert (f"[{source.title}]({url})" if style is CitationStyle.LINK else "[1]") in forms.markdown
 
 
 # --- whole reports over pages that name the ids of other sources -----------------------------------------------------

@@ -142,21 +142,10 @@ def test_the_filter_has_a_button_and_a_rule_for_each_verdict_of_the_report() -> 
     assert '<fieldset class="verdicts"' not in rendered("# T\n\nNothing.").html
 
 
-def test_a_statement_without_a_passage_leads_to_its_check_too() -> None:
-    """What cites nothing is listed by itself, with the way back to the text."""
-    made = rendered("# T\n\nNobody has ever known why it is so.\n", engine_by_role={"synthesizer": "model"})
-    page = harmless(made.html)
-    assert {each["href"] for each in page.with_class("said")} == {"#claim-1"}
-    listed = made.html[made.html.index('id="statements"') :]
-    for part in ('id="claim-1"', 'href="#said-1"', "It cites no passage."):
-        assert part in listed
-
-
 @pytest.mark.parametrize(
     ("draft", "html"),
     [
         ("1. a\n2. b\n   - c", "<ol>\n<li>a\n</li>\n<li>b\n<ul>\n<li>c\n</li>\n</ul>\n</li>\n</ol>"),
-        ("3. a\n\n   b", '<ol start="3">\n<li><p>a</p>\n<p>b</p>\n</li>'),
         ("|a|b|\n|-|-:|\n|c|d|", '<thead><tr><th>a</th><th class="right">b</th></tr></thead>\n<tbody><tr><td>c</td>'),
         ("```sql\nSELECT <1>\n```", "<pre><code>SELECT &lt;1&gt;</code></pre>"),
         ("***x*** `y`\n\n---", "<p><strong><em>x</em></strong> <code>y</code></p>\n<hr>"),

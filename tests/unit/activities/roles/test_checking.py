@@ -51,10 +51,10 @@ def request_of(claims: list[AskedClaim] = CLAIMS) -> CheckInput:
     )
 
 
-def answer_of(text: str, claims: list[AskedClaim] = CLAIMS, stop_reason: str = "end_turn") -> CheckerResult:
+def answer_of(text: str, claims: list[AskedClaim] = CLAIMS) -> CheckerResult:
     """What becomes of a checker's reply. Raises as the engine does where it is no answer at all."""
     request = request_of(claims)
-    reply = ChatReply(text=text, tool_input=None, stop_reason=stop_reason, model="m", tokens=TokenCounts())
+    reply = ChatReply(text=text, tool_input=None, stop_reason="end_turn", model="m", tokens=TokenCounts())
     draft, _ = answers.answer_of(CHECKER, reply)
     return ground_verdicts(RoleWork(CHECKER, request, draft, {}, EngineKind.MODEL))
 
