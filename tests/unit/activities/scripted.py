@@ -38,9 +38,6 @@ class MemoryStore:
         reference = await self.put(text.encode(), media_type)
         return reference.model_copy(update={"size": len(text)})
 
-    async def get(self, reference: DocumentRef) -> bytes:
-        return await self.by_hash(reference.hash)
-
     async def get_text(self, reference: DocumentRef) -> str:
         return await self.text_by_hash(reference.hash)
 
@@ -90,7 +87,6 @@ class MemoryCalls:
         self.leased: set[str] = set()
         self.log: list[str] = []
         self.renewed = asyncio.Event()
-        self.degraded = False
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
         if key in self.answers:
@@ -114,17 +110,9 @@ class MemoryCalls:
         self.leased.discard(lease.key)
         self.log.append("release")
 
-    async def forget(self, research_id: str) -> int:
-        count = len(self.answers)
-        self.answers.clear()
-        return count
-
 
 def role_activities(
-    engine: Any,
-    content: MemoryStore,
-    calls: MemoryCalls | None = None,
-    renew_seconds: float = 2.0,
+    engine: Any, content: MemoryStore, calls: MemoryCalls | None = None, renew_seconds: float = 2.0
 ) -> RoleActivities:
     """The activities of roles over one engine, with stores in memory."""
     journal = CallJournal(calls or MemoryCalls(), renew_seconds=renew_seconds)

@@ -5,7 +5,7 @@ from typing import Any
 from activities.reporting.render import RenderedForms, render
 from contracts.addresses import digest, source_id
 from contracts.checking import Correction
-from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, Source
+from contracts.evidence import DocumentRef, Evidence, Gap, ReportDraft, Source
 from contracts.outcome import AgentDecision, Usage
 from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
@@ -14,7 +14,6 @@ from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import (
     AgentRole,
-    Confidence,
     EngineKind,
     GapStatus,
     NodeStatus,
@@ -24,7 +23,7 @@ from contracts.vocabulary import (
     ThinkMode,
 )
 from providers.interfaces import SkippedFile
-from tests.unit.activities.scripted import MemoryStore, passage
+from tests.unit.activities.scripted import MemoryStore, finding, passage
 
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 RESEARCH_ID = "r-20261121-7k3f"
@@ -201,25 +200,13 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
             error="nothing above the floor",
             origin="gap:gap-0000000001",
         )
-        gap = Gap(
-            id="gap-0000000001",
-            description="What freezing costs was not found.",
-            status=GapStatus.UNADDRESSABLE,
-        )
+        gap = Gap(id="gap-0000000001", description="What freezing costs is open.", status=GapStatus.UNADDRESSABLE)
         fields: dict[str, object] = {
             "resolved": make_resolved(),
             "plan": Plan(version=1, brief="What the problem is, and what is done.", nodes=[*nodes, failed]),
             "sources": {source.id: source for source in self.sources.values()},
             "evidence": self.evidence,
-            "findings": [
-                Finding(
-                    id="f-0000000001",
-                    statement="Every table must be vacuumed at least once every two billion transactions.",
-                    confidence=Confidence.HIGH,
-                    evidence_ids=[self.rule.id],
-                    source_ids=[self.rule.source_id],
-                )
-            ],
+            "findings": [finding("Every table must be vacuumed in time.", self.rule)],
             "gaps": [gap],
             "draft": ReportDraft(
                 document=DocumentRef(hash=digest(self.draft), media_type="text/markdown", size=len(self.draft)),

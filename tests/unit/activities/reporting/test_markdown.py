@@ -13,7 +13,7 @@ from contracts.checking import Correction
 from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict
 from contracts.outcome import Usage
 from contracts.request import Constraints, Output, Verify
-from contracts.resolved import Estimate, ProviderChoice
+from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase, Quality
 from providers.interfaces import SkippedFile
@@ -249,13 +249,3 @@ def test_the_report_names_what_was_used(cost: float | None, total: str) -> None:
     (fact,) = (fact for fact in report_facts(gathered(used(cost))) if fact.label == "Use")
     assert fact.value == f"3 model calls, 2,200 tokens, 15% of the input from a cache, 2 searches, 3 reads, {total}"
     assert "Use" not in {fact.label for fact in report_facts(gathered(SAMPLE.state()))}
-
-
-def test_the_report_repeats_what_was_announced_before_the_run() -> None:
-    """The amounts and the cap that the terminal showed; nothing where no paid call was expected."""
-    estimate = Estimate(calls=(4, 21), tokens=(1_000, 20_000), searches=(2, 2), cost_usd=(0.1, 0.8), cap_usd=2.0)
-    words = "Expected before it began: 4–21 model calls, 1,000–20,000 tokens, 2 searches, 0.10–0.80 USD; cap: 2.00 USD."
-    announced = SAMPLE.state(resolved=make_resolved().model_copy(update={"estimate": estimate}))
-    for shown, stated in ((announced, True), (SAMPLE.state(), False)):
-        (fact,) = (fact for fact in report_facts(gathered(shown)) if fact.label == "Run")
-        assert fact.value.endswith(words) is stated

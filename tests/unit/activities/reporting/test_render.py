@@ -8,8 +8,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.reporting.claims import find_claims
-from activities.reporting.drafts import join_sections, parse_draft
-from activities.reporting.markdown import write
+from activities.reporting.drafts import parse_draft
 from activities.reporting.passages import QuotedPassage, cut_passages
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
@@ -156,14 +155,6 @@ async def test_state_without_a_draft_is_rendered() -> None:
     assert (made.summary, made.citations) == ("", [])
 
 
-def test_the_title_keeps_the_whole_question() -> None:
-    """However long it is, in every form."""
-    question = f"How does {'a very long name ' * 20}prevent wraparound?"
-    forms = rendered(SAMPLE.draft.replace(SAMPLE.draft.splitlines()[0], f"# {question}", 1))
-    assert forms.markdown.startswith(f"# {question}\n")
-    assert f"<title>{question}</title>" in forms.html
-
-
 async def test_long_report_is_cut_inline_and_stored_whole() -> None:
     """Inline text ends at 128,000 characters with a flag; the stored document is whole."""
     start = f"# T\n\nTold [{SAMPLE.rule.id}].\n\nx"
@@ -174,7 +165,7 @@ async def test_long_report_is_cut_inline_and_stored_whole() -> None:
         assert len(await store.get_text(made.files.markdown)) == INLINE_REPORT_CHARACTERS + cut
 
 
-# --- passages and sections -------------------------------------------------------------------------------------------
+# --- passages --------------------------------------------------------------------------------------------------------
 def cut(text: str, quote: str) -> QuotedPassage:
     """A passage of a text."""
     source = make_source("corpus:c/a", "A", text)
@@ -198,23 +189,3 @@ def test_other_words_and_missing_texts_are_refused() -> None:
     for known, texts in ((sources, {}), ({}, SAMPLE.texts)):
         with pytest.raises(ContentMissing):
             cut_passages(SAMPLE.evidence, known, texts)
-
-
-@pytest.mark.parametrize(
-    ("frame", "sections", "text"),
-    [
-        (
-            "# T\n\n## Summary\n\nIn short.\n\n## Conclusion\n\nDone.\n",
-            ["## Alpha\n\nA is [ev-a].\n\n## Deeper\n\nMore.", "# Beta\nB is.", "C has none."],
-            (
-                "# T\n\n## Summary\n\nIn short.\n\n## Alpha\n\nA is [ev-a].\n\n### Deeper\n\nMore.\n\n"
-                "## Beta\n\nB is.\n\n## c\n\nC has none.\n\n## Conclusion\n\nDone.\n"
-            ),
-        ),
-        ("", ["## A\n\nx", "## B\n\ny"], "## A\n\nx\n\n## B\n\ny\n"),
-    ],
-)
-def test_sections_are_put_behind_the_summary_of_their_frame(frame: str, sections: list[str], text: str) -> None:
-    """They stay word for word, under one heading each; those of an empty frame are all that there is."""
-    joined = join_sections(parse_draft(frame), [parse_draft(each) for each in sections], list("abc")[: len(sections)])
-    assert write(joined).text == text

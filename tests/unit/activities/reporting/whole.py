@@ -17,6 +17,7 @@ from contracts.vocabulary import EngineKind
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.sample import SAMPLE, make_evidence, make_source, store_of
 from tests.unit.activities.scripted import common, finding
+from tests.unit.activities.scripted import source as source_of
 
 QUESTION = "How does vacuum prevent wraparound?"
 
@@ -42,27 +43,17 @@ class World:
 
     @classmethod
     def of(
-        cls, first: str, second: str, *, urls: tuple[str, str] | None = None, titles: tuple[str, str] = ("A", "B")
+        cls, *pages: str, urls: tuple[str, ...] = ("https://first.test/page", "https://second.test/page")
     ) -> "World":
         """A world in which the whole text of each page is the passage."""
-        addresses = urls or ("https://first.test/page", "https://second.test/page")
-        sources = [
-            make_source(url, title, text) for url, title, text in zip(addresses, titles, (first, second), strict=True)
-        ]
-        passages = [
-            make_evidence(source, text, text.strip()) for source, text in zip(sources, (first, second), strict=True)
-        ]
-        return cls(sources, passages, {digest(first): first, digest(second): second})
+        sources = [make_source(url, "A page", text) for url, text in zip(urls, pages, strict=True)]
+        passages = [make_evidence(source, text, text) for source, text in zip(sources, pages, strict=True)]
+        return cls(sources, passages, {digest(text): text for text in pages})
 
     def request(self) -> roles.WriteInput:
         """What the writer is given."""
-        extracts = [
-            roles.SourceExtract(
-                id=source.id, url=source.url, title=source.title, quality=source.quality, text=source.text
-            )
-            for source in self.sources
-        ]
-        findings = [finding(" ".join(self.words(item).split())[:300], item) for item in self.evidence]
+        extracts = [source_of(source.text, id=source.id, url=source.url) for source in self.sources]
+        findings = [finding(self.words(item)[:300], item) for item in self.evidence]
         return roles.WriteInput(**common(query=QUESTION, sources=extracts, evidence=self.evidence, findings=findings))
 
     def words(self, item: Evidence) -> str:

@@ -194,7 +194,7 @@ async def test_a_lease_is_renewed_while_the_call_runs(calls: Callable[[], Memory
 
     output = await Bench(until_renewed, calls=store, renew_seconds=0.001).plan()
     assert store.log[:2] == ["begin", tried]
-    assert store.log[-1] == "finish"
+    assert len(store.answers) == 1
     assert not store.leased
     assert output.account.warnings == []
 
