@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
-from activities.configuration import ResearchConfiguration
 from contracts import failures
 from contracts.addresses import source_id
 from contracts.messages import (
@@ -165,19 +163,6 @@ async def test_only_a_completed_run_is_over(records: Records, outcome: Outcome) 
     else:
         assert again.stored_result is None
         assert ResearchState.unpack(again.packed_state).phase == "closing"
-
-
-async def test_a_server_that_does_not_name_its_attributes_is_asked_again(tmp_path: Path) -> None:
-    """It is a failure that may pass, and no reason to go without."""
-
-    async def ask() -> bool:
-        raise RPCError("away", RPCStatusCode.UNAVAILABLE, b"")
-
-    world = World(tmp_path, configuration=ResearchConfiguration(search_attributes=ask, product_version="0.1.0"))
-    failure = await Records(world).failure("prepare_research", prepare())
-    assert "search attributes (unavailable)" in str(failure)
-    assert not failure.non_retryable
-    await world.close()
 
 
 async def test_a_change_is_made_once(records: Records) -> None:

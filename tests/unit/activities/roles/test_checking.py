@@ -80,20 +80,6 @@ def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
     assert len(others) == len(CLAIMS)
 
 
-def test_a_sensible_answer_is_taken() -> None:
-    """Verdict, reason and the words that decide, for each claim in order."""
-    first, second, third = real_ones(prompt_of())
-    verdicts = [
-        {"claim": third.label, "verdict": "Contradicted.", "quote": "", "reason": "It says otherwise."},
-        {"claim": first.label, "verdict": "supported", "quote": "cache has a  size of 128 MB"},
-        {"claim": second.label, "verdict": "partial", "quote": "VACUUM reclaims storage"},
-    ]
-    output = answer_of(json.dumps({"verdicts": verdicts}))
-    assert output.verdicts == ["supported", "partial", "contradicted"]
-    assert output.answers[0].quote == "cache has a size of 128 MB"
-    assert output.answers[2].reason == "It says otherwise."
-
-
 @pytest.mark.parametrize("name", checking_work.STUMBLING)
 def test_no_stumbling_answer_makes_a_claim_supported(name: str) -> None:
     """Denied, doubtful, foreign, cut, repeated or misaddressed verdicts: no claim is called supported by them."""

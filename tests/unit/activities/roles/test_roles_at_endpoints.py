@@ -22,7 +22,6 @@ from tests.fakes.model_tokens import TokenBook
 from tests.toy.asker import ASKER, AskerInput
 from tests.unit.activities.scripted import (
     MemoryStore,
-    analyze_input,
     common,
     environment,
     finding,
@@ -33,11 +32,6 @@ from tests.unit.activities.scripted import (
 
 MODEL = "claude-opus-4-8"
 PROSE = "Vacuum prevents transaction ID wraparound by freezing old rows in every table that it visits. "
-TEXTS = {
-    "prose": PROSE * 60,
-    "settings": "autovacuum_freeze_max_age = 200000000  # (0x0BEBC200) https://example.test/a?b=1&c=2\n\n" * 60,
-    "chinese": "真空操作可以防止事务标识回卷。" * 300,
-}
 CUT = "[the rest of this answer was left out]"
 
 
@@ -52,12 +46,6 @@ class Bench:
     async def run(self, role: RoleSpec[Any, Any], request: Any) -> Any:
         """One role."""
         return await environment().run(self.activities.run, role, request)
-
-    async def analyze_input(self, text: str, count: int) -> roles.AnalyzeInput:
-        """A hand-off with that many different sources."""
-        stored = [await self.content.put_text(f"Source {number}.\n\n{text}") for number in range(count)]
-        sources = [source(one, id=f"src-{number:010d}", title="A title " * 30) for number, one in enumerate(stored)]
-        return analyze_input(sources)
 
     async def write_input(self, count: int) -> roles.WriteInput:
         """A hand-off with that many findings of one source."""
@@ -100,21 +88,6 @@ def small(window: int) -> MessagesApi:
     """An endpoint that refuses what its window has no room for."""
     book = TokenBook(window=window, characters_per_token=3.0, tokens_per_other=1.3, counts_tools=True)
     return MessagesApi(book=book)
-
-
-@pytest.mark.parametrize("text", list(TEXTS))
-@pytest.mark.parametrize(("window", "count"), [(8_192, 1), (8_192, 20), (32_768, 20)])
-async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str) -> None:
-    """Whatever the sources are made of, the first request fits, and the content is cut no more than needed (S0-099)."""
-    async with bench(small(window), window=window) as one:
-        output = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS[text], count))
-    assert [call.status for call in one.api.calls] == [200]
-    shown = one.api.requests[0].prompt.count("<source-")
-    left_out = f"{count - shown} of {count} sources had no room"
-    assert shown > 0
-    assert any(left_out in line for line in output.account.warnings) is (shown < count)
-    if window == 32_768 and text == "prose":
-        assert output.account.warnings == []
 
 
 @pytest.mark.parametrize(("window", "count"), [(8_192, 3), (8_192, 60), (200_000, 60)])

@@ -87,15 +87,6 @@ def test_escaped_brackets_of_the_extractive_engine_are_words() -> None:
     assert (write(report.blocks).text, cited_evidence(report.blocks), report.unresolved) == (text, [B.id], [])
 
 
-async def test_unknown_markers_are_reported() -> None:
-    """What was taken out is listed once, in order, and counted in a warning; what stays is listed as cited (X-7)."""
-    draft, text, warnings = await drafted(f"# T\n\n## S\n\nA [ev-dead] [{B.id}] b [7] c [{A.id}] [ev-dead].\n")
-    assert draft.unresolved_markers == ["ev-dead", "7"]
-    assert draft.evidence_ids == [B.id, A.id]
-    assert text == f"# T\n\n## S\n\nA [{B.id}] b c [{A.id}].\n"
-    assert "2 markers that name no passage were removed" in warnings
-
-
 @pytest.mark.parametrize("heading", ["## Sources", "### 7. Works cited", "## Sources used", "## Quellen"])
 def test_a_list_of_sources_by_the_model_goes(heading: str) -> None:
     """The list of sources is the renderer's; a section after it stays."""

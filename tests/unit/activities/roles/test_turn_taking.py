@@ -17,7 +17,6 @@ from contracts.roles import ANALYZER, RoleSpec
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
 from contracts.vocabulary import EngineKind
-from providers.errors import InvalidCall
 from tests.fakes.conversation import refuse
 from tests.toy.asker import ASKER, LOOK_UP, AskerInput, answer
 from tests.unit.activities.scripted import common
@@ -118,22 +117,6 @@ def test_a_turn_with_the_canary_is_not_carried_out(call: tuple[str, Any]) -> Non
     output, stored = take(called(("look_up", {"word": "vacuum"}), thoughts=(thought,)))
     assert not output.steered
     assert Transcript.model_validate_json(stored).turns[0].content[0] == thought
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"answers": [ToolAnswer(call_id="other")]}, "1 answers are to no call of the turn before"),
-        ({"answers": [ToolAnswer(call_id="toolu_0")] * 2}, "a call is answered twice"),
-        ({"answers": [ToolAnswer(call_id="x")], "transcript": None}, "nothing was called yet"),
-        ({"offered": ["mail"], "transcript": None, "answers": []}, "has no tool mail"),
-    ],
-)
-def test_faults_of_a_strategy_are_refused_before_anything_is_paid(changes: dict[str, Any], problem: str) -> None:
-    """Answers that fit no call, and tools that the role does not have."""
-    output, stored = take(called(("look_up", {"word": "vacuum"})))
-    with pytest.raises(InvalidCall, match=problem):
-        turn_task(ASKER, following(output, **changes), {output.transcript.hash: stored})
 
 
 def test_reminders_come_once_and_stay() -> None:
