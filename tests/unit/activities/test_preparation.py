@@ -1,6 +1,5 @@
 """Resolution of a request against a worker's configuration."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +59,7 @@ def served(choice: ProviderChoice) -> ResearchConfiguration:
     return Services(choice).configuration
 
 
+UNKNOWN: dict[str, Any] = {"search": {"providers": ["nobody"]}}
 OFFLINE: dict[str, Any] = {"web": False, "search": {"providers": ["corpus", "searxng"]}}
 
 
@@ -95,13 +95,7 @@ def test_a_model_works_where_one_is_configured_and_wanted(
         (MODELS, CorpusSnapshot(name="empty", files=0, skipped=4), {}, "no_providers", "no readable document"),
         (NO_MODEL, CORPUS, {"gates": {"hook": "ours"}}, "invalid_input", r"gates\.hook: .*none is configured"),
         (served(AWAY), None, {}, "no_providers", f"{NOTHING}\nbrave: set RESEARCH_BRAVE_API_KEY"),
-        (
-            served(HERE),
-            None,
-            {"search": {"providers": ["nobody"]}},
-            "invalid_input",
-            "search.providers: nobody is no pro",
-        ),
+        (served(HERE), None, UNKNOWN, "invalid_input", "search.providers: nobody is no provider"),
         (served(HERE), CORPUS, OFFLINE, "invalid_input", "searxng searches the web, and web is false"),
     ],
 )
@@ -122,11 +116,9 @@ def test_a_hook_is_named_never_given() -> None:
 
 # --- needs of a strategy ----------------------------------------------------------------------------------------------
 @pytest.fixture
-def _asking() -> Iterator[None]:
-    before = dict(strategies.declared_strategies._declared)
-    yield
-    strategies.declared_strategies._declared.clear()
-    strategies.declared_strategies._declared.update(before)
+def _asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = strategies.declared_strategies
+    monkeypatch.setattr(declared, "_declared", dict(declared._declared))
 
 
 TOOLS = "calls tools, and none can be called with big, spare: name a model that takes tools (models.analytical)"

@@ -192,15 +192,6 @@ def test_a_model_is_shown_no_marker_but_those_of_its_call() -> None:
     assert "\\[3\\]" in prompt
 
 
-async def test_names_of_another_call_count_for_nothing() -> None:
-    """A label of an earlier call names nothing, nor does the id of evidence that no finding of this call rests on."""
-    world = lying("here")
-    stale = label_of(world.evidence[1].id, "another mark")
-    whole = await world.written(f"# T\n\nOne {world.marker(0)}. Two [{stale}]. Three [ev-{'0' * 32}].\n")
-    assert [item["source_id"] for item in whole.document["citations"]] == [world.sources[0].id]
-    assert whole.unresolved == [stale, f"ev-{'0' * 32}"]
-
-
 @pytest.mark.parametrize(
     ("words", "cited", "numbers"),
     [

@@ -68,16 +68,6 @@ async def test_a_role_is_done_and_accounted() -> None:
     assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
 
 
-async def test_a_missing_document_fails_before_anything_is_paid() -> None:
-    """A stored text that is gone is a failure of its own type, and the engine is not asked."""
-    bench = Bench(roles.AnalyzerAnswer(findings=[]))
-    gone = await MemoryStore().put_text("gone")
-    with pytest.raises(ApplicationError) as caught:
-        await environment().run(bench.activities.run, roles.ANALYZER, analyze_input([source(gone)]))
-    assert caught.value.type == failures.CONTENT_MISSING
-    assert bench.engine.tasks == []
-
-
 async def test_an_answered_call_is_never_paid_again() -> None:
     """A second attempt gets answer and usage, for the first result was lost; another operation pays nothing (S0-131)."""
     bench = Bench(PLAN)
