@@ -152,17 +152,14 @@ async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:
     assert resumed.resolved_entry.startswith("sha256:")
 
 
-@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.PARTIAL])
-async def test_only_a_completed_run_is_over(records: Records, outcome: Outcome) -> None:
+async def test_only_a_completed_run_is_over(records: Records) -> None:
     """Its result is returned again; any other run goes on from its state."""
-    result = ResearchResult(research_id="r-1", outcome=outcome, stop_reason=StopReason.MAX_ITERATIONS)
-    await records.keep(phase="closing", result=result)
-    again = await records.call("prepare_research", prepare(continue_from="r-1"))
-    if outcome is Outcome.COMPLETED:
-        assert (again.stored_result, again.packed_state) == (result, None)
-    else:
-        assert again.stored_result is None
-        assert ResearchState.unpack(again.packed_state).phase == "closing"
+    for outcome, over in ((Outcome.COMPLETED, True), (Outcome.PARTIAL, False)):
+        result = ResearchResult(research_id="r-1", outcome=outcome, stop_reason=StopReason.MAX_ITERATIONS)
+        await records.keep(phase="closing", result=result)
+        again = await records.call("prepare_research", prepare(continue_from="r-1"))
+        assert again.stored_result == (result if over else None)
+        assert over or ResearchState.unpack(again.packed_state).phase == "closing"
 
 
 async def test_a_change_is_made_once(records: Records) -> None:

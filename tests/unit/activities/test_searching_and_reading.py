@@ -106,7 +106,6 @@ async def test_hits_are_returned_by_reference() -> None:
     ("given", "provider", "name", "retried"),
     [
         (errors.RateLimited("wait", retry_after=2), "shelf", failures.RATE_LIMITED, True),
-        (errors.Unavailable("locked"), "shelf", failures.SEARCH_UNAVAILABLE, True),
         (errors.CorpusUnknown("none"), "shelf", failures.CORPUS_UNAVAILABLE, False),
         (errors.InvalidCall("too long"), "shelf", failures.SEARCH_REJECTED, False),
         (None, "other", failures.SEARCH_NOT_CONFIGURED, False),

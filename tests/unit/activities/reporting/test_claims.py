@@ -40,8 +40,6 @@ def numbered(draft: str) -> tuple[list[FoundClaim], Written]:
         (f"First. Second.[{A}] Third [{B}].", ["Second.[1]", "Third [2]."]),
         (f"Version 9.5, i.e. the old one, works [{A}]. Next.", ["Version 9.5, i.e. the old one, works [1]."]),
         (f"1. Item one [{A}].\n2. Item two [{B}]\n", ["Item one [1].", "Item two [2]"]),
-        (f"[{A}] says so. Next.", ["[1] says so."]),
-        (f"Wrapped\nline [{A}]\nhere. Next.", ["Wrapped line [1] here."]),
         (f"| a | b |\n|---|---|\n| x | [{A}] |\n| y | z |\n", ["x | [1]"]),
         (f"> One. Two. [{A}]\n>\n> Three. [{B}]\n", ["One. Two. [1]", "Three. [2]"]),
         (f"> - one\n> - two\n>\n> [{A}]", ["one\n> - two\n>\n> [1]"]),

@@ -108,10 +108,14 @@ def test_what_was_not_searched_is_named() -> None:
 
 
 def test_engine_is_told_by_role() -> None:
-    """A report says which engine did which role."""
-    text = rendered(engine_by_role={"planner": "model", "synthesizer": "extractive"}).markdown
+    """A report says which engine did which role, and which wishes only a writing model could have met."""
+    wishes = {"output": Output(language="de"), "constraints": Constraints(audience="nurses")}
+    asked = make_resolved().model_copy(update=wishes)
+    text = rendered(resolved=asked, engine_by_role={"planner": "model", "synthesizer": "extractive"}).markdown
     assert "  - model: a language model did the work (planner)\n" in text
     assert "passages are selected and quoted word for word (synthesizer)\n" in text
+    assert "nurses" in text.partition("Not applied")[2]
+    assert "Not applied" not in rendered(resolved=asked, engine_by_role={"synthesizer": "model"}).markdown
 
 
 def test_what_sources_disagree_about_is_said() -> None:
@@ -195,15 +199,6 @@ def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str],
     notice = rendered(failed_branches=failed, ending=ending).markdown.split("\n\n")[1]
     assert notice.startswith("> **Partial:**")
     assert words in notice
-
-
-@pytest.mark.parametrize(("engine", "said"), [("model", False), ("extractive", True)])
-def test_the_report_says_which_wishes_were_not_applied(engine: str, said: bool) -> None:
-    """Language, sections and readers are for a model; where none wrote the report, it says so."""
-    wishes = {"output": Output(language="de"), "constraints": Constraints(audience="nurses")}
-    asked = make_resolved().model_copy(update=wishes)
-    text = rendered(resolved=asked, engine_by_role={"synthesizer": engine}).markdown
-    assert ("nurses" in text and "Not applied" in text) is said
 
 
 def gathered(state: ResearchState, **verdicts: int) -> ReportInputs:

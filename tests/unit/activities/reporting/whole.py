@@ -30,7 +30,6 @@ class Whole:
     document: dict[str, Any]
     audited: AuditResult
     warnings: list[str]
-    unresolved: list[str]
 
 
 @dataclass(frozen=True)
@@ -85,4 +84,4 @@ class World:
         store = await store_of(self.texts)
         data = rendering.document.encode()
         audited = await audit(data, store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown)
-        return Whole(rendering, json.loads(data), audited, work.warnings, output.draft.unresolved_markers)
+        return Whole(rendering, json.loads(data), audited, work.warnings)
