@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -119,12 +120,10 @@ def role_activities(
     return RoleActivities({engine.kind: engine}, content, journal, Notebooks(content))
 
 
-def environment(*, beats: list[Any] | None = None, details: list[Any] | None = None) -> ActivityEnvironment:
-    """An activity environment that writes down heartbeats and remembers those of an earlier attempt."""
+def environment(*, details: Sequence[Any] = ()) -> ActivityEnvironment:
+    """An activity environment that remembers the heartbeats of an earlier attempt."""
     env = ActivityEnvironment()
-    if beats is not None:
-        env.on_heartbeat = lambda *given: beats.append(given)
-    env.info = replace(env.info, heartbeat_details=details or [])
+    env.info = replace(env.info, heartbeat_details=details)
     return env
 
 
