@@ -157,7 +157,7 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
 
 
 async def test_a_page_is_read_within_the_limits_of_the_run() -> None:
-    """Lists of domains go with the read (S0-056); an address with private words is refused before the reader hears of it."""
+    """Domains go with the read; an address with private words is refused before the reader hears of it (S0-056)."""
     shelf = Shelf(document())
     await read(None, shelf=shelf, domains_allow=["A.test"], domains_deny=["b.test"])
     assert shelf.domains == Domains(("a.test",), ("b.test",))

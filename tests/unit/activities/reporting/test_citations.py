@@ -13,13 +13,10 @@ from activities.reporting.citations import (
     DraftMarks,
     ReportMarks,
     citation_labels,
-    cited_evidence,
     number_citations,
 )
 from activities.reporting.markdown import write
 from activities.reporting.tree import parse, sentences
-from activities.roles.synthesizer import clean_report
-from activities.roles.untrusted import label_key, label_of
 from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
@@ -210,13 +207,3 @@ async def test_a_block_quote_that_its_sources_do_not_have_is_plain_text(
     assert f"\n> {HONEST} [1]\n" in whole.rendering.markdown
     assert whole.warnings == ["quotations that their passages do not have: 1 made plain text"]
     assert whole.audited.problems == []
-
-
-def test_a_source_is_cited_by_its_label_too() -> None:
-    """A writer that names the source of its prompt means the passages that it was shown of it."""
-    world = lying("here")
-    request = world.request()
-    label = label_of(OTHER_SOURCE, label_key(request))
-    report = clean_report(f"It is so [{label}], and so [src-0000000000].", request, {})
-    assert cited_evidence(report.blocks) == [OTHER]
-    assert report.unresolved == ["src-0000000000"]

@@ -144,14 +144,6 @@ def test_what_was_not_checked_is_said() -> None:
     assert "*(" not in unchecked
 
 
-def test_a_sign_stands_behind_what_is_not_supported() -> None:
-    """Markdown has at the sentence what HTML has there: a sign and its word; a sign of the draft is none."""
-    nine = f"Every table must be vacuumed every nine million transactions [{SAMPLE.rule.id}]."
-    text = rendered(f"# T\n\n{nine} Whales sing. *(✓ Supported)*\n").markdown
-    assert "nine million transactions [1]. *(○ Not decided)*" in text
-    assert text.count("*(") == 1
-
-
 def test_corrections_are_listed_with_their_places() -> None:
     """Section, words and reason of a statement that is gone; corrected ones with the words before and after."""
     made = [

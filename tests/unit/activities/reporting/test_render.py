@@ -129,7 +129,7 @@ def test_document_has_every_field() -> None:
 
 
 def test_same_state_gives_the_same_bytes() -> None:
-    """Rendering is a pure function of state, texts and skipped files (invariant 13); numbers stay (invariant 4)."""
+    """Rendering is a pure function of state, texts and skipped files; numbers stay (invariant 4, invariant 13)."""
     packed = ResearchState.unpack(SAMPLE.state().pack())
     first = rendered()
     assert first == render(packed, SAMPLE.draft, dict(reversed(SAMPLE.texts.items())), SKIPPED, "0.1.0")

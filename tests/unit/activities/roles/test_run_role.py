@@ -166,13 +166,6 @@ async def test_an_answer_that_cannot_be_stored_is_returned() -> None:
     assert output.account.warnings == ["the answer could not be stored: a lost attempt would pay for it again"]
 
 
-async def test_a_lease_that_cannot_be_released_hides_no_failure() -> None:
-    """The error is that of the call itself."""
-    bench = Bench(errors.NotConfigured("the endpoint"), calls=FailingCalls("release"))
-    assert "the endpoint" in (await bench.failed_plan()).message
-    assert bench.calls.log == ["begin", "failed"]
-
-
 @pytest.mark.parametrize(("calls", "tried"), [(MemoryCalls, "renew"), (lambda: FailingCalls("renew"), "failed")])
 async def test_a_lease_is_renewed_while_the_call_runs(calls: Callable[[], MemoryCalls], tried: str) -> None:
     """One that cannot be renewed ends no call: giving it up would lose its answer for certain."""

@@ -114,21 +114,6 @@ async def test_figures_come_from_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("markdown", "summary"),
-    [
-        ("# T\n\n## One\n\n```\ncode\n```\n\n| a | b |\n|---|---|\n| c | d |\n\n## Two\n\nWords here.", "Words here."),
-        ("Only prose. And more.", "Only prose. And more."),
-        ("## Short answer\n\n1. First thing.\n   > Quoted words.\n", "First thing. Quoted words."),
-        ("# T\n", ""),
-    ],
-)
-async def test_a_summary_is_found_in_any_shape(markdown: str, summary: str) -> None:
-    """The summary is prose of the summary or of the first section that has some."""
-    draft, _, _ = await drafted(markdown)
-    assert draft.summary == summary
-
-
-@pytest.mark.parametrize(
     ("engine", "findings"), [(EngineKind.EXTRACTIVE, []), (EngineKind.EXTRACTIVE, FINDINGS), (EngineKind.MODEL, [])]
 )
 async def test_an_empty_brief_is_marked(engine: EngineKind, findings: list[Any]) -> None:
