@@ -1,4 +1,4 @@
-"""Roles over endpoints with small windows or without tools: the real activities and SDK, and a fake that has rules."""
+"""Tool turns over endpoints: the real activities and SDK, and a fake that holds conversations to its rules."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from contracts import failures, roles
+from contracts import failures
 from contracts.roles import RoleSpec
 from contracts.tool_turns import Transcript, TurnResult
 from contracts.tools import ToolAnswer
-from contracts.vocabulary import Confidence
 from providers.models.chat import ToolUse
 from providers.models.endpoints import EndpointCapabilities
 from tests.fakes import tool_work
@@ -24,10 +23,7 @@ from tests.unit.activities.scripted import (
     MemoryStore,
     common,
     environment,
-    finding,
-    passage,
     role_activities,
-    source,
 )
 
 MODEL = "claude-opus-4-8"
@@ -46,18 +42,6 @@ class Bench:
     async def run(self, role: RoleSpec[Any, Any], request: Any) -> Any:
         """One role."""
         return await environment().run(self.activities.run, role, request)
-
-    async def write_input(self, count: int) -> roles.WriteInput:
-        """A hand-off with that many findings of one source."""
-        text = "\n\n".join(f"Row {number} is frozen. {PROSE}{PROSE}{PROSE}" for number in range(count))
-        stored = await self.content.put_text(text)
-        levels = list(Confidence)
-        evidence = [passage(text, f"Row {number} is frozen. {PROSE}{PROSE}") for number in range(count)]
-        found = [
-            finding(f"Row {number} is frozen.", quote, confidence=levels[number % len(levels)])
-            for number, quote in enumerate(evidence)
-        ]
-        return roles.WriteInput(**common(findings=found, evidence=evidence, sources=[source(stored)]))
 
     async def turn(self, before: TurnResult | None = None, said: str = "") -> TurnResult:
         """The asker's first turn, or the one after another, with the same answer to each of its calls."""
@@ -82,29 +66,6 @@ async def bench(*apis: MessagesApi, models: tuple[str, ...] = (), **own: Any) ->
             name: await stack.enter_async_context(api) for name, api in zip(("default", "second"), apis, strict=False)
         }
         yield Bench(await stack.enter_async_context(engine_for(running, models, own=overrides)), apis[0])
-
-
-def small(window: int) -> MessagesApi:
-    """An endpoint that refuses what its window has no room for."""
-    book = TokenBook(window=window, characters_per_token=3.0, tokens_per_other=1.3, counts_tools=True)
-    return MessagesApi(book=book)
-
-
-@pytest.mark.parametrize(("window", "count"), [(8_192, 3), (8_192, 60), (200_000, 60)])
-async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
-    """A writer with little room sees the sure findings, and the account names what was left out (S0-099, S0-159)."""
-    async with bench(small(window), window=window) as one:
-        output = await one.run(roles.SYNTHESIZER, await one.write_input(count))
-    prompt = one.api.requests[0].prompt
-    assert [call.status for call in one.api.calls] == [200]
-    shown = prompt.count("Finding (confidence")
-    if shown < count:
-        assert shown >= 5
-        assert f"{count - shown} of {count} findings had no room in the prompt" in output.account.warnings
-        assert prompt.count("confidence: confirmed") >= prompt.count("confidence: speculation")
-    if window == 200_000:
-        assert shown == count
-        assert output.account.warnings == []
 
 
 async def test_a_model_that_takes_no_tools_is_passed_over() -> None:
@@ -139,15 +100,15 @@ async def test_thoughts_go_to_nobody_else() -> None:
 
 async def test_a_long_conversation_fits_its_window() -> None:
     """Where a window has no room for all, the oldest answers are shortened, and the account says by how much."""
-    api, warnings = MessagesApi(book=TokenBook(window=16_000)), list[str]()
-    async with bench(api, window=16_000, reasoning_tokens=500) as one:
+    api, shortened = MessagesApi(book=TokenBook(window=20_000)), list[int]()
+    async with bench(api, window=20_000, reasoning_tokens=500) as one:
         last = await one.turn()
         for number in range(15):
             last = await one.turn(last, said=f"word{number}. {PROSE * 45}")
-            warnings += [line for line in last.account.warnings if "older answers" in line]
+            shortened += [last.account.content.shortened] if last.account.content else []
     assert api.refused == []
     assert [call.status for call in api.calls] == [200] * 16
-    assert warnings[0] == "4 of the older answers of its tools were shortened"
+    assert next(filter(None, shortened)) == 1
     cut = [CUT in text for text in tool_work.answered(api.requests[-1].body)]
     assert cut == sorted(cut, reverse=True)
     assert not cut[-1]
