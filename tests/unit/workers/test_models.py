@@ -1,4 +1,4 @@
-"""`[models]`: tiers, endpoints, keys, and the engine that is made of them."""
+"""`[models]`: tiers, endpoints, keys, the engine that is made of them, and what a run resolves to."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
+from activities.preparation import resolve
+from contracts.request import Models, ResearchRequest
+from contracts.resolved import CorpusSnapshot, ModelPrice, ResolvedResearch
 from contracts.roles import PLANNER, PlanInput
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured
 from providers.interfaces import EngineTask
 from providers.shared.limits import Limiter
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.messages_api import MessagesApi
 from workers.composition import create_language_model
+from workers.resolution_inputs import configuration_of
 from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
 from workers.settings.models import key_variable
 
@@ -78,13 +82,10 @@ async def engine_of(settings: Settings) -> AsyncIterator[Any]:
         ("[models.endpoints.x]\nwindow = 9000", "models.endpoints: x.base_url: missing"),
         ('[models.endpoints.default]\nbase_url = "http://h"', "models.endpoints: default.base_url"),
         ('[models.endpoints.x]\nbase_url = "http://h"\nkey = "k"', "models.endpoints.x.key: unknown key"),
-        ('[models.endpoints.x]\nbase_url = "ftp://h"', "models.endpoints.x.base_url"),
         ('[models.endpoints."Not A Name"]\nbase_url = "http://h"', "models.endpoints.Not A Name"),
         ("[models]\ndefault = []", "models.default"),
         ("[models.prices.m]\ninput = -3\noutput = 1", "models.prices.m.input: Input should be greater than or equal"),
-        ("[models.prices.m]\ninput = 1\noutput = -0.1", "models.prices.m.output: Input should be greater than or"),
         ("[models.prices.m]\ninput = nan\noutput = 1", "models.prices.m.input: Input should be"),
-        ("[models.prices.m]\ninput = inf\noutput = 1", "models.prices.m.input: Input should be"),
         ('[models.endpoints.x]\nbase_url = "http://h"\nwindow = 5', "models.endpoints.x.window"),
     ],
 )
@@ -109,18 +110,8 @@ def test_keys_come_from_the_environment_and_are_shown_nowhere(tmp_path: Path) ->
     assert settings.digest() == other.digest()
 
 
-def test_where_text_goes_names_every_endpoint_that_may_be_asked(tmp_path: Path) -> None:
-    """Without a key nothing can go to the public API; with one it may."""
-    without, with_key = settings_of(tmp_path, TWO), settings_of(tmp_path, TWO, ANTHROPIC_API_KEY="k")
-    assert without.model_host == "gateway.example, 127.0.0.1:11434"
-    assert with_key.model_host == "gateway.example, api.anthropic.com, 127.0.0.1:11434"
-    assert without.model_configured
-    assert not settings_of(tmp_path, '[models]\ndefault = "m"').model_configured
-    assert settings_of(tmp_path, '[models.endpoints.x]\nbase_url = "http://h"').model_host is None
-
-
 async def test_the_configured_endpoints_are_asked_in_order(tmp_path: Path) -> None:
-    """From the file to the wire: overrides hold, the list of a tier stands by, and each endpoint gets its own key."""
+    """From the file to the wire: overrides hold, the list of a tier is tried in order, and each endpoint gets its own key."""
     async with MessagesApi("status:529") as main, MessagesApi() as spare:
         text = f"""
 [models]
@@ -142,7 +133,7 @@ reasoning_tokens = 0
     assert answer.warnings == ["model qwen3:8b did not answer (Unavailable): spare:qwen3:8b did"]
 
 
-async def test_a_missing_key_is_told_by_its_own_name(tmp_path: Path) -> None:
+async def test_a_missing_key_is_named_by_its_variable(tmp_path: Path) -> None:
     """The public API without a key, and an endpoint that refuses one, each name the variable to set."""
     async with MessagesApi("status:401") as api:
         text = f'[models]\ndefault = "own:m"\n[models.endpoints.own]\nbase_url = "{api.base_url}"'
@@ -154,3 +145,48 @@ async def test_a_missing_key_is_told_by_its_own_name(tmp_path: Path) -> None:
     async with engine_of(settings_of(tmp_path, '[models]\ndefault = "m"')) as engine:
         with pytest.raises(NotConfigured, match="ANTHROPIC_API_KEY"):
             await engine.answer(task("m"))
+
+
+RESOLVED = """
+[models]
+default = "usual"
+base_url = "http://127.0.0.1:1001"
+[models.endpoints.other]
+base_url = "http://other.example"
+[models.endpoints.paid]
+base_url = "https://paid.example"
+[models.prices.dear]
+input = 300
+output = 1500
+[models.prices.cheap]
+input = 1
+output = 2
+"""
+
+
+def resolved(folder: Path, models: Models | None = None, text: str = RESOLVED) -> ResolvedResearch:
+    """A request for these models as a worker with this configuration resolves it."""
+    request = ResearchRequest(query="x", corpus="manual", models=models or Models())
+    corpus = CorpusSnapshot(name="manual", files=1)
+    return resolve("r-1", request, configuration_of(settings_of(folder, text)), corpus, search_attributes=False)
+
+
+def test_egress_names_every_endpoint_that_may_be_asked(tmp_path: Path) -> None:
+    """Endpoints of the request's own models come first, then those that take over; without a key nothing goes (S0-101)."""
+    every_tier = Models(simple="other:m", analytical="other:m", complex="other:m")
+    assert resolved(tmp_path, every_tier).egress == "passages go to other.example, 127.0.0.1:1001 (this machine)"
+    assert resolved(tmp_path).egress == "passages go to 127.0.0.1:1001 (this machine)"
+    keyless = '[models]\ndefault = ["big", "own:m"]\n[models.endpoints.own]\nbase_url = "http://own.example"'
+    assert resolved(tmp_path, Models(simple="other"), keyless).model_host == "own.example"
+    with_key = settings_of(tmp_path, TWO, ANTHROPIC_API_KEY="k")
+    assert with_key.model_host == "gateway.example, api.anthropic.com, 127.0.0.1:11434"
+
+
+def test_the_reserve_is_for_the_dearest_model_that_may_answer(tmp_path: Path) -> None:
+    """A first model that is cheap or has no price lowers no reserve for the dear one that may take over."""
+    dear = ModelPrice(input=300 * 1.25, output=1_500)
+    for first in ("free", "other:free", "cheap"):
+        text = RESOLVED.replace('"usual"', f'["{first}", "paid:dear"]')
+        assert resolved(tmp_path, text=text).model_prices == dict.fromkeys((tier.value for tier in Tier), dear)
+    assert resolved(tmp_path).model_prices == {}
+    assert resolved(tmp_path, Models(complex="paid:dear")).model_prices == {"complex": dear}

@@ -47,11 +47,7 @@ def places(tmp_path: Path) -> Places:
 def test_nothing_set_means_no_model_and_the_embedded_engine(places: Places) -> None:
     """Without any configuration everything stays on this machine."""
     settings = places.load()
-    assert not settings.model_configured
-    assert not settings.uses_cluster
-    assert settings.model_host is None
-    assert settings.retention_days is None
-    assert settings.home.is_absolute()
+    assert (settings.model_host, settings.uses_cluster, settings.retention_days) == (None, False, None)
     assert settings.notices() == []
 
 
@@ -71,32 +67,14 @@ def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> Non
     ("text", "line"),
     [
         ("modles = 1", "modles: unknown key"),
-        ('[models]\nsimpel = "x"', "models.simpel: unknown key"),
         ('[corpus.a]\npath = "x"\ninclud = []', "corpus.a.includ: unknown key"),
         ('[corpus."../a"]\npath = "x"', "corpus.../a: must be at most 64 letters"),
         ("[strategy.supervisor.light]\nmax_itertions = 1", "strategy.supervisor.light.max_itertions: unknown key"),
-        (
-            "[strategy.supervisor.light]\nmax_iterations = 0",
-            "strategy.supervisor.light.max_iterations: Input should be",
-        ),
-        ("[search.requests_per_minute]\ntavily = 1e-15", "search.requests_per_minute.tavily: Input should be greater"),
+        ("[strategy.supervisor.light]\nmax_iterations = 0", "strategy.supervisor.light.max_iterations: Input should"),
         ("[search.requests_per_minute]\ntavily = 5e-324", "search.requests_per_minute.tavily: Input should be greater"),
         ("[strategy.living.light]", "strategy.living: not available yet"),
         ('anthropic_api_key = "x"', "anthropic_api_key: unknown key"),
         ("[models", "Expected"),
-    ],
-    ids=[
-        "top",
-        "section",
-        "corpus",
-        "corpus-name",
-        "preset",
-        "range",
-        "rate",
-        "least-rate",
-        "unbuilt",
-        "secret",
-        "no-toml",
     ],
 )
 def test_what_a_file_may_not_say_is_refused_with_its_place(places: Places, text: str, line: str) -> None:
@@ -105,12 +83,13 @@ def test_what_a_file_may_not_say_is_refused_with_its_place(places: Places, text:
     assert f"{path}: {line}" in places.problems()
 
 
-@pytest.mark.parametrize("text", ["#" * 100_001, "a." * 10_000 + "b = 1", "web = " + "[" * 50_000])
-def test_a_file_is_bounded_before_it_is_read(places: Places, text: str) -> None:
-    """One that is too large or too deep is refused in one line."""
+@pytest.mark.parametrize("text", ["#" * 100_001, "a." * 10_000 + "b = 1", "web = " + "[" * 50_000, '"a\\u001b[2J" = 1'])
+def test_a_file_is_bounded_and_drives_no_terminal(places: Places, text: str) -> None:
+    """One that is too large or too deep is refused in one line; control characters of names are not printed."""
     problems = places.problems(Flags(config=places.write(places.here, text)))
     assert len(problems.splitlines()) == 1
     assert len(problems) < 500
+    assert "\x1b" not in problems
 
 
 def test_a_bad_variable_is_named_without_its_value(places: Places) -> None:
@@ -131,7 +110,6 @@ def test_a_bad_variable_is_named_without_its_value(places: Places) -> None:
         ({"RESEARCH_MODEL": "m", "ANTHROPIC_API_KEY": KEY}, True, "at api.anthropic.com"),
         ({"RESEARCH_MODEL": "m", "ANTHROPIC_BASE_URL": "http://u:p@localhost:8080/v1"}, True, "at localhost:8080"),
     ],
-    ids=["nothing", "key-alone", "name-alone", "name-and-key", "name-and-address"],
 )
 def test_a_model_is_configured_by_name_and_key_or_address(
     places: Places, environment: dict[str, str], configured: bool, reason: str
@@ -188,22 +166,19 @@ def test_secrets_are_never_shown(places: Places) -> None:
         assert secret not in repr(settings)
 
 
-def test_the_digest_names_what_shapes_a_run(places: Places) -> None:
-    """Pools configured alike have the same digest, whatever their folders and keys; others have another."""
-    digest = places.load(RESEARCH_MODEL="m").digest()
-    assert places.load(RESEARCH_MODEL="m", ANTHROPIC_API_KEY=KEY, RESEARCH_HOME="/elsewhere").digest() == digest
-    assert places.load(RESEARCH_MODEL="other").digest() != digest
-    places.write(places.user, '[corpus.a]\npath = "a"\n')
-    assert places.load(RESEARCH_MODEL="m").digest() != digest
-
-
-def test_the_mark_depends_on_which_keys_there_are_and_not_on_their_values(places: Places) -> None:
-    """Workers that would resolve a request alike have the same mark: without its key a model cannot be used."""
+def test_workers_that_resolve_a_request_alike_have_the_same_mark(places: Places) -> None:
+    """Digest and mark ignore folders and the values of keys; the mark tells which keys there are."""
     named = {"RESEARCH_MODEL": "m"}
-    mark = places.load(**named, ANTHROPIC_API_KEY=KEY).mark()
-    assert places.load(**named, ANTHROPIC_API_KEY="another", RESEARCH_HOME="/elsewhere").mark() == mark
-    marks = {mark, places.load(**named).mark(), places.load().mark(), places.load(TAVILY_API_KEY="key").mark()}
+    one, same = (
+        places.load(**named, ANTHROPIC_API_KEY=KEY),
+        places.load(**named, ANTHROPIC_API_KEY="another", RESEARCH_HOME="/elsewhere"),
+    )
+    assert (one.digest(), one.mark()) == (same.digest(), same.mark())
+    assert places.load(RESEARCH_MODEL="other").digest() != one.digest()
+    marks = {one.mark(), places.load(**named).mark(), places.load().mark(), places.load(TAVILY_API_KEY="key").mark()}
     assert len(marks) == 4
+    places.write(places.user, '[corpus.a]\npath = "a"\n')
+    assert places.load(**named).digest() != one.digest()
 
 
 def test_folders_of_a_file_are_relative_to_it(places: Places) -> None:
@@ -247,11 +222,3 @@ def test_a_named_file_is_read_over_the_users_own(places: Places, tmp_path: Path)
         assert {name: corpus.path for name, corpus in settings.corpus.items()} == {"a": tmp_path / "docs"}
         assert (settings.retention_days, settings.search.max_results_per_query) == (7, 4)
     assert "there is no such file" in places.problems(Flags(config=tmp_path / "nothing.toml"))
-
-
-def test_names_of_a_file_drive_no_terminal(places: Places) -> None:
-    """Control characters in the names of keys are not printed."""
-    places.write(places.user, '"a\\u001b[2J" = 1\n')
-    with pytest.raises(SettingsError, match="unknown key") as raised:
-        places.load()
-    assert "\x1b" not in str(raised.value)
