@@ -13,21 +13,20 @@ from activities.preparation import RunRefused, resolve
 from client.cli.context import RunInfo
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import RunOptions
-from client.cli.preflight import OF_RUN, _lines, limits_words, preflight, require_endpoint, resolve_here
+from client.cli.preflight import OF_RUN, _lines, preflight, require_endpoint, resolve_here
 from client.cli.request import RequestedRun
 from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
 from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest
-from contracts.resolved import ModelPrice, ProviderChoice, ResolvedResearch
-from contracts.vocabulary import EngineKind, ThinkMode
+from contracts.resolved import Estimate, ModelPrice, ProviderChoice, ResolvedResearch
+from contracts.vocabulary import EngineKind
 from tests.fakes import states
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
 
 SILENT = "http://127.0.0.1:1"
-LIMITS = preset("supervisor", Depth.MEDIUM)
 PRICES = {"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)}
 
 
@@ -173,69 +172,48 @@ def test_a_resumed_run_sends_passages_to_no_other_host() -> None:
     assert resolve_here(again, Settings(), extractive, url_given=False).egress == extractive.egress
 
 
-def test_a_named_model_wins_over_the_configured_one() -> None:
-    """The estimate is made for the models of the run."""
-    made = resolved(model_at(SILENT), corpus="manual", models={"complex": "large"}, gates={"think": "rules"})
-    assert made.models == {"simple": "m", "analytical": "m", "complex": "large"}
-    assert made.gates.think is not ThinkMode.MODEL
-
-
-def test_limits_are_one_line() -> None:
-    """Only limits that bound the run; that of the cost where something is paid."""
-    made = resolved(Settings(), corpus="docs", web=False, limits={"max_iterations": 1, "max_tokens": 5_000})
-    assert limits_words(made.limits) == (
-        "1 iteration of 5 sub-queries, 60 sources, 15:00 minutes, 5,000 tokens, 2.00 USD"
-    )
-    assert limits_words(made.limits, paid=False).endswith("15:00 minutes, 5,000 tokens")
-
-
-def run_with(limits: dict[str, Any], models: dict[str, str], **changes: object) -> ResolvedResearch:
+def run_with(limits: dict[str, Any], models: dict[str, str], *, reasoning_tokens: int = 0) -> ResolvedResearch:
     """A resolved run of these models."""
-    capped = LIMITS.model_copy(update=limits)
-    return states.resolved(engine=EngineKind.MODEL, models=models, limits=capped, reasoning_tokens=0, **changes)
+    capped = preset("supervisor", Depth.MEDIUM).model_copy(update=limits)
+    return states.resolved(engine=EngineKind.MODEL, models=models, limits=capped, reasoning_tokens=reasoning_tokens)
 
 
 PRICED = Settings(models=ModelsSettings(prices=PRICES))
 BOTH = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
 
 
+def estimate_of(run: ResolvedResearch, settings: Settings = PRICED) -> Estimate:
+    """What the run may cost by these settings."""
+    made = estimated(run, configuration_of(settings))
+    assert made is not None
+    return made
+
+
 def test_the_estimate_is_a_range_within_every_cap() -> None:
     """From one short iteration to all that the limits allow, at the price of each role's model."""
-    free = estimated(run_with({"max_cost_usd": None}, BOTH), configuration_of(PRICED))
-    assert free is not None
+    free = estimate_of(run_with({"max_cost_usd": None}, BOTH))
     assert (free.calls, free.cost_usd is not None) == ((4, 21), True)
     assert "no cap on cost" in free.words()
-    capped = estimated(
-        run_with({"max_model_calls": 7, "max_tokens": 20_000, "max_cost_usd": 0.1}, dict.fromkeys(BOTH, "dear")),
-        configuration_of(PRICED),
-    )
-    assert capped is not None
+    caps = {"max_model_calls": 7, "max_tokens": 20_000, "max_cost_usd": 0.1}
+    capped = estimate_of(run_with(caps, dict.fromkeys(BOTH, "dear")))
     assert (capped.calls[1], capped.tokens[1], capped.cost_usd and capped.cost_usd[1]) == (7, 20_000, 0.1)
     assert "the run stops at 0.10 USD" in capped.words()
-    thinking = estimated(
-        run_with({"max_cost_usd": None}, BOTH).model_copy(update={"reasoning_tokens": 5_000}), configuration_of(PRICED)
-    )
-    assert thinking is not None
+    thinking = estimate_of(run_with({"max_cost_usd": None}, BOTH, reasoning_tokens=5_000))
     assert thinking.tokens[1] == free.tokens[1] + free.calls[1] * 5_000
 
 
 def test_an_unknown_price_is_no_zero() -> None:
     """A model or a paid search provider without a price makes the cost unknown; None, and in words."""
-    unknown = estimated(run_with({}, BOTH | {"complex": "unheard-of"}), configuration_of(PRICED))
-    assert unknown is not None
-    assert unknown.model_dump(mode="json")["cost_usd"] is None
+    unknown = estimate_of(run_with({}, BOTH | {"complex": "unheard-of"}))
+    assert unknown.cost_usd is None
     assert "cost unknown (no price for unheard-of" in unknown.words()
-    assert "as far as prices are known" in unknown.words()
     tavily = ProviderChoice(name="tavily", available=True, host="api.tavily.com")
     searching = states.resolved(web=True, providers=[tavily])
     priced = PRICED.model_copy(update={"search": PRICED.search.model_copy(update={"usd_per_1000": {"tavily": 8.0}})})
-    some, none = estimated(searching, configuration_of(priced)), estimated(searching, configuration_of(PRICED))
-    assert some is not None
-    assert none is not None
+    some, none = estimate_of(searching, priced), estimate_of(searching)
     assert (none.cost_usd, none.unpriced) == (None, ["tavily"])
     assert some.cost_usd is not None
     assert some.cost_usd[1] == pytest.approx(some.searches[1] * 0.008)
-    assert estimated(states.resolved(), configuration_of(PRICED)) is None
 
 
 def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
@@ -248,10 +226,7 @@ def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
     assert limits.startswith("limits: at most, as the question needs, 10 steps in 3 iterations, 100 sources, 30:00")
     (limits,) = [line for line in _lines(named) if line.startswith("limits")]
     assert "3 steps in 3 iterations, 15 sources, 5:00" in limits
-    configuration = configuration_of(priced)
-    deepest, quickest = (estimated(with_choice(open_, choice), configuration) for choice in ("extended", "quick"))
+    deepest, quickest = (estimate_of(with_choice(open_, choice), priced) for choice in ("extended", "quick"))
     assert open_.estimate is not None
-    assert deepest is not None
-    assert quickest is not None
     assert (open_.estimate.calls[1], open_.estimate.tokens[1]) == (deepest.calls[1], deepest.tokens[1])
     assert open_.estimate.calls[0] == quickest.calls[0] < deepest.calls[0]

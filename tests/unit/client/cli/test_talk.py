@@ -4,7 +4,7 @@ import asyncio
 import os
 import pty
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -57,7 +57,7 @@ async def test_an_editor_changes_the_text_or_the_error_says_why_not(monkeypatch:
 
 
 class FakeHandle:
-    """Records its messages."""
+    """Records its messages; the first ones are refused."""
 
     research_id = "r-1"
 
@@ -68,24 +68,15 @@ class FakeHandle:
     async def plan(self) -> PlanAnswer:
         return PLAN
 
-    async def _take(self, *message: Any) -> str:
-        if self.refused:
-            self.refused -= 1
-            raise MessageRefused("phrase: this run wants exactly these words")
-        self.sent.append(message)
-        return "taken"
+    def __getattr__(self, message: str) -> Callable[..., Awaitable[str]]:
+        async def send(*arguments: Any) -> str:
+            if self.refused:
+                self.refused -= 1
+                raise MessageRefused("phrase: this run wants exactly these words")
+            self.sent.append((message, *arguments))
+            return "taken"
 
-    async def answer(self, answers: list[str], round_: int) -> str:
-        return await self._take("answer", answers, round_)
-
-    async def approve_plan(self, version: int, phrase: str | None = None) -> str:
-        return await self._take("approve", version, phrase)
-
-    async def reject_plan(self, reason: str = "") -> str:
-        return await self._take("reject", reason)
-
-    async def revise_plan(self, revision: Any, version: int) -> str:
-        return await self._take("revise", revision, version)
+        return send
 
 
 @pytest.fixture
@@ -101,10 +92,10 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 @pytest.mark.parametrize(
     ("waiting", "typed", "sent"),
     [
-        (APPROVAL, "y\n", ("approve", 2, None)),
-        (APPROVAL.model_copy(update={"phrase": APPROVAL_PHRASE}), f"yes\n{APPROVAL_PHRASE}\n", ("approve", 2, APPROVAL_PHRASE)),
-        (APPROVAL, "n\n", ("reject", "")),
-        (APPROVAL, "\nleave version 9 out\n", ("revise", {"guidance": "leave version 9 out"}, 2)),
+        (APPROVAL, "y\n", ("approve_plan", 2, None)),
+        (APPROVAL.model_copy(update={"phrase": APPROVAL_PHRASE}), f"yes\n{APPROVAL_PHRASE}\n", ("approve_plan", 2, APPROVAL_PHRASE)),
+        (APPROVAL, "n\n", ("reject_plan",)),
+        (APPROVAL, "\nleave version 9 out\n", ("revise_plan", {"guidance": "leave version 9 out"}, 2)),
         (QUESTIONS, "the second\n\n", ("answer", ["the second", ""], 1)),
     ],
     ids=["yes", "phrase", "no", "words", "answers"],
