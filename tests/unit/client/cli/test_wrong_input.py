@@ -132,12 +132,3 @@ def test_a_dry_run_starts_nothing(folder: Path, endpoint: str) -> None:
     assert document["request"]["exclude"] == ["example.com", "MySQL"]
     assert (document["engine"], document["estimate"]["cost_usd"]) == ("model", None)
     assert not (folder / "home" / "engine").exists()
-
-
-def test_a_file_of_the_working_directory_is_not_read(folder: Path, endpoint: str) -> None:
-    """A stranger's research.toml names a model and a host: neither counts unless the user names the file."""
-    (folder / "research.toml").write_text(f'[models]\ndefault = "m"\nbase_url = "{endpoint}"\n')
-    plain = json.loads(research(*RUN, "--dry-run", "--json").stdout)
-    assert (plain["engine"], plain["egress"]) == ("extractive", "nothing leaves this machine")
-    named = json.loads(research(*RUN, "--dry-run", "--json", "--config", "research.toml").stdout)
-    assert named["engine"] == "model"

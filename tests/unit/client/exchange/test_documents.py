@@ -62,37 +62,22 @@ def words_of_docx(data: bytes) -> list[str]:
     return [paragraph.text for paragraph in document.paragraphs] + cells
 
 
-def test_word_document_has_text_quotes_tables_sources_and_verdicts() -> None:
-    """Opened again, it says what the report says."""
-    words = words_of_docx(to_docx(sample_report()))
-    assert words[0] == "How does PostgreSQL prevent transaction ID wraparound?"
-    joined = "\n".join(words)
-    for part in (
-        SAMPLE.quote(SAMPLE.rule),
-        "200 million transactions",
-        "Method and limits",
-        "[1] 25.1. Routine Vacuuming",
-    ):
-        assert part in joined
-    assert joined.count(SAMPLE.quote(SAMPLE.rule)) == 1
-    opened = Document(io.BytesIO(to_docx(sample_report())))
-    assert opened.core_properties.title == words[0]
-    assert "Quote" in {paragraph.style.name for paragraph in opened.paragraphs if paragraph.style}
-
-
-def test_pdf_has_text_quotes_tables_sources_and_verdicts() -> None:
-    """Its text can be read out; the same report gives the same bytes."""
-    made = to_pdf(sample_report())
-    words = words_of_pdf(made)
-    for part in (
-        SAMPLE.quote(SAMPLE.rule),
-        "200 million transactions",
-        "Method and limits",
-        "[1] 25.1. Routine Vacuuming",
-    ):
-        assert squeezed(part) in words
+@pytest.mark.parametrize("form", ["docx", "pdf"])
+def test_documents_say_what_the_report_says(form: str) -> None:
+    """Text, quotes, tables and sources, each once; the same report gives the same PDF."""
+    report = sample_report()
+    data = to_docx(report) if form == "docx" else to_pdf(report)
+    words = squeezed("".join(words_of_docx(data))) if form == "docx" else words_of_pdf(data)
+    question = "How does PostgreSQL prevent transaction ID wraparound?"
+    parts = (question, "200 million transactions", "Method and limits", "[1] 25.1. Routine Vacuuming")
+    assert all(squeezed(part) in words for part in parts)
     assert words.count(squeezed(SAMPLE.quote(SAMPLE.rule))) == 1
-    assert made == to_pdf(sample_report())
+    if form == "pdf":
+        assert data == to_pdf(report)
+    else:
+        opened = Document(io.BytesIO(data))
+        assert opened.core_properties.title == question
+        assert "Quote" in {paragraph.style.name for paragraph in opened.paragraphs if paragraph.style}
 
 
 @pytest.mark.parametrize("title", TITLES[:2] + TITLES[4:5])
@@ -116,17 +101,21 @@ def test_links_lead_to_sources_alone() -> None:
     assert links_of_pdf(to_pdf(report)) == [url]
 
 
-@pytest.mark.parametrize("language", ["en", "de-AT", "zz", '"><script>', "", "englishenglish"])
+@pytest.mark.parametrize("language", ["de-AT", "zz", '"><script>', ""])
 def test_any_language_gives_a_pdf(language: str) -> None:
     """What is no code of a language is English to the typesetter."""
     assert to_pdf(report_of(language=language)).startswith(b"%PDF")
 
 
 @pytest.mark.parametrize(
-    "markdown", ["", "\n", "> > > 1. - a\n", "|a|\n|-|\n", "# \n", "- \n- \n", "1000000000. x\n", "```\n\n```\n"]
+    "markdown",
+    [
+        *("", "> > > 1. - a\n", "|a|\n|-|\n", "# \n", "- \n- \n", "1000000000. x\n", "```\n\n```\n"),
+        "# T\n\no" + "\u0301" * 100_000 + " ¹ ² ⁹ ① ፩ [፩]\n",
+    ],
 )
 def test_any_text_gives_documents(markdown: str) -> None:
-    """Also one that is empty, or nothing but signs."""
+    """Also one that is empty, nothing but signs, or a letter with thousands of combining characters."""
     report = report_of(report={"markdown": markdown}, claims=[])
     assert to_pdf(report).startswith(b"%PDF")
     assert to_docx(report).startswith(b"PK")
@@ -147,13 +136,6 @@ def test_a_report_of_another_form_is_refused() -> None:
         problems = read_report(data)
         assert isinstance(problems, list)
         assert [place for place, _ in problems] == [""]
-
-
-def test_a_text_of_combining_characters_gives_documents() -> None:
-    """Thousands of marks on one letter, and digits that are no numbers, end no export."""
-    report = report_of(report={"markdown": "# T\n\no" + "\u0301" * 100_000 + " ¹ ² ⁹ ① ፩ [፩]\n"}, claims=[])
-    assert to_pdf(report).startswith(b"%PDF")
-    assert to_docx(report).startswith(b"PK")
 
 
 CITED = (
