@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.fakes.conversation import Remembered, blocks_of
-from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
+from tests.fakes.loopback import HttpRequest, LoopbackServer, reset, response
 from tests.fakes.model_request import ModelRequest, read_request
 from tests.fakes.model_scenarios import Reply, check, error, reply_to, streamed
 from tests.fakes.model_tokens import TokenBook
@@ -165,14 +165,11 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
     if reply.delivery == "reset":
         reset(writer)
         return False
-    announced = {**reply.headers, "content-length": str(len(reply.body) or (100 if reply.delivery != "whole" else 0))}
-    lines = [f"HTTP/1.1 {reply.status} Fake", *(f"{name}: {value}" for name, value in announced.items()), "", ""]
-    head = "\r\n".join(lines).encode("utf-8")
     if reply.delivery == "whole":
-        writer.write(head + reply.body)
+        writer.write(response(reply.status, reply.body, reply.headers))
         await writer.drain()
         return True
-    writer.write(head)
+    writer.write(response(reply.status, b"", {**reply.headers, "content-length": str(len(reply.body) or 100)}))
     await writer.drain()
     if reply.delivery == "reset_after_headers":
         reset(writer)

@@ -11,7 +11,7 @@ from typing import Any
 import httpcore2
 
 from providers.reading.egress.address_rules import IpAddress, refused
-from tests.fakes.loopback import HttpRequest, LoopbackServer
+from tests.fakes.loopback import HttpRequest, LoopbackServer, response
 
 PUBLIC_ADDRESS = "93.184.216.34"
 
@@ -21,10 +21,8 @@ Reply = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 def reply(body: bytes | str = b"", status: int = 200, content_type: str | None = "text/html", **headers: str) -> bytes:
     """A whole response as bytes; `headers` are written with underscores."""
     data = body.encode() if isinstance(body, str) else body
-    lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(data)}"]
-    lines += [] if content_type is None else [f"Content-Type: {content_type}"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + data
+    named = {} if content_type is None else {"content-type": content_type}
+    return response(status, data, named | {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 def redirect(location: str, status: int = 302) -> bytes:
