@@ -21,6 +21,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (place / "manual").mkdir()
     (place / "manual" / "vacuum.md").write_text("# Vacuum\n\nVacuum removes dead rows.\n")
     (place / "deep.json").write_text("[" * 100_000)
+    (place / "bad.zip").write_text("no archive")
     (place / "odd.json").write_bytes(b"\xff\xfe\x00")
     (place / "corpus.json").write_text('{"query": "q", "corpus": "unheard-of"}')
     (place / "address.json").write_text('{"query": "q", "models": {"base_url": "http://192.0.2.1"}}')
@@ -71,6 +72,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["report", "unknown", "--format", "docx"], 2, "--format is one of"),
         (["audit", ""], 2, "no run ''"),
         (["audit", "deep.json"], 2, "is not a report.json"),
+        (["audit", "bad.zip"], 2, "is no ZIP file"),
         (["doctor", "--search", "x", "--provider", "tavily"], 7, "set TAVILY_API_KEY"),
         (["serve", "--health-port", "99999"], 2, "--health-port"),
         (["worker", "--pool", "nonsense"], 2, "nonsense"),

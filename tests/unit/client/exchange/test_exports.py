@@ -124,8 +124,9 @@ def test_a_text_that_is_gone_is_named_with_the_remedy(home: Path) -> None:
     assert ran("export", "last", "--bundle", "--out", "b.zip", "--quotes-only")[0] == 0
 
 
-def test_an_altered_file_is_found_by_the_store(home: Path) -> None:
-    """A `report.json` that agrees with itself is still not the one that was stored; one in the store can be damaged."""
+@pytest.mark.usefixtures("home")
+def test_an_altered_file_is_found_by_the_store() -> None:
+    """A `report.json` that agrees with itself is still not the one that was stored."""
     Path("report.json").write_text(RENDERING.document)
     assert ran("audit", "report.json")[0] == 0
     Path("report.json").write_text(RENDERING.document.replace("What freezing costs", "What warming costs"))
@@ -133,12 +134,6 @@ def test_an_altered_file_is_found_by_the_store(home: Path) -> None:
     assert code == 1
     assert "✖ report_differs report.json: it is not the report that is stored of this run" in output
     assert "→ the file was changed, or the run went on" in output
-    stored = RENDERING.document.encode()
-    for path in (home / "content").rglob("*"):
-        if path.is_file() and path.read_bytes() == stored:
-            path.write_bytes(stored.replace(b"completed", b"COMPLETED", 1))
-    code, output = ran("audit", "last")
-    assert (code, "report_damaged report.json" in output) == (1, True)
 
 
 @pytest.mark.usefixtures("home")
@@ -160,8 +155,7 @@ def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, m
     """A table of some kilobytes that a document would need gigabytes for costs a process, and writes nothing."""
     monkeypatch.setattr("client.cli.audit.MEMORY_BYTES", 400_000_000)
     report = json.loads(RENDERING.document)
-    columns = 1_000
-    report["report"]["markdown"] = f"|{'a|' * columns}\n|{'-|' * columns}\n" + f"|{'b|' * columns}\n" * 180
+    report["report"]["markdown"] = f"|{'a|' * 1_000}\n|{'-|' * 1_000}\n" + f"|{'b|' * 1_000}\n" * 180
     stored = AsyncMock(return_value={"json": json.dumps(report).encode()})
     monkeypatch.setattr("client.cli.audit._load_forms", stored)
     out = tmp_path / "table.pdf"
