@@ -58,16 +58,12 @@ def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path)
 
 def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> None:
     """A model endpoint and a Redis that are down are named with a setting to check; no password is printed (F16)."""
-    down = {
-        "RESEARCH_MODEL": "m",
-        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
-        "REDIS_URL": "redis://:secret@127.0.0.1:1",
-    }
-    found = checks(**down)
-    assert (found["model"]["grade"], "ANTHROPIC_BASE_URL" in found["model"]["remedy"]) == ("fail", True)
-    assert (found["shared"]["grade"], "REDIS_URL" in found["shared"]["remedy"]) == ("fail", True)
+    down = {"RESEARCH_MODEL": "m", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "TAVILY_API_KEY": "planted key"}
+    found = checks(**down, REDIS_URL="redis://:secret@127.0.0.1:1")
+    for name, variable in (("model", "ANTHROPIC_BASE_URL"), ("shared", "REDIS_URL")):
+        assert (found[name]["grade"], variable in found[name]["remedy"]) == ("fail", True)
     assert "server" in found
-    done = research("doctor", **down | {"REDIS_URL": "redis://:planted-password@[bad", "TAVILY_API_KEY": "planted key"})
+    done = research("doctor", **down, REDIS_URL="redis://:planted-password@[bad")
     assert (done.exit_code, "fail shared" in done.stdout) == (1, True)
     assert "tavily: TAVILY_API_KEY holds characters that no key has" in done.stdout
     assert "planted" not in done.output

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.table import Table
 from rich.text import Text
 
 from client.cli import output
@@ -20,8 +19,12 @@ from contracts.vocabulary import Outcome, StopReason
 ATTACK = "\x1b]0;owned\x07\x9b31m\u202eevil"
 
 
-def test_lines_are_safe_in_any_form(capfd: pytest.CaptureFixture[str]) -> None:
-    """Results, cut lines, progress and JSON have no control character, also in a pipe."""
+def test_text_in_any_form_drives_no_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    """Results, cut lines, progress and JSON have no control character, also in a pipe; our own colours pass."""
+    colours = output.SafeConsole(file=(file := io.StringIO()), force_terminal=True, color_system="standard")
+    colours.print(Text(ATTACK, style="red"))
+    assert ("\x1b[31m" in file.getvalue(), "\x1b]" in file.getvalue()) == (True, False)
+    assert not set(file.getvalue()) & set("\x07\x9b\u202e")
     output.print_result(ATTACK)
     output.print_result(Text(ATTACK), cut=True)
     output.print_progress(ATTACK)
@@ -29,17 +32,6 @@ def test_lines_are_safe_in_any_form(capfd: pytest.CaptureFixture[str]) -> None:
     shown = "".join(capfd.readouterr())
     assert shown.count("evil") == 4
     assert not set(shown) & set("\x1b\x07\x9b\u202e")
-
-
-def test_a_live_view_has_only_its_own_codes() -> None:
-    """Our colours pass; texts within tables cannot add any."""
-    table = Table.grid()
-    table.add_row(Text(ATTACK, style="red"))
-    file = io.StringIO()
-    output.SafeConsole(file=file, force_terminal=True, width=80, color_system="standard").print(table)
-    assert "\x1b[31m" in file.getvalue()
-    assert "\x1b]" not in file.getvalue()
-    assert not set(file.getvalue()) & set("\x07\x9b\u202e")
 
 
 def test_printed_commands_can_be_pasted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -115,7 +107,7 @@ def test_a_folder_has_a_plain_short_name(question: str, name: str) -> None:
 
 
 def test_another_runs_report_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same question on the same day gets a folder of its own; the same run gets its folder again."""
+    """The same question on the same day gets a folder of its own; the same run gets its folder again; no half of a file stays."""
     monkeypatch.chdir(tmp_path)
     first = default_folder("Why?", "r-20261121-aaaa")
     write_report(first, {"json": json.dumps({"research_id": "r-20261121-aaaa"}).encode(), "md": b"old"})
@@ -123,16 +115,11 @@ def test_another_runs_report_is_not_overwritten(tmp_path: Path, monkeypatch: pyt
     assert default_folder("Why?", "r-20261121-bbbb").name == f"{first.name}-bbbb"
     write_report(first, {"md": b"new"})
     assert (first / "report.md").read_bytes() == b"new"
-
-
-def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
-    """A target that cannot be replaced leaves no half-written file."""
-    target = tmp_path / "report.md"
+    target = tmp_path / "folder"
     target.mkdir()
-    (target / "x").touch()
-    with pytest.raises(OSError, match=r"report\.md"):
-        write_atomically(target, b"text")
-    assert [path.name for path in tmp_path.iterdir()] == ["report.md"]
+    with pytest.raises(OSError, match="folder"):
+        write_atomically(target, b"half a file")
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", "reports"}
 
 
 def test_the_terminal_shows_the_first_section_with_its_sources() -> None:

@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,32 +46,19 @@ def resolved(settings: Settings, **values: object) -> ResolvedResearch:
     return resolve_here(ResearchRequest.model_validate({"query": "q", **values}), settings)
 
 
-async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a model nothing leaves; a host is named, with whether it is this machine (S0-102)."""
-    context = context_of(Settings())
-    wanted = RequestedRun(ResearchRequest(query="q", corpus="manual"))
-    assert not await preflight(context, wanted, RunOptions(), RunInfo("r-1"))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "nothing leaves this machine"
-    assert lines[1].startswith("engine: extractive")
-    assert lines[2] == "limits: 3 iterations of 5 sub-queries, 60 sources, 15:00 minutes"
-    away, here = model_at("https://models.example/v1"), model_at("http://127.0.0.1:8080")
-    assert resolved(away, corpus="manual", engine="extractive").egress == "nothing leaves this machine"
-    assert resolved(away, corpus="manual").egress == "passages go to models.example"
-    assert resolved(here, corpus="manual").egress == "passages go to 127.0.0.1:8080 (this machine)"
-    searching = resolved(Settings())
-    assert searching.web
-    assert "searches go to " in searching.egress
-    assert any("TAVILY_API_KEY" in line for line in searching.advice)
-
-
 class Workers:
-    """Stands for the client of a server with workers of these identities, which resolve by their own settings."""
+    """Stands for the context of a command beside workers of these identities, which resolve by their own settings."""
 
-    def __init__(self, settings: Settings, *marks: str) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, theirs: Settings | None = None, *marks: str) -> None:
+        self.settings, self.theirs = settings, theirs
         self.identities = [f"records-1@elsewhere/{mark}" for mark in marks]
-        self.asked: list[ResearchRequest] = []
+        self.previews = 0
+
+    async def running_client(self) -> "Workers | None":
+        """The client of the server, if one is running."""
+        return self if self.theirs else None
+
+    client_if_running = running_client
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
         """The workers of the pool that resolves."""
@@ -81,67 +67,60 @@ class Workers:
 
     async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
         """As the activity does it."""
-        self.asked.append(request)
+        self.previews += 1
         try:
-            return resolve(research_id, request, configuration_of(self.settings), None, search_attributes=False)
+            return resolve(research_id, request, configuration_of(self.theirs), None, search_attributes=False)  # type: ignore[arg-type]
         except RunRefused as refusal:
             raise PreviewRefused(str(refusal), refusal.reason.value) from None
 
+    async def prepare(self, options: RunOptions | None = None, works: bool = True, **request: Any) -> bool:
+        """What a command does before it starts this request; whether others do the work."""
+        wanted = RequestedRun(ResearchRequest.model_validate({"query": "q", **request}))
+        return await preflight(self, wanted, options or RunOptions(), RunInfo("r-1"), works=works)  # type: ignore[arg-type]
 
-def context_of(settings: Settings, workers: Workers | None = None) -> Any:
-    """The context of a command with these settings, beside these workers."""
 
-    async def client() -> Workers | None:
-        return workers
-
-    return SimpleNamespace(settings=settings, client_if_running=client, running_client=client)
+async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a model nothing leaves; web search and keys to set are named (S0-102). Without workers nobody can say."""
+    assert not await Workers(Settings()).prepare(corpus="manual")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "nothing leaves this machine"
+    assert lines[1].startswith("engine: extractive")
+    assert lines[2] == "limits: 3 iterations of 5 sub-queries, 60 sources, 15:00 minutes"
+    assert resolved(model_at("https://models.example/v1"), corpus="manual").egress == "passages go to models.example"
+    searching = resolved(Settings())
+    assert "searches go to " in searching.egress
+    assert any("TAVILY_API_KEY" in line for line in searching.advice)
+    assert await Workers(Settings(), Settings()).prepare(works=False, corpus="manual")
+    assert capsys.readouterr().err == ""
 
 
 async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixture[str]) -> None:
     """A command without a model beside workers with one: text goes away, so the lines and the cap say so."""
     theirs = Settings(models=ModelsSettings(default="cheap", base_url="http://127.0.0.1:8080", prices=PRICES))
-    workers = Workers(theirs, theirs.mark())
-    wanted = RequestedRun(ResearchRequest(query="q", web=True))
-    assert await preflight(context_of(Settings(), workers), wanted, RunOptions(), RunInfo("r-1"))
+    workers = Workers(Settings(), theirs, theirs.mark())
+    assert await workers.prepare(web=True)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("passages go to 127.0.0.1:8080")
     assert any("model calls" in line and "the run stops at 2.00 USD" in line for line in lines)
     assert lines[-1] == "the workers that are running do the work, with their settings"
-    assert len(workers.asked) == 1
+    assert workers.previews == 1
 
 
-async def test_workers_without_the_model_are_named_with_the_remedy() -> None:
-    """A command with a model beside workers without one: it was given, and it is theirs that is missing."""
-    workers = Workers(Settings(), Settings().mark())
-    wanted = RequestedRun(ResearchRequest(query="q", web=True, models={"simple": "m"}))  # type: ignore[arg-type]
-    with pytest.raises(
-        CommandError, match=r"research serve.*start them again with what is missing, or stop"
-    ) as refused:
-        await preflight(context_of(model_at(SILENT), workers), wanted, RunOptions(model="m"), RunInfo("r-1"))
+async def test_alike_workers_share_the_work_and_others_are_named_with_the_remedy() -> None:
+    """Workers without the model that the command was given, or that end with their own run, are no help."""
+    settings = Settings()
+    for mark in (settings.mark(), f"{settings.mark()}{OF_RUN}"):
+        workers = Workers(settings, settings, mark)
+        assert not await workers.prepare(corpus="manual")
+        assert workers.previews == 0
+    lacking = Workers(model_at(SILENT), Settings(), Settings().mark())
+    with pytest.raises(CommandError, match=r"research serve.*start them again with what is missing, or") as refused:
+        await lacking.prepare(RunOptions(model="m"), web=True, models={"simple": "m"})
     assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
     with pytest.raises(CommandError, match="leave --model-url out"):
-        await preflight(
-            context_of(Settings(), Workers(Settings(), "other")), wanted, RunOptions(model_url=SILENT), RunInfo("r")
-        )
-
-
-async def test_alike_workers_share_the_work_and_those_of_another_run_do_not() -> None:
-    """What this command would resolve is then what they would; workers that end with their own run are no help."""
-    settings, wanted = Settings(), RequestedRun(ResearchRequest(query="q", corpus="manual"))
-    for mark in (settings.mark(), f"{settings.mark()}{OF_RUN}"):
-        workers = Workers(settings, mark)
-        assert not await preflight(context_of(settings, workers), wanted, RunOptions(), RunInfo("r-1"))
-        assert workers.asked == []
-    other = Workers(model_at(SILENT), f"other{OF_RUN}")
+        await Workers(Settings(), Settings(), "other").prepare(RunOptions(model_url=SILENT), web=True)
     with pytest.raises(CommandError, match="wait for its end"):
-        await preflight(context_of(settings, other), wanted, RunOptions(), RunInfo("r-1"))
-
-
-async def test_a_start_without_workers_announces_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody can say yet where its text will go."""
-    wanted = RequestedRun(ResearchRequest(query="q", corpus="manual"))
-    assert await preflight(context_of(Settings(), Workers(Settings())), wanted, RunOptions(), RunInfo("r"), works=False)
-    assert capsys.readouterr().err == ""
+        await Workers(settings, model_at(SILENT), f"other{OF_RUN}").prepare(corpus="manual")
 
 
 async def test_a_model_endpoint_that_is_down_is_found_before_the_run(answering: str) -> None:
