@@ -82,7 +82,7 @@ def event(kind: str, text: str = "", **data: Any) -> Event:
 
 
 def test_the_live_view_shows_status_and_news() -> None:
-    """Question, id, egress, clock, units of work, agents, calls under way, last failure, newest events, the hint."""
+    """Question, id, egress, clock, units, agents, calls, failures, newest events, the hint, and what a person is asked."""
     agent = AgentProgress(id="agent-1", task="History", strategy="agent", status=AgentStatus.RUNNING, phase="looking")
     waits = [Awaited(what="search: settings", since="2026-11-21T10:00:05+00:00")]
     waits += [
@@ -109,14 +109,9 @@ def test_the_live_view_shows_status_and_news() -> None:
         "Ctrl-C …",
     ):
         assert part in text, part
-
-
-def test_the_view_says_what_a_person_is_asked() -> None:
-    """The command that answers and the questions; before the first answer of a worker, that one is waited for."""
     asked = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which one?"], round=1)
     text = shown(status(waiting=asked), width=140)
-    assert 'research answer r-20261121-7k3f "…"' in text
-    assert "Which one?" in text
+    assert ('research answer r-20261121-7k3f "…"' in text, "Which one?" in text) == (True, True)
     assert "waiting for the first answer of a worker" in shown(None)
 
 

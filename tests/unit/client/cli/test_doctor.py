@@ -15,7 +15,6 @@ import pytest
 from client.cli.doctor import ADDRESS, _check_workers
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
-from tests.fakes.valkey import running_valkey
 from tests.fakes.web import WebServer, page, redirect
 from tests.unit.client.cli.command_line import research
 
@@ -67,12 +66,6 @@ def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> 
     assert (done.exit_code, "fail shared" in done.stdout) == (1, True)
     assert "tavily: TAVILY_API_KEY holds characters that no key has" in done.stdout
     assert "planted" not in done.output
-
-
-def test_a_redis_that_accepts_writes_is_ok(home: Path, tmp_path: Path) -> None:
-    """A key that expires by itself is written."""
-    with running_valkey(tmp_path) as server:
-        assert checks(REDIS_URL=server.url)["shared"]["grade"] == "ok"
 
 
 def read(*inputs: str, **variables: str) -> tuple[int, list[dict[str, Any]]]:

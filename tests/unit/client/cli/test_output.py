@@ -11,7 +11,7 @@ from rich.text import Text
 from client.cli import output
 from client.cli.context import check_id, new_id, resolve_id
 from client.cli.errors import CommandError, exit_code, run_guarded
-from client.cli.reports import default_folder, first_section, write_atomically, write_report
+from client.cli.reports import default_folder, write_atomically, write_report
 from client.view.words import event_lines, pasteable
 from contracts.outcome import Event
 from contracts.vocabulary import Outcome, StopReason
@@ -120,20 +120,3 @@ def test_another_runs_report_is_not_overwritten(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(OSError, match="folder"):
         write_atomically(target, b"half a file")
     assert {path.name for path in tmp_path.iterdir()} == {"folder", "reports"}
-
-
-def test_the_terminal_shows_the_first_section_with_its_sources() -> None:
-    """Twenty lines at most, then the titles of the numbers in them."""
-    long = "\n\n".join(f"Paragraph {number} of many. [{1 + number % 2}]" for number in range(40))
-    answer = "*So* it `is`. [2]\n\n> Word for word. [2]\n\n1. one\n2. two"
-    report = {
-        "report": {"markdown": f"# Q\n\nAbout.\n\n## Short answer\n\n{answer}\n\n{long}\n\n## Sources\n\n- [3] C"},
-        "sources": [{"id": name, "title": f"Title\x1b {name}"} for name in ("a", "b", "c")],
-        "citations": [{"number": place, "source_id": name} for place, name in enumerate(("a", "b", "c"), start=1)],
-    }
-    lines = first_section({"json": json.dumps(report).encode()})
-    assert lines[:5] == ["Short answer", "", "*So* it `is`. [2]", "", "> Word for word. [2]"]
-    assert lines[-3:] == ["[1] Title a", "[2] Title b", ""]
-    assert "…" in lines
-    assert len(lines) <= 25
-    assert first_section({"md": b"# Draft"}) == []
