@@ -27,7 +27,6 @@ class InProcessHost(Host):
         self.calls: list[tuple[str, str]] = []
         self.clock = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         self.agents: list[AgentRequest] = []
-        self.agent_drivers: list[AgentDriver] = []
         self.agents_ended: list[str] = []
         self.agents_at_once = 0
         """Most agents that were at work at one time."""
@@ -63,9 +62,8 @@ class InProcessHost(Host):
         self.agents.append(asked)
         self._working += 1
         self.agents_at_once = max(self.agents_at_once, self._working)
-        self.agent_drivers.append(AgentDriver(asked, self))
         try:
-            result = await self.agent_drivers[-1].conduct()
+            result = await AgentDriver(asked, self).conduct()
         finally:
             self._working -= 1
             self.agents_ended.append(request.task.id)

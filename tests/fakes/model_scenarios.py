@@ -78,28 +78,30 @@ def streamed(reply: Reply) -> Reply:
         return reply
     if not whole or reply.status != 200:
         return reply
-    usage = {name: count for name, count in body["usage"].items() if name != "output_tokens"}
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": body | {"content": [], "stop_reason": None, "usage": usage}},
-        {"type": "ping"},
-    ]
+    told = dict(body["usage"])
+    counted = {"output_tokens": told.pop("output_tokens")} if "output_tokens" in told else {}
+    start = body | {"content": [], "stop_reason": None, "usage": told}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": start}, {"type": "ping"}]
     for index, block in enumerate(content):
-        deltas: list[dict[str, Any]] = []
-        if block.get("type") == "text" and isinstance(block.get("text"), str):
-            words, block["text"] = block["text"], ""
-            parts = (words[: len(words) // 2], words[len(words) // 2 :])
-            deltas = [{"type": "text_delta", "text": part} for part in parts]
-        elif block.get("type") == "tool_use" and "input" in block:
-            deltas = [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
-            block["input"] = {}
+        deltas = _deltas(block)
         events.append({"type": "content_block_start", "index": index, "content_block": block})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
-    counted = {name: count for name, count in body["usage"].items() if name == "output_tokens"}
     events.append({"type": "message_delta", "delta": {"stop_reason": body["stop_reason"]}, "usage": counted})
     events.append({"type": "message_stop"})
     lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
     return Reply(200, {"content-type": "text/event-stream; charset=utf-8"}, lines.encode(), reply.delivery)
+
+
+def _deltas(block: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pieces of a block, which is empty afterwards."""
+    if block.get("type") == "text" and isinstance(block.get("text"), str):
+        words, block["text"] = block["text"], ""
+        return [{"type": "text_delta", "text": part} for part in (words[: len(words) // 2], words[len(words) // 2 :])]
+    if block.get("type") == "tool_use" and "input" in block:
+        given, block["input"] = block["input"], {}
+        return [{"type": "input_json_delta", "partial_json": json.dumps(given)}]
+    return []
 
 
 def text(request: ModelRequest, answer: str, stop_reason: str | None = "end_turn") -> Reply:

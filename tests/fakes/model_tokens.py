@@ -42,8 +42,6 @@ class TokenBook:
     counts_tools: bool = False
     """Whether tools and schemas are charged like the prompt that they belong to."""
     charges: list[Charge] = field(default_factory=list)
-    marks: list[list[int]] = field(default_factory=list)
-    """Of each request, the tokens of its marked beginnings."""
     kept: set[str] = field(default_factory=set)
 
     def tokens(self, text: str) -> int:
@@ -74,7 +72,6 @@ class TokenBook:
             own += text_of({**block, "cache_control": None})
             if "cache_control" in block:
                 found.append((seen + own, self.tokens(own)))
-        self.marks.append([tools + tokens for _, tokens in found])
         charged = tools if self.counts_tools else 0
         return [(text, charged + tokens) for text, tokens in found if tools + tokens >= (self.cacheable or 10**9)]
 

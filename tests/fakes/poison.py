@@ -172,20 +172,10 @@ FAR: Final = (("A1", SENTENCE), ("XFD1048576", SENTENCE))
 POISON: Final[Mapping[str, Poison]] = {
     "deep-divs": Poison(lambda: html("<div>" * 50_000 + "x" + "</div>" * 50_000), TOO_LARGE),
     "svg-use": Poison(uses_of_uses, READABLE, keeps=SENTENCE),
-    "surrogates": Poison(
-        lambda: html("<p>&#xD800; x</p>") + b"<p>\xed\xa0\x80 " + SENTENCE.encode(), READABLE, keeps=SENTENCE
-    ),
-    "linked-data": Poison(
-        lambda: html(f"<script type='application/ld+json'>{'[' * 190_000}</script><p>{SENTENCE}"),
-        READABLE,
-        keeps=SENTENCE,
-    ),
     "entities": Poison(f"{ENTITIES}<rss><title>&a9;&e;</title></rss>".encode, WRONG_TYPE, "application/xml"),
     "json-depth": Poison(lambda: b"[" * 2_000_000, TOO_LARGE | {"malformed"}, "application/json"),
-    "markdown-brackets": Poison(lambda: b"[" * 200_000, READABLE | GIVES_UP, "text/markdown"),
     "flate": Poison(lambda: page_pdf(flate_of_zeros(500), FLATE), GIVES_UP, PDF),
     "kids-in-a-circle": Poison(kids_in_a_circle, GIVES_UP, PDF),
-    "page-as-pdf": Poison(lambda: html(SENTENCE), WRONG_TYPE, PDF),
     "character-table": Poison(huge_cmap, READABLE | GIVES_UP, PDF),
     "picture": Poison(picture_bomb, READABLE | GIVES_UP, PDF),
     "forms-in-forms": Poison(forms_in_forms, READABLE | GIVES_UP, PDF),

@@ -91,11 +91,8 @@ class World:
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
         self.queue: RunQueue = RunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
         self.isolated: KillableCalls = HereCalls()
+        """Does the work on texts from outside."""
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
-
-    def isolate(self, calls: KillableCalls) -> None:
-        """Have work on texts from outside done by these calls, that without a model included."""
-        self.isolated = calls
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""

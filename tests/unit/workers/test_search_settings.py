@@ -21,8 +21,8 @@ from providers.search.declarations import declared_names
 from providers.shared.limits import Limiter
 from providers.storage.content import ObstoreContentStore
 from providers.storage.stored_notebooks import Notebooks
-from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, PROVIDERS
-from tests.fakes.search_apis import SearchApis, asking, open_provider
+from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
+from tests.fakes.search_apis import SearchApis, asking
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings, load_settings
 from workers.settings.models import EndpointSettings
@@ -163,17 +163,3 @@ async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None
             async with pool(settings) as activities:
                 await ActivityEnvironment().run(activities.search, asking("searxng"))
         assert (len(one.asked), len(other.asked)) == (1, 1)
-
-
-@pytest.mark.parametrize("name", PROVIDERS)
-async def test_an_instance_is_an_address_and_never_a_key(name: str) -> None:
-    """Addresses, engines and models separate the stored answers; keys do not (S0-177)."""
-    change = {"google": {"GOOGLE_CSE_ID": "another"}, "anthropic": {"RESEARCH_MODEL": "another"}}.get(name, {})
-    key = {f"{name.upper()}_API_KEY": "another-key"} if name in KEYS else {}
-    instances = []
-    for path, given in (("1/x", {}), ("1/x/", key), ("2/x", {}), ("1/x", change)):
-        async with open_provider(name, f"http://127.0.0.1:{path}", **given) as provider:
-            instances.append(provider.instance)
-    assert instances[0] == instances[1] != instances[2]
-    assert (instances[3] != instances[0]) is bool(change)
-    assert not any("key" in instance for instance in instances)

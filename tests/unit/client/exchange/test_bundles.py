@@ -61,7 +61,6 @@ class SameProcess(HereCalls):
     """A pool of processes without a process: one for each of these cases would take a second."""
 
     def __init__(self, size: int, *, memory_bytes: int) -> None:
-        super().__init__()
         assert (size, memory_bytes <= 1_000_000_000) == (1, True)
 
     async def __aenter__(self) -> Self:
