@@ -53,7 +53,7 @@ def variables(server: SearchApis) -> dict[str, str]:
 
 
 async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> None:
-    """With their own keys and addresses (S0-102); each service gets the contact that Wikimedia asks for (X-16)."""
+    """With their own keys and addresses; each service gets the contact that Wikimedia asks for (S0-102, X-16)."""
     async with SearchApis() as server:
         settings = loaded(tmp_path, RESEARCH_CONTACT="https://example.org/bot", **variables(server))
         async with open_search_providers(settings) as providers:

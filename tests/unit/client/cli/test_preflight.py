@@ -80,7 +80,7 @@ class Workers:
 
 
 async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a model nothing leaves; web search and keys to set are named (S0-102). Without workers nobody can say."""
+    """Without a model nothing leaves; web search and keys to set are named, and without workers nothing is (S0-102)."""
     assert not await Workers(Settings()).prepare(corpus="manual")
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "nothing leaves this machine"
