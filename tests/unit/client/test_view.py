@@ -4,7 +4,7 @@ import asyncio
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 
 from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
-from client.view.console import PlainSink, TerminalSink, follow
+from client.view.console import PlainSink, follow
 from client.view.rendering import Frame, render_ending, render_live
 from client.view.words import event_lines, event_words, printable, usage_words
 from contracts.outcome import (
@@ -156,16 +156,6 @@ def test_the_end_is_one_line(outcome: Outcome, reason: StopReason, words: str) -
     counts = Counts(sources_cited=2, passages_cited=14, documents_searched=8)
     changes = {"outcome": outcome, "stop_reason": reason, "counts": counts, "usage": Usage(active_seconds=11)}
     assert words in render_ending(RESULT.model_copy(update=changes)).plain
-
-
-def test_the_picture_changes_every_second_although_nothing_happens() -> None:
-    """The clock continues between two events of a run, however often its unchanged status is read."""
-    now = [NOW]
-    sink = TerminalSink(Console(file=io.StringIO()), FRAME, clock=lambda: now[0])
-    for clock in ("0:07", "0:09"):
-        sink.show(status(), [event("source.added", "read: A")])
-        assert all(part in plain(sink.draw(), width=80) for part in (clock, "read: A"))
-        now[0] += timedelta(seconds=2)
 
 
 # --- lines ---------------------------------------------------------------------------------------------------------

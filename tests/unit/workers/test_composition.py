@@ -12,7 +12,7 @@ from contracts.request import Depth
 from contracts.strategies import declared_roles
 from providers.errors import SharedStateUnavailable
 from tests.fakes.valkey import running_valkey
-from workers.composition import compose, configuration_of, slots_of
+from workers.composition import compose, configuration_of
 from workers.settings.loading import Settings
 from workers.settings.sections import FileSettings
 from workers.shared_state import SHARED_FILE, SharedState, open_shared_state
@@ -35,19 +35,6 @@ async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
     assert sorted(names) == sorted(expected)
     assert {"workflows", *contents.activities} == set(POOLS)
     assert contents.workflows
-
-
-async def test_a_model_is_wired_where_one_is_configured(tmp_path: Path) -> None:
-    """With a model the models pool waits for many answers at once; without one it computes."""
-    plain = settings(tmp_path)
-    modelled = settings(
-        tmp_path, models={"default": "m", "base_url": "http://127.0.0.1:9"}, anthropic_api_key="sk-not-used"
-    )
-    assert slots_of(modelled)["models"] > slots_of(plain)["models"]
-    assert configuration_of(plain, NO_CLIENT).models == {}
-    assert set(map(tuple, configuration_of(modelled, NO_CLIENT).models.values())) == {("m",)}
-    async with compose(modelled, NO_CLIENT, ["models"]) as contents:
-        assert len(contents.activities["models"]) == len(declared_roles())
 
 
 def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Path) -> None:

@@ -7,14 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from temporalio.service import RPCStatusCode
 
 from client.cli.reports import write_atomically
-from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers import private_files, setup
 from workers.private_files import files_of_person, restrict_files_to_owner
 from workers.process_exit import run_to_end
@@ -73,14 +70,6 @@ def test_a_process_leaves_with_its_code_and_its_whole_output() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stdout), done.stderr) == (5, 100_000, "")
-
-
-def test_an_operator_reads_what_a_cluster_lacks() -> None:
-    """Where the account may not set up, the message names everything that its operator has to make."""
-    message = str(setup._refused("lab", timedelta(days=30), RPCStatusCode.PERMISSION_DENIED))
-    assert all(f"{name} (Keyword)" in message for name in KEYWORD_ATTRIBUTES)
-    assert f"{COST_ATTRIBUTE} (Double)" in message
-    assert "namespace lab with a retention of 30 days" in message
 
 
 def test_a_cluster_that_is_not_there_is_named(

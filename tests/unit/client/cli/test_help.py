@@ -5,9 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from client.cli.app import COMMANDS, app
+from client.cli.app import COMMANDS
 from contracts.request import Depth, EngineChoice
 from contracts.strategies import PLANNED
 from tests.architecture.repository import ROOT
@@ -44,13 +43,6 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_a_shell_can_complete() -> None:
-    """A shell gets the names for a beginning."""
-    typed = {"_RESEARCH_COMPLETE": "complete_bash", "COMP_WORDS": "research st", "COMP_CWORD": "1"}
-    completed = CliRunner().invoke(app, [], prog_name="research", env=typed).output.split()
-    assert sorted(completed) == ["start", "status", "steer", "stop"]
 
 
 def test_folders_of_a_person_are_no_code(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["status", "last"], 2, "there is no run yet"),
         (["audit", "deep.json"], 2, "is not a report.json"),
         (["audit", "bad.zip"], 2, "is no ZIP file"),
+        (["audit", "huge.json"], 2, "is larger than"),
         (["doctor", "--search", "x", "--provider", "tavily"], 7, "set TAVILY_API_KEY"),
         (["serve", "--health-port", "99999"], 2, "--health-port"),
         (["worker", "--pool", "nonsense"], 2, "nonsense"),

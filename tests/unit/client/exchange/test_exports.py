@@ -137,20 +137,6 @@ def test_an_altered_file_is_found_by_the_store() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_report_of_strangers_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of many malformed items ends at its first one, and a file that is too large is not parsed."""
-    report = json.loads(RENDERING.document) | {"decisions": [{}] * 50_001, "gaps": [{}] * 1_000}
-    path = tmp_path / "report.json"
-    path.write_text(json.dumps(report))
-    code, output = ran("audit", str(path))
-    assert (code, output.count("malformed")) == (1, 5)
-    monkeypatch.setattr("client.cli.audit.LARGEST_REPORT", 1_000)
-    code, output = ran("audit", str(path))
-    assert code == 2
-    assert "report.json is larger than 1,000 bytes" in output
-
-
-@pytest.mark.usefixtures("home")
 def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of some kilobytes that a document would need gigabytes for costs a process, and writes nothing."""
     monkeypatch.setattr("client.cli.audit.MEMORY_BYTES", 400_000_000)
