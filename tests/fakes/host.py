@@ -38,18 +38,14 @@ class InProcessHost(Host):
         return self.clock
 
     async def execute(self, spec: Any, argument: Any, options: CallOptions) -> Any:
-        return await self._run(spec.name, argument, options)
-
-    async def _run(self, activity: str, argument: Any, options: CallOptions) -> Any:
-        self.calls.append((activity, options.activity_id))
-        await asyncio.sleep(0)
-        try:
-            return await self.implementations[activity](argument)
-        except ApplicationError as error:
-            raise activity_error(activity, error) from error
+        return await self._run(spec.name, [argument], options)
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
+        return await self._run(activity, arguments, options)
+
+    async def _run(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
         self.calls.append((activity, options.activity_id))
+        await asyncio.sleep(0)
         try:
             return await self.implementations[activity](*arguments)
         except ApplicationError as error:
@@ -129,11 +125,11 @@ class TimedHost(InProcessHost):
         self._takes = takes
         self._at_work = 0
 
-    async def _run(self, activity: str, argument: Any, options: CallOptions) -> Any:
-        await self.sleep(self._takes(activity, argument))
+    async def _run(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
+        await self.sleep(self._takes(activity, arguments[0]))
         self._at_work += 1
         try:
-            return await super()._run(activity, argument, options)
+            return await super()._run(activity, arguments, options)
         finally:
             self._at_work -= 1
 

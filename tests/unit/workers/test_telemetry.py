@@ -33,18 +33,6 @@ def logged(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_every_line_is_one_json_event() -> None:
-    """Events of ours and lines of libraries come out alike."""
-    stream = io.StringIO()
-    configure_logging("json", stream=stream)
-    structlog.get_logger("ours").info("fetch.robots_refused", text="ü\n")
-    logging.getLogger("library").warning("said %s", "something", extra={"detail": 7})
-    ours, library = logged(stream)
-    assert (ours["event"], ours["text"], ours["level"]) == ("fetch.robots_refused", "ü\n", "info")
-    assert (library["event"], library["logger"], library["detail"]) == ("said something", "library", 7)
-    assert ours["timestamp"].endswith("Z")
-
-
 def test_secrets_are_hidden_by_name_and_by_value() -> None:
     """No key reaches the log: not as a field, not nested, not inside a message, not in a traceback."""
     stream = io.StringIO()
