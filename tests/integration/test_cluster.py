@@ -177,17 +177,6 @@ async def test_a_set_up_leaves_the_retention_of_others_alone(server: Server) -> 
 
 
 @pytest.mark.soak
-async def test_set_ups_at_the_same_time_agree(server: Server) -> None:
-    """Two set-ups that race for one namespace both succeed."""
-    variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "raced-for"}
-    settings = Settings(home=Path("unused"), temporal_variables=variables)
-    async with asyncio.timeout(60):
-        first, second = await asyncio.gather(set_up(settings), set_up(settings))
-    assert sorted([first[0].split()[2], second[0].split()[2]]) == ["created", "there"]
-    assert sum(each[1].count("Research") for each in (first, second)) >= 5
-
-
-@pytest.mark.soak
 async def test_an_attribute_of_another_type_is_named(server: Server) -> None:
     """A search attribute that somebody made with another type ends the set-up with a sentence, not with silence."""
     variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "taken"}

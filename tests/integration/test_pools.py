@@ -20,16 +20,13 @@ from client.cli.app import app
 from contracts.names import POOLS
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
-from workers.dev_server import detach_server
 from workers.health import serve_health
 from workers.pools import PoolGroup, PoolHealth, UnknownPoolError, build_worker, choose_pools, run_pools
 from workers.settings.loading import Settings
 from workers.temporal import (
     ServerUnreachableError,
     has_search_attributes,
-    missing_search_attributes,
     open_connection,
-    register_search_attributes,
 )
 
 pytestmark = pytest.mark.integration
@@ -125,33 +122,11 @@ async def fetch(address: str) -> tuple[int, dict[str, object]]:
     return await asyncio.to_thread(blocking)
 
 
-async def test_search_attributes_are_registered_once(client: Client) -> None:
-    """Registering is idempotent, and workers can tell whether it was done."""
-    added = await register_search_attributes(client)
-    assert await register_search_attributes(client) == set()
-    assert await missing_search_attributes(client) == set()
-    assert await has_search_attributes(client)
-    assert len(added) in {0, 5}
-
-
 async def test_a_namespace_that_is_not_there_is_no_answer(server: Server) -> None:
     """Asking about search attributes where nothing can be asked raises, it does not say no."""
     elsewhere = await Client.connect(server.address, namespace="not-there")
     with pytest.raises(RPCError):
         await has_search_attributes(elsewhere)
-
-
-async def test_the_embedded_engine_serves_a_client(tmp_path: Path) -> None:
-    """Without a cluster, connecting starts the server of the home folder, search attributes included."""
-    settings = Settings(home=tmp_path)
-    try:
-        connection = await open_connection(settings)
-        assert await has_search_attributes(connection.client)
-    finally:
-        detach_server(tmp_path)
-        from tests.integration.server_homes import kill_server
-
-        kill_server(tmp_path)
 
 
 async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, tmp_path: Path) -> None:

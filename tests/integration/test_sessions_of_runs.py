@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
-from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
+from contracts import names
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, RunStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import NotConfigured, StorageFull
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
@@ -62,7 +65,7 @@ async def test_a_disk_that_is_full_for_a_while_costs_nothing(
 
         def check_room() -> None:
             now = asyncio.get_running_loop().time()
-            full_until[:] = full_until or [now + 5]
+            full_until[:] = full_until or [now + 2]
             if now < full_until[0]:
                 raise StorageFull("no space is left")
 
@@ -82,19 +85,32 @@ async def test_a_disk_that_is_full_for_a_while_costs_nothing(
     assert api.counts()["planner"] == api.counts()["synthesizer"] == 1
 
 
-async def test_a_session_is_nobody_elses(client: Client, tmp_path: Path) -> None:
-    """Neither another id nor another tenant goes on from a session; a stranger learns no more than that there is none."""
+async def test_a_document_of_another_tenant_is_not_served(client: Client, tmp_path: Path) -> None:
+    """Through the workflow for other clients: a tenant reads its own report, another one is told that there is none."""
     async with running_workers(client, World(tmp_path)):
-        await (await start(client, REQUEST | {"tenant": "alpha"}, id="r-alpha")).result()
-        other_id = REQUEST | {"tenant": "alpha", "continue_from": "r-alpha"}
-        other_tenant = REQUEST | {"tenant": "beta", "continue_from": "r-alpha"}
-        nobody = REQUEST | {"tenant": "beta", "continue_from": "r-nobody"}
-        misplaced = await failure_of(await start(client, other_id, id="r-beta"))
-        stranger = await failure_of(await start(client, other_tenant, id="r-alpha"))
-        missing = await failure_of(await start(client, nobody, id="r-nobody"))
-    assert {misplaced.type, stranger.type, missing.type} == {StopReason.INVALID_INPUT.value}
-    assert "r-alpha" in misplaced.message
-    assert stranger.message.replace("r-alpha", "ID") == missing.message.replace("r-nobody", "ID")
+        handle = await start(client, {**REQUEST, "tenant": "acme"})
+        result = await handle.result()
+
+        async def document(name: str, **fields: str) -> dict[str, Any]:
+            asked = {"research_id": handle.id, "name": name, **fields}
+            identity = f"document-{uuid.uuid4().hex}"
+            piece: dict[str, Any] = await client.execute_workflow(
+                names.RESEARCH_DOCUMENT, asked, id=identity, task_queue=names.WORKFLOWS_QUEUE
+            )
+            return piece
+
+        assert (await document("report.md", tenant="acme"))["text"] == result.report
+        for name in ("report.md", "session.json"):
+            with pytest.raises(WorkflowFailureError) as failed:
+                await document(name, tenant="other")
+            assert isinstance(failed.value.cause, ActivityError)
+            assert isinstance(failed.value.cause.cause, ApplicationError)
+            assert failed.value.cause.cause.message == "there is no such session"
+        refused = await start(client, {**REQUEST, "tenant": "other"}, id=handle.id)
+        with pytest.raises(WorkflowFailureError) as ended:
+            await refused.result()
+        assert f"the id {handle.id} cannot be used" in str(ended.value.cause)
+        assert (await document("report.md", tenant="acme"))["text"] == result.report
 
 
 async def test_a_cancel_while_the_end_is_saved_loses_nothing(

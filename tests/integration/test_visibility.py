@@ -78,10 +78,3 @@ async def test_a_run_that_finds_nothing_can_be_told_from_one_that_completes(clie
     assert await after.memo() == await before.memo() | {"outcome": "empty"}
     found = [pair.value for pair in after.typed_search_attributes if pair.key.name == names.OUTCOME_ATTRIBUTE]
     assert found == ["empty"]
-
-
-async def test_without_the_attributes_a_run_works_all_the_same(client: Client, tmp_path: Path) -> None:
-    """A namespace that does not know them costs nothing but the lists."""
-    async with running_workers(client, World(tmp_path)):
-        result = await (await start(client, REQUEST)).result()
-    assert result.report
