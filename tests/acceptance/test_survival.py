@@ -64,6 +64,7 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
             if phase == VERIFICATION:
                 made.kill_server()
             await made.start_workers()
+        await until(handle, lambda status: status.outcome is not None)
         result = await handle.result()
         delivered, calls = made.delivered(), len(made.calls())
     expected, calls_needed = calm.result()
