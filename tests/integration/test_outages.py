@@ -69,7 +69,7 @@ async def test_a_model_endpoint_that_fails_for_a_while_delays_runs_of_every_stra
     async with MessagesApi(latency=0.2) as api, running_workers(client, model_world(tmp_path, api.base_url)):
         handles = [await start(client, REQUEST | {"strategy": name}) for name in STRATEGIES]
         shown = asyncio.gather(*(first_retry(client, handle.id) for handle in handles))
-        for words in await suffer(api, ("status:500", "status:503", "status:529", "reset"), 1.0, shown):
+        for words in await suffer(api, ("status:500", "status:503", "status:529", "reset"), 0.5, shown):
             assert re.match(r"\d+:\d\d .+ \(attempt \d+: .+\)$", words), words
         results: list[ResearchResult] = await asyncio.gather(*(handle.result() for handle in handles))
     assert [result.outcome for result in results] == [Outcome.COMPLETED] * 3, [one.failed_branches for one in results]
@@ -78,7 +78,7 @@ async def test_a_model_endpoint_that_fails_for_a_while_delays_runs_of_every_stra
 
 
 async def test_with_redis_away_paid_calls_wait(client: Client, tmp_path: Path) -> None:
-    """Redis is killed in the middle of a run and comes back empty five seconds later: the run completes (F16)."""
+    """Redis is killed in the middle of a run and comes back empty two seconds later: the run completes (F16)."""
     with running_valkey(tmp_path) as redis:
         async with MessagesApi(latency=0.2) as api:
             world = model_world(tmp_path, api.base_url)
@@ -89,7 +89,7 @@ async def test_with_redis_away_paid_calls_wait(client: Client, tmp_path: Path) -
                 while not api.calls:
                     await asyncio.sleep(0.05)
                 await asyncio.to_thread(redis.kill)
-                await asyncio.sleep(5)
+                await asyncio.sleep(2)
                 await asyncio.to_thread(redis.start)
                 result: ResearchResult = await handle.result()
             await store.close()
