@@ -179,12 +179,6 @@ def deployment(pool: str) -> dict[str, Any]:
     return made
 
 
-@cache
-def makefile() -> str:
-    """The Makefile."""
-    return (ROOT / "Makefile").read_text(encoding="utf-8")
-
-
 def container_of(manifest: dict[str, Any]) -> dict[str, Any]:
     """The only container of a Deployment or Job."""
     (container,) = manifest["spec"]["template"]["spec"]["containers"]

@@ -5,14 +5,13 @@ import json
 import re
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 
 from contracts.names import POOLS
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT, relative
-from tests.architecture.test_dependencies import PROJECT, normalized
+from tests.architecture.test_dependencies import PROJECT
 from workers.health import respond, serve_health
 from workers.pools import DRAIN, PoolHealth, choose_pools
 from workers.settings.sections import APPLICATION, FileSettings
@@ -21,23 +20,7 @@ VERSION = PROJECT["project"]["version"]
 ACCOUNT = 10001
 
 
-def pinned(path: Path) -> dict[str, str]:
-    """Package → version of a lock file."""
-    found = re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return {normalized(name): version for name, version in found}
-
-
 # --- the image ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["runtime", "build"])
-def test_the_lock_files_of_the_image_are_parts_of_the_whole(name: str) -> None:
-    """The image installs what was tested: the same versions, each with its hashes, and nothing for developers alone."""
-    path = ROOT / f"requirements-{name}.lock"
-    text = path.read_text(encoding="utf-8")
-    assert pinned(path).items() <= pinned(ROOT / "requirements.lock").items(), "run make lock"
-    assert re.findall(r"://|--(?:extra-)?index-url \S|--find-links", text) == []
-    assert len(re.findall(r"^\S+==", text, re.MULTILINE)) == len(
-        re.findall(r"^\S+==.*\\\n +--hash", text, re.MULTILINE)
-    )
 
 
 def test_the_image_is_built_from_what_is_there() -> None:
@@ -50,16 +33,6 @@ def test_the_image_is_built_from_what_is_there() -> None:
     assert [source for source in sources if not (ROOT / source).exists()] == []
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert set(packages) <= set(sources)
-
-
-def test_the_image_installs_by_hash_and_compiles_nothing() -> None:
-    """Packages are wheels with known hashes, in a stage of their own; the final one installs nothing."""
-    build, final = files.stages()
-    installs = [part for name, text in build if name == "RUN" for part in text.split("&&") if " install" in part]
-    assert len(installs) == 4
-    assert all("--require-hashes" in part or "--no-index" in part for part in installs)
-    assert "PIP_ONLY_BINARY=:all:" in dict(build)["ENV"]
-    assert not [text for name, text in final if name == "RUN" and re.search(r"\bpip\b|apt|gcc|curl", text)]
 
 
 def test_the_image_runs_as_nobody_special() -> None:
@@ -123,14 +96,6 @@ def test_compose_opens_no_port_beyond_this_machine() -> None:
     assert not [name for name, service in files.services().items() if service.get("network_mode") == "host"]
 
 
-def test_every_image_is_pinned() -> None:
-    """No image floats: each has a version, ours that of the product."""
-    for service in files.services().values():
-        name, _, version = files.with_defaults(service["image"]).partition(":")
-        assert re.match(r"\d+\.\d+", version), name
-    assert {service["image"] for service in files.ours().values()} == {f"{APPLICATION}:{VERSION}"}
-
-
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_pool_sees_what_it_works_with(pool: str) -> None:
     """Of the record of all runs each pool has its part: `reading` has no sessions."""
@@ -139,29 +104,12 @@ def test_a_pool_sees_what_it_works_with(pool: str) -> None:
     assert ("/documents" in {volume[-2] for volume in composed}) is (pool in files.READ_DOCUMENTS)
 
 
-def test_the_image_has_the_folders_that_volumes_are_mounted_at() -> None:
-    """A new volume takes its owner from the image: without the folder nobody could write there."""
-    (made,) = [text for name, text in files.stages()[-1] if name == "RUN"]
-    owned = made.partition("--owner")[2].partition("&&")[0].split()
-    assert {place for places in files.FOLDERS.values() for place in places} <= set(owned)
-
-
 def test_a_container_has_time_to_drain() -> None:
     """Docker and Kubernetes wait longer than the worker of each pool needs to finish or give up its calls."""
     for pool, service in files.workers().items():
         least = DRAIN[pool].total_seconds() + 20
         assert int(service["stop_grace_period"].removesuffix("s")) >= least
         assert files.deployment(pool)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= least
-
-
-def test_compose_refers_to_what_exists() -> None:
-    """Services wait for services that are there; named volumes are declared; mounted files are in the repository."""
-    services = files.services()
-    for service in services.values():
-        assert service.get("depends_on", {}).keys() <= services.keys()
-        for volume in service.get("volumes", []):
-            source = files.with_defaults(volume).split(":")[0]
-            assert (ROOT / source).exists() if source.startswith(".") else source in files.compose()["volumes"]
 
 
 @pytest.mark.parametrize("path", ["deploy/compose/research.toml", "deploy/kubernetes/base/research.toml"])

@@ -64,12 +64,6 @@ def test_stores_are_in_networks_without_a_way_out() -> None:
     }  # fmt: skip
 
 
-def test_nothing_but_a_password_has_to_be_set() -> None:
-    """One variable is required, so that compose comes up without any key."""
-    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-    assert {found[1] for found in files.VARIABLE.finditer(text) if found[2] == ":?"} == {"POSTGRES_PASSWORD"}
-
-
 async def test_make_writes_passwords_once(tmp_path: Path) -> None:
     """`make .env` fills the example with random passwords that nobody else can read, and never changes one again."""
     for name in ("Makefile", ".env.example"):
@@ -185,15 +179,6 @@ def test_every_pod_is_closed_to_begin_with(name: str) -> None:
     assert not {"ingress", "egress"} & closed.keys()
 
 
-@pytest.mark.parametrize("name", [*POOLS, "valkey", "searxng", "setup"])
-def test_the_same_pods_get_out_as_in_compose(name: str) -> None:
-    """The internet is for those that compose gives it to: not for stores, workflows or records."""
-    gets_out = any("ipBlock" in peer for rule in outward(name) for peer in rule.get("to", []))
-    assert gets_out is ("internet" in files.networks(name))
-    to_valkey = any(rule.get("ports") == [{"protocol": "TCP", "port": 6379}] for rule in outward(name))
-    assert to_valkey is (name in POOLS or name == "setup")
-
-
 def test_the_way_out_leads_to_the_public_internet_alone() -> None:
     """What the guard of the product refuses, the network refuses too: private ranges, metadata addresses, other ports."""
     (rule,) = files.policies()["research-internet"]["egress"]
@@ -203,16 +188,3 @@ def test_the_way_out_leads_to_the_public_internet_alone() -> None:
     assert six["cidr"] == str(GLOBAL_IPV6)
     assert {ipaddress.IPv6Network(text) for text in six["except"]} == set(SPECIAL_IPV6)
     assert {port["port"] for port in rule["ports"]} == {80, 443}
-
-
-def test_valkey_and_searxng_are_asked_by_workers_alone() -> None:
-    """Valkey lets workers in, SearXNG the pool that searches, each at its port."""
-    expected = {"valkey": set(POOLS), "searxng": {"search"}}
-    for name, askers in expected.items():
-        (rule,) = files.policies()[f"research-{name}"]["ingress"]
-        (peer,) = rule["from"]
-        assert {pool for pool in POOLS if files.selected(peer, labels_of(pool))} == askers
-        assert not any(files.selected(peer, labels_of(other)) for other in ("setup", "valkey", "searxng"))
-        (port,) = rule["ports"]
-        service, _ = files.stateful(name)
-        assert port["port"] == service["spec"]["ports"][0]["port"]
