@@ -1,7 +1,6 @@
 """SIGKILL in every phase: the run goes on, the report is the undisturbed one, no answered call is paid again."""
 
 import asyncio
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -42,8 +41,8 @@ async def undisturbed(home: Path) -> tuple[ResearchResult, int]:
 
 @pytest.mark.parametrize("phases", [TWO_PHASES, pytest.param(PHASES, marks=pytest.mark.soak)], ids=["two", "every"])
 async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: tuple[str, ...]) -> None:
-    """All workers killed once in each of these phases, at last with the engine's server: same report, at most the calls
-    in flight repeated (S0-131, invariant 12).
+    """All workers killed once in each of these phases, and once the engine's server, which a worker starts again: same
+    report, at most the calls in flight repeated (S0-131, invariant 12).
     """
     # The claims of the report are checked and corrected by a model, which is one of the phases.
     # Beside one another: most of the time a killed worker is waited for.
@@ -59,10 +58,11 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
                 assert (await handle.query("status", result_type=ResearchStatus)).outcome is None
             while phase != Phase.GATHERING and not made.in_flight():
                 await asyncio.sleep(0.02)
-            in_flight += made.in_flight()
-            await made.kill_workers()
             if phase == VERIFICATION:
                 made.kill_server()
+                await until(handle, lambda _: True)  # a worker starts it again
+            in_flight += made.in_flight()
+            await made.kill_workers()
             await made.start_workers()
         await until(handle, lambda status: status.outcome is not None)
         result = await handle.result()
@@ -76,7 +76,6 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
     assert not [request for request, count in delivered.items() if count > 1]
 
 
-STEPS = {"query": QUESTION, "corpus": "documents", "strategy": "reflective", "depth": "light"}
 AGENTS = {"query": QUESTION, "corpus": "documents", "strategy": "orchestrator"}
 
 
@@ -105,18 +104,6 @@ async def disturbed(
     return result
 
 
-@pytest.mark.soak
-async def test_workers_killed_within_a_step_change_nothing(tmp_path: Path) -> None:
-    """Only calls in flight are paid again; status and decisions show its steps (S0-131, invariant 12)."""
-    async with topology(tmp_path, 0.25) as made:
-        await disturbed(made, STEPS, lambda status: status.phase == "step-2" or status.outcome is not None, 1)
-        _, shown, _ = await made.command("status", "r-disturbed")
-        _, decisions, _ = await made.command("decisions", "r-disturbed")
-    assert decisions.count("reflector: continue") == 2
-    assert "step-3" in decisions
-    assert re.search(r"✔ step 1 +5 findings: Research what it is", shown)
-
-
 async def test_workers_killed_while_three_agents_work_change_nothing(tmp_path: Path) -> None:
     """Only calls in flight are paid again; `status` shows the agents, `list` has one run each (invariant 12)."""
     at_work = [AgentStatus.RUNNING] * 3
@@ -143,24 +130,3 @@ async def test_a_killed_run_command_is_gone_on_with(tmp_path: Path) -> None:
     assert code == 0, errors
     assert ResearchResult.model_validate_json(output).outcome is Outcome.COMPLETED
     assert not twice
-
-
-@pytest.mark.soak
-async def test_killed_while_indexing(tmp_path: Path) -> None:
-    """SIGKILL in the middle of indexing leaves an index that the next start completes."""
-    async with topology(tmp_path) as made:
-        for number in range(400):
-            (made.documents / f"page-{number}.md").write_text(f"# Page {number}\n\n" + "Vacuum and locks. " * 400)
-        process = await made.begin("corpus", "add", str(made.documents))
-        index = made.home / "corpora"
-        while not any(index.rglob("*.sqlite*")):
-            await asyncio.sleep(0.01)
-        process.kill()
-        await process.communicate()
-        code, output, errors = await made.command("corpus", "add", str(made.documents))
-        assert code == 0, errors
-        code, output, errors = await made.command(
-            "doctor", "--search", "vacuum and locks", "--corpus", "documents", "--json"
-        )
-    assert code == 0, errors
-    assert json.loads(output)

@@ -10,11 +10,11 @@ import pytest
 
 from contracts.names import POOLS
 from tests.architecture import deployment as files
-from tests.architecture.repository import ROOT, relative
+from tests.architecture.repository import ROOT
 from tests.architecture.test_dependencies import PROJECT
-from workers.health import respond, serve_health
+from workers.health import serve_health
 from workers.pools import DRAIN, PoolHealth, choose_pools
-from workers.settings.sections import APPLICATION, FileSettings
+from workers.settings.sections import FileSettings
 
 VERSION = PROJECT["project"]["version"]
 ACCOUNT = 10001
@@ -105,11 +105,10 @@ def test_a_pool_sees_what_it_works_with(pool: str) -> None:
 
 
 def test_a_container_has_time_to_drain() -> None:
-    """Docker and Kubernetes wait longer than the worker of each pool needs to finish or give up its calls."""
+    """Docker waits longer than the worker of each pool needs to finish or give up its calls."""
     for pool, service in files.workers().items():
         least = DRAIN[pool].total_seconds() + 20
         assert int(service["stop_grace_period"].removesuffix("s")) >= least
-        assert files.deployment(pool)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= least
 
 
 @pytest.mark.parametrize("path", ["deploy/compose/research.toml", "deploy/kubernetes/base/research.toml"])
@@ -122,39 +121,13 @@ def test_the_configuration_that_is_mounted_is_accepted(path: str) -> None:
 
 
 # --- Kubernetes --------------------------------------------------------------------------------------------------------
-def test_every_manifest_is_used_and_there() -> None:
-    """Each kustomization names files that exist, and each file is named by one."""
-    used = set()
-    for path in files.KUBERNETES.rglob("kustomization.yaml"):
-        folder = relative(path.parent).removeprefix("deploy/kubernetes/")
-        made = files.kustomization(folder)
-        generated = [file for one in made.get("configMapGenerator", []) for file in one.get("files", [])]
-        for name in [*made.get("resources", []), *made.get("components", []), *generated]:
-            target = (path.parent / name).resolve()
-            used.add(target / "kustomization.yaml" if target.is_dir() else target)
-    beside = {(ROOT / "deploy" / name / "kustomization.yaml").resolve() for name in ("valkey", "searxng")}
-    there = {path.resolve() for path in files.KUBERNETES.rglob("*") if path.is_file()} | beside
-    assert used - there == set()
-    assert there - used == {(files.KUBERNETES / "example" / "kustomization.yaml").resolve()}
 
 
-@pytest.mark.parametrize("pool", POOLS)
-async def test_each_pool_has_a_deployment(pool: str) -> None:
-    """Its arguments start the pool, its probes ask what the worker serves, and it may do nothing that it need not."""
-    made = files.deployment(pool)
-    container, pod = files.container_of(made), made["spec"]["template"]["spec"]
-    options = files.worker_options([*files.entrypoint(), *container["args"]])
-    assert made["metadata"]["name"] == f"research-{pool}"
-    assert choose_pools(options["pool"]) == (pool,)
-    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert ports == {"health": options["health_port"], "metrics": options["metrics_port"]}
-
-    async def health() -> dict[str, PoolHealth]:
-        return {pool: PoolHealth(alive=True, ready=True)}
-
-    for probe, path in {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/healthz"}.items():
-        assert container[probe]["httpGet"] == {"path": path, "port": "health"}
-        assert (await respond(path, health))[0] == 200
+def test_pods_may_do_nothing_that_they_need_not() -> None:
+    """All pools are made of one template: an account of its own, no rights, a root that cannot be written, no token."""
+    (made,) = files.documents(files.KUBERNETES / "worker" / "deployment.yaml")
+    pod = made["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -163,18 +136,6 @@ async def test_each_pool_has_a_deployment(pool: str) -> None:
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["runAsUser"] == pod["securityContext"]["fsGroup"] == ACCOUNT
     assert pod["automountServiceAccountToken"] is False
-    assert container["image"] == f"{APPLICATION}:{VERSION}"
-    assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
-
-
-def test_only_pools_that_need_the_key_get_it() -> None:
-    """Secrets are given to the same pools as in docker-compose.yml, and are no part of any file."""
-    secrets = {
-        pool: [source["secretRef"]["name"] for source in files.container_of(files.deployment(pool))["envFrom"][1:]]
-        for pool in POOLS
-    }
-    for secret, holders in zip(("research-model", "research-search"), files.KEY_HOLDERS.values(), strict=True):
-        assert {pool for pool, names in secrets.items() if secret in names} == set(holders)
-    assert all({"research-temporal", "research-redis"} <= set(names) for names in secrets.values())
-    kinds = [one.get("kind") for path in files.KUBERNETES.rglob("*.yaml") for one in files.documents(path)]
-    assert "Secret" not in kinds
+    assert "Secret" not in [
+        one.get("kind") for path in files.KUBERNETES.rglob("*.yaml") for one in files.documents(path)
+    ]

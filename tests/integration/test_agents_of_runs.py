@@ -15,11 +15,9 @@ from contracts.agents import TaskResult
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.web_world import Latencies, WebWorld
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
-from tests.integration.web_pools import over_the_web, web_workers
 from tests.toy.party import party_declared
 from workers.retention import Retention
 
@@ -158,23 +156,3 @@ async def test_an_agent_that_an_operator_ends_costs_its_own_branch(client: Clien
     assert cut.counts.sources
     assert result.outcome is Outcome.PARTIAL
     assert result.failed_branches == ["agent-1: it failed: TerminatedError"]
-
-
-async def test_agents_side_by_side_let_nothing_leave_twice(client: Client, tmp_path: Path) -> None:
-    """Five agents, two of them with one question: each query and each page is asked for once (S3-050, S3-059)."""
-    tasks = [TASKS[0], TASKS[0], TASKS[1], TASKS[2], TASKS[0]]
-    async with WebWorld(latencies=Latencies(0.1)) as world, web_workers(client, tmp_path, world):
-        request = over_the_web(strategy="party", metadata={"tasks": tasks}, limits={"max_sources": 10})
-        request["search"]["source_types"] = ["web"]
-        handle = await start(client, request)
-        result = await handle.result()
-        shown = await handle.query(names.STATUS, result_type=ResearchStatus)
-    pages = [place for place in world.asked if not place.startswith("search") and "robots.txt" not in place]
-    searches = [place for place in world.asked if place.startswith("search")]
-    assert result.counts.findings
-    assert [agent.counts.sources > 0 for agent in shown.agents] == [True] * 5
-    assert sorted(searches) == sorted({f"search {task}" for task in tasks})
-    assert len(pages) == len(set(pages)) == result.counts.sources
-    assert result.usage.reads > len(pages)
-    assert result.usage.reads - result.usage.cached_reads == len(pages)
-    assert result.usage.searches - result.usage.cached_searches == len(searches)

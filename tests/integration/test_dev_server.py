@@ -30,7 +30,6 @@ from workers.dev_server import (
     describe_server,
     detach_server,
     ensure_server,
-    find_binary,
     watch_server,
 )
 from workers.pools import run_pools
@@ -262,19 +261,6 @@ async def test_a_stopped_server_stays_stopped(server_home: Path) -> None:
     detach_server(server_home)
     after = await ensure_server(server_home)
     assert len({before.pid, again.pid, after.pid}) == 3
-
-
-async def test_a_server_that_loses_a_port_is_started_again(
-    server_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another program took one of the ports that the server had chosen: the next attempt chooses others."""
-    program = tmp_path / "temporal"
-    lost = f"mkdir '{tmp_path / 'lost'}' && echo 'error: listen tcp: bind: address already in use'"
-    program.write_text(f'#!/bin/sh\n({lost}) && exit 1\nexec "{find_binary()}" "$@"\n')
-    program.chmod(0o700)
-    monkeypatch.setattr("workers.dev_server.find_binary", lambda: program)
-    await Client.connect((await ensure_server(server_home)).address)
-    assert (tmp_path / "lost").is_dir()
 
 
 async def test_a_home_that_cannot_be_used_is_named(tmp_path: Path) -> None:

@@ -13,19 +13,14 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import Client
-from temporalio.service import RPCError
-from typer.testing import CliRunner
 
-from client.cli.app import app
 from contracts.names import POOLS
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
 from workers.health import serve_health
-from workers.pools import PoolGroup, PoolHealth, UnknownPoolError, build_worker, choose_pools, run_pools
+from workers.pools import PoolGroup, PoolHealth, build_worker, run_pools
 from workers.settings.loading import Settings
 from workers.temporal import (
-    ServerUnreachableError,
-    has_search_attributes,
     open_connection,
 )
 
@@ -91,15 +86,6 @@ async def test_a_call_outlives_any_number_of_stops(client: Client, calls: Calls)
             assert await run.result() == "4 reported, 0 lost"
 
 
-async def test_a_cancellation_reaches_a_call_soon(client: Client, calls: Calls) -> None:
-    """A cancelled run's activity hears of it with the next heartbeat; the SDK's own throttle would take 48 s here."""
-    async with run_pools(client, calls.contents(), ("workflows", "models")), asyncio.timeout(SOON):
-        run = await client.start_workflow("one-call", "beats", id=identity(), task_queue=POOLS["workflows"])
-        await calls.begun.wait()
-        await run.cancel()
-        await calls.cancelled.wait()
-
-
 async def test_health_tells_alive_and_ready(client: Client, calls: Calls) -> None:
     """The endpoint answers per pool, and says no as soon as a worker has ended."""
     pools = ("workflows", "models")
@@ -137,13 +123,6 @@ async def fetch(address: str) -> tuple[int, dict[str, object]]:
     return await asyncio.to_thread(blocking)
 
 
-async def test_a_namespace_that_is_not_there_is_no_answer(server: Server) -> None:
-    """Asking about search attributes where nothing can be asked raises, it does not say no."""
-    elsewhere = await Client.connect(server.address, namespace="not-there")
-    with pytest.raises(RPCError):
-        await has_search_attributes(elsewhere)
-
-
 async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, tmp_path: Path) -> None:
     """Temporal's own configuration file and variables decide the connection, the variables over the file."""
     file = tmp_path / "temporal.toml"
@@ -154,13 +133,6 @@ async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, t
     assert connection.client.namespace == "default"
     assert connection.ui_url is None
     assert not (tmp_path / "engine").exists()
-
-
-async def test_a_silent_cluster_is_named(tmp_path: Path) -> None:
-    """Where nobody answers the error says at which address."""
-    settings = Settings(home=tmp_path, temporal_variables={"TEMPORAL_ADDRESS": "127.0.0.1:9"})
-    with pytest.raises(ServerUnreachableError, match=r"no Temporal server answers at 127\.0\.0\.1:9"):
-        await open_connection(settings)
 
 
 async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Path) -> None:
@@ -217,21 +189,6 @@ def read(address: str) -> bytes:
     """The body at an address."""
     with urllib.request.urlopen(address, timeout=10) as response:
         return bytes(response.read())
-
-
-def test_a_wrong_pool_is_named() -> None:
-    """A pool that does not exist ends the process with the usage code and the names there are."""
-    done = CliRunner().invoke(app, ["worker", "--pool", "models,thinking"])
-    assert done.exit_code == 2
-    assert "no pool is called thinking: there are workflows, models" in done.stderr
-
-
-def test_pools_are_chosen_once_and_in_order() -> None:
-    """Names may repeat and come in any order; without names all pools are meant."""
-    assert choose_pools("search, models,search") == ("models", "search")
-    assert choose_pools(None) == choose_pools("") == tuple(POOLS)
-    with pytest.raises(UnknownPoolError):
-        choose_pools("model")
 
 
 @pytest.fixture(autouse=True)

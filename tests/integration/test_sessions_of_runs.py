@@ -15,7 +15,6 @@ from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus
-from providers.errors import NotConfigured, StorageFull
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
@@ -52,37 +51,6 @@ async def test_a_terminated_run_finds_its_paid_answers(client: Client, tmp_path:
     delivered = [call.role for call in api.calls if call.delivered]
     assert delivered.count("planner") == 1
     assert delivered.count("analyzer") == result.counts.sub_queries
-
-
-async def test_a_disk_that_is_full_for_a_while_costs_nothing(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Documents, drafts and sessions find no room for some seconds: the run waits, completes, and pays once for all."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        put, save = world.content.put, world.sessions.save
-        full_until: list[float] = []
-
-        def check_room() -> None:
-            now = asyncio.get_running_loop().time()
-            full_until[:] = full_until or [now + 2]
-            if now < full_until[0]:
-                raise StorageFull("no space is left")
-
-        async def put_or_not(data: bytes, media_type: str) -> object:
-            check_room()
-            return await put(data, media_type)
-
-        async def save_or_not(research_id: str, state_json: str, *, closed: bool) -> None:
-            check_room()
-            await save(research_id, state_json, closed=closed)
-
-        monkeypatch.setattr(world.content, "put", put_or_not)
-        monkeypatch.setattr(world.sessions, "save", save_or_not)
-        async with running_workers(client, world):
-            result = await (await start(client, REQUEST, id="r-waits")).result()
-    assert (result.outcome, result.failed_branches, result.degraded) == (Outcome.COMPLETED, [], [])
-    assert api.counts()["planner"] == api.counts()["synthesizer"] == 1
 
 
 async def test_a_document_of_another_tenant_is_not_served(client: Client, tmp_path: Path) -> None:
@@ -141,21 +109,6 @@ async def test_a_cancel_while_the_end_is_saved_loses_nothing(
     assert description.status is WorkflowExecutionStatus.CANCELED
     assert state.status is RunStatus.CANCELLED
     assert result.outcome is Outcome.COMPLETED
-
-
-async def test_an_end_that_cannot_be_saved_is_told(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The result itself says that only the engine's history has it."""
-    world = World(tmp_path)
-
-    async def unwritable(research_id: str, state_json: str, *, closed: bool) -> None:
-        raise NotConfigured("the folder cannot be written")
-
-    monkeypatch.setattr(world.sessions, "save", unwritable)
-    async with running_workers(client, world):
-        result = await (await start(client, REQUEST)).result()
-    assert any("only the engine's history" in note for note in result.degraded)
 
 
 async def test_a_run_that_cannot_begin_ends_at_its_deadline(client: Client, tmp_path: Path) -> None:
