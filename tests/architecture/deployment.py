@@ -121,11 +121,6 @@ def entrypoint() -> list[str]:
     return list(json.loads(instruction("ENTRYPOINT")))
 
 
-def health_command() -> list[str]:
-    """What the image's health check runs."""
-    return list(json.loads(instruction("HEALTHCHECK").split("CMD ", 1)[1]))
-
-
 def documents(path: Path) -> list[dict[str, Any]]:
     """The documents of a YAML file."""
     return [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]

@@ -1,9 +1,7 @@
 """What deploy/ and docker-compose.yml say fits the program: commands, pools, ports, places, limits, secrets."""
 
-import asyncio
 import json
 import re
-import sys
 import tomllib
 
 import pytest
@@ -12,8 +10,7 @@ from contracts.names import POOLS
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT
 from tests.architecture.test_dependencies import PROJECT
-from workers.health import serve_health
-from workers.pools import DRAIN, PoolHealth, choose_pools
+from workers.pools import DRAIN, choose_pools
 from workers.settings.sections import FileSettings
 
 VERSION = PROJECT["project"]["version"]
@@ -54,28 +51,6 @@ def test_the_base_image_is_pinned_to_a_python_that_is_supported() -> None:
     least = re.findall(r"\d+", PROJECT["project"]["requires-python"])
     assert (int(version[1]), int(version[2])) >= (int(least[0]), int(least[1]))
     assert [stage[0][1].split()[0] for stage in files.stages()] == ["${PYTHON_IMAGE}"] * 2
-
-
-@pytest.mark.parametrize(
-    ("alive", "ready", "healthy"), [(True, True, True), (True, False, False), (False, False, False)]
-)
-async def test_the_health_check_asks_the_worker(alive: bool, ready: bool, healthy: bool) -> None:
-    """The command of HEALTHCHECK succeeds with a worker that can get work, and fails with one that cannot."""
-
-    async def health() -> dict[str, PoolHealth]:
-        return {"models": PoolHealth(alive=alive, ready=ready)}
-
-    async with serve_health(health) as address:
-        assert await _health_check(address.rpartition(":")[2]) is healthy
-
-
-async def _health_check(port: str) -> bool:
-    program, *arguments = files.health_command()
-    assert program == "python"
-    assert sum("8080" in part for part in arguments) == 1
-    command = [part.replace("8080", port) for part in arguments]
-    process = await asyncio.create_subprocess_exec(sys.executable, *command, stderr=asyncio.subprocess.DEVNULL)
-    return await process.wait() == 0
 
 
 # --- docker-compose.yml ------------------------------------------------------------------------------------------------

@@ -66,16 +66,6 @@ def test_nothing_names_a_registry_or_a_machine() -> None:
     assert found_in((path for path in tracked_files() if path.name not in DRAWN_OR_FIXED), strange_places) == {}
 
 
-def notes_for_later(path: Path) -> list[str]:
-    """The marks of such notes."""
-    return re.findall(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b", path.read_text(encoding="utf-8"))
-
-
-def test_nothing_is_left_for_later() -> None:
-    """No file carries a note about work that somebody should do some day."""
-    assert found_in(python_files(), notes_for_later) == {}
-
-
 def test_no_two_classes_share_a_name() -> None:
     """A class is found by its name alone, wherever it is used."""
     names = [
