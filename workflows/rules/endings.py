@@ -11,6 +11,7 @@ from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
 from contracts.vocabulary import (
+    LIMITS,
     NATURAL_STOPS,
     STOP_REASON_TEXTS,
     Completeness,
@@ -33,13 +34,6 @@ OUR_FAULTS: Final[Mapping[str, str]] = {
 """Reasons of a failed read that prove nothing about its source: another run could read it."""
 MUCH_LOST: Final = 0.2
 """Share of lost sources from which a run is not completed."""
-LIMITS: Final = (
-    StopReason.BUDGET_TIME,
-    StopReason.BUDGET_TOKENS,
-    StopReason.BUDGET_CALLS,
-    StopReason.BUDGET_COST,
-    StopReason.PROVIDER_OUTAGE,
-)
 ASKS_AGAIN: Final = "and `research resume {id}` asks again"
 WITHOUT_WORK: Final = {
     StopReason.CLARIFICATION_EXPIRED: (Outcome.TIMED_OUT, f"nobody answered in time, {ASKS_AGAIN}"),

@@ -1,6 +1,6 @@
 """A finished run about vacuuming, small enough to read, with the shape of real ones."""
 
-from contracts.addresses import digest, evidence_id, source_id
+from contracts.addresses import digest, evidence_id, finding_id, source_id
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, Source
 from contracts.outcome import AgentDecision, Usage
 from contracts.plan import Plan, PlanNode
@@ -20,6 +20,7 @@ from contracts.vocabulary import (
 )
 from providers.interfaces import SkippedFile
 
+STATEMENT = "Every table must be vacuumed at least once every two billion transactions."
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 RESEARCH_ID = "r-20261121-7k3f"
 
@@ -259,8 +260,8 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
             "evidence": self.evidence,
             "findings": [
                 Finding(
-                    id="f-0000000001",
-                    statement="Every table must be vacuumed at least once every two billion transactions.",
+                    id=finding_id(STATEMENT, [self.rule.id]),
+                    statement=STATEMENT,
                     confidence=Confidence.HIGH,
                     evidence_ids=[self.rule.id],
                     source_ids=[self.rule.source_id],

@@ -54,7 +54,6 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "claims": 8,
         "word for word claims": 6,
         "claims judged by rules": 2,
-        "tally of verdicts": 1,
         "findings": 1,
         "numbers in the text": 10,
         "quotations": 6,
@@ -62,9 +61,10 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "text in report.json": 1,
         "report.md": 1,
         "report.html": 1,
-        "parts of the page": 6,
+        "fields of the report": 44,
+        "sections of the text": 10,
     }
-    assert result.unchecked == {}
+    assert result.unchecked == {"headings that the stored text does not have": 6}
 
 
 async def test_a_process_that_can_be_killed_finds_the_same(store: MemoryStore) -> None:
@@ -165,19 +165,27 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("text_altered", ["report", "markdown"], lambda text: text.replace("two billion", "two million")),
     ("text_altered", ["report", "markdown"], lambda text: text.replace("## Method", "Nobody knows.\n\n## Method")),
     ("evidence_without_source", ["sources"], lambda items: items[1:]),
-    ("tally_differs", ["verification", "verdict_counts"], {"supported": 8}),
-    ("tally_differs", ["verification", "effective_citations"], 99),
-    ("tally_differs", ["verification", "warning"], True),
-    ("outcome_differs", ["claims", 5, "verdict"], "contradicted"),
-    ("tally_differs", ["verification", "mode"], "full"),
-    ("tally_differs", ["citations_count"], 9),
-    ("tally_differs", ["queries_failed"], 9),
-    ("tally_differs", ["confidence_summary"], {"high": 9}),
+    ("field_differs", ["verification", "verdict_counts"], {"supported": 8}),
+    ("field_differs", ["verification", "effective_citations"], 99),
+    ("field_differs", ["verification", "warning"], True),
+    ("field_differs", ["claims", 5, "verdict"], "contradicted"),
+    ("outcome_differs", ["stop_reason"], "budget_time"),
+    ("outcome_differs", ["failed_branches"], ["reading"]),
+    ("field_differs", ["verification", "mode"], "full"),
+    ("field_differs", ["citations_count"], 9),
+    ("field_differs", ["queries_failed"], 9),
+    ("field_differs", ["confidence_summary"], {"high": 9}),
     ("id_differs", ["sources", 0, "url"], "corpus:manual/other.html"),
     ("id_differs", ["evidence", 0, "end"], lambda end: end + 1),
     ("section_differs", ["claims", 0, "section"], "Elsewhere"),
     ("reason_differs", ["claims", 5, "reason"], "Everything agrees."),
-    ("notice_missing", ["outcome"], "partial"),
+    ("field_differs", ["outcome"], "partial"),
+    ("section_altered", ["outcome_before_check"], "partial"),
+    ("section_altered", ["limitations"], []),
+    ("not_renderable", ["effective_request"], {}),
+    ("finding_differs", ["findings", 0, "source_ids"], []),
+    ("id_differs", ["findings", 0, "statement"], "Tables need no vacuum."),
+    ("place_differs", ["evidence", 0, "page"], 3),
     ("malformed", ["schema_version"], 2),
     ("malformed", ["evidence", 0, "quote"], ""),
     ("malformed", ["claims"], None),
@@ -198,8 +206,9 @@ async def test_what_no_rule_can_judge_again_is_counted(
     result = await audited(store, changed(["claims", 5], lambda claim: claim | change))
     assert {problem.kind for problem in result.problems} <= {
         "claim_altered",
-        "tally_differs",
-        "outcome_differs",
+        "field_differs",
+        "section_altered",
+        "reason_differs",
         "sign_differs",
     }
     assert result.checked.get("claims without a citation", 0) == counted
@@ -252,7 +261,8 @@ async def test_a_page_that_was_altered_with_its_hash_is_found(
     assert old in RENDERING.html
     page = RENDERING.html.replace(old, new, 1)
     result = await audited(store, changed(["forms", "report.html"], digest(page)), html=page.encode())
-    assert [problem.id for problem in result.problems] == [place]
+    assert place in {problem.id for problem in result.problems}
+    assert {problem.kind for problem in result.problems} <= {"page_differs", "address_unknown"}
 
 
 @pytest.mark.parametrize("cover", ["\0", "<div>" * 3_000])
@@ -270,4 +280,4 @@ async def test_a_sign_that_was_taken_out_is_found(store: MemoryStore) -> None:
     assert words != claim["text"]
     forged = forge(REPORT, 5, words, claim["verdict"], claim["method"])
     result = await audited(store, forged, forged["report"]["markdown"])
-    assert [problem.kind for problem in result.problems] == ["sign_differs"]
+    assert "sign_differs" in {problem.kind for problem in result.problems}

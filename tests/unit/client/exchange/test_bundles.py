@@ -116,7 +116,10 @@ async def test_a_bundle_is_audited_with_nothing_else_at_hand(
     assert said["checked"]["passages"] == 6
     assert said["checked"]["claims judged by rules"] == 2
     assert said["checked"]["files of the bundle"] == len(FILES | TEXTS)
-    assert said["unchecked"] == {"stored originals that are left out": 3}
+    assert said["unchecked"] == {
+        "stored originals that are left out": 3,
+        "headings that the stored text does not have": 6,
+    }
     assert said["research_id"] == "r-20261121-7k3f"
 
 
