@@ -154,3 +154,16 @@ async def test_the_audit_names_a_quotation_that_its_source_does_not_have(old: st
     found = [problem for problem in result.problems if problem.kind == "quotation_differs"]
     assert found
     assert found[0].message.startswith("“Vacuum")
+
+
+async def test_a_passage_with_a_heading_and_a_table_is_shown_as_a_quotation() -> None:
+    """Neither a sign of layout nor the rule below a table's header makes other words of it."""
+    page = (
+        "Vacuum prevents wraparound of ids.\n\n## Settings\n\nVacuum prevents wraparound by these settings:\n\n"
+        "| name | value |\n| --- | --- |\n| age | 200 |\n"
+    )
+    whole = await World.of(page, "Ferries cross the lake on weekday mornings.\n").extractive()
+    assert "> **Settings**\n" in whole.rendering.markdown
+    assert "> name · value\\\n> age · 200 [" in whole.rendering.markdown
+    assert {claim["method"] for claim in whole.document["claims"]} == {"verbatim"}
+    assert whole.audited.problems == []

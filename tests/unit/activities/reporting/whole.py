@@ -105,6 +105,11 @@ class World:
             await store.put(("raw " + text).encode(), "text/html")
         document = json.loads(rendering.document)
         audited = await audit(
-            rendering.document.encode(), store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown
+            rendering.document.encode(),
+            store.text_by_hash,
+            store.by_hash,
+            HereCalls(),
+            markdown=rendering.markdown,
+            html=rendering.html.encode(),
         )
         return Whole(rendering, document, audited, work.warnings, output.draft.unresolved_markers)
