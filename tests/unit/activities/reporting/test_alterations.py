@@ -67,7 +67,12 @@ def state_and_draft(**changes: object) -> tuple[Sample, ResearchState, str]:
     """A run with everything that a report can name."""
     sample = Sample()
     source = make_source(
-        "https://docs.test/freezing", "Freezing", FREEZING, pages=DocumentRef(hash=digest(PAGES)), quality="medium"
+        "https://docs.test/freezing",
+        "Freezing",
+        FREEZING,
+        pages=DocumentRef(hash=digest(PAGES)),
+        quality="medium",
+        quality_reason="a publisher",
     )
     age = make_evidence(source, FREEZING, "Rows are frozen at an age of 50 million transactions.", "Age")
     age = age.model_copy(update={"page": 2})

@@ -50,12 +50,10 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "stored texts": 3,
         "stored originals": 3,
         "passages": 6,
-        "citations": 2,
         "claims": 8,
         "word for word claims": 6,
         "claims judged by rules": 2,
         "findings": 1,
-        "numbers in the text": 10,
         "quotations": 6,
         "addresses in the text": 2,
         "text in report.json": 1,
@@ -136,24 +134,24 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("id_twice", ["evidence"], lambda items: [*items, items[0]]),
     ("id_twice", ["sources"], lambda items: [*items, items[0]]),
     ("evidence_without_text", ["sources", 0, "text_hash"], None),
-    ("number_twice", ["citations", 1, "number"], 1),
-    ("number_twice", ["citations", 0, "number"], 0),
-    ("source_twice", ["citations", 1, "source_id"], SAMPLE.rule.source_id),
-    ("citation_without_source", ["citations", 0, "source_id"], "src-0000000000"),
-    ("cited_differs", ["sources", 0, "cited"], False),
-    ("number_unused", ["citations"], lambda items: [*items, {"number": 3, "source_id": REPORT["sources"][2]["id"]}]),
-    ("number_unknown", ["citations"], lambda items: items[:1]),
-    ("number_unknown", ["report", "markdown"], lambda text: text + "\nMore [3].\n"),
-    ("marker_left", ["report", "markdown"], lambda text: text + "\nMore [ev-0000000000].\n"),
+    ("field_differs", ["citations", 1, "number"], 1),
+    ("field_differs", ["citations", 0, "number"], 0),
+    ("field_differs", ["citations", 1, "source_id"], SAMPLE.rule.source_id),
+    ("field_differs", ["citations", 0, "source_id"], "src-0000000000"),
+    ("field_differs", ["sources", 0, "cited"], False),
+    ("field_differs", ["citations"], lambda items: [*items, {"number": 3, "source_id": REPORT["sources"][2]["id"]}]),
+    ("field_differs", ["citations"], lambda items: items[:1]),
+    ("section_altered", ["report", "markdown"], lambda text: text + "\nMore [3].\n"),
+    ("section_altered", ["report", "markdown"], lambda text: text + "\nMore [ev-0000000000].\n"),
     ("address_unknown", ["report", "markdown"], lambda text: text + "\nSee https://evil.test/x now.\n"),
     ("address_unknown", ["report", "markdown"], lambda text: text + "\n[x](javascript:alert)\n"),
     ("address_unknown", ["report", "markdown"], lambda text: text + "\n[x][y]\n\n[y]: //evil.test\n"),
-    ("claim_moved", ["claims", 0, "start"], lambda start: start + 1),
-    ("claim_moved", ["claims", 0, "text"], "Other words. [1]"),
+    ("field_differs", ["claims", 0, "start"], lambda start: start + 1),
+    ("field_differs", ["claims", 0, "text"], "Other words. [1]"),
     ("claim_without_evidence", ["claims", 0, "evidence_ids"], ["ev-0000000000"]),
     ("claim_without_evidence", ["claims", 0, "evidence_ids"], []),
     ("claim_without_evidence", ["claims", 0], lambda claim: claim | {"evidence_ids": [], "citation_numbers": []}),
-    ("claim_numbers_differ", ["claims", 0, "citation_numbers"], [2]),
+    ("field_differs", ["claims", 0, "citation_numbers"], [2]),
     ("claim_not_the_quote", ["claims", 0, "evidence_ids"], [SAMPLE.problem.id]),
     ("claim_not_the_quote", ["claims", 5, "method"], "verbatim"),
     ("verdict_without_method", ["claims", 5], lambda claim: claim | {"method": "none", "verdict": "supported"}),
@@ -209,7 +207,6 @@ async def test_what_no_rule_can_judge_again_is_counted(
         "field_differs",
         "section_altered",
         "reason_differs",
-        "sign_differs",
     }
     assert result.checked.get("claims without a citation", 0) == counted
     assert result.unchecked.get("verdicts of a model, which no rule gives again", 0) == skipped
@@ -280,4 +277,4 @@ async def test_a_sign_that_was_taken_out_is_found(store: MemoryStore) -> None:
     assert words != claim["text"]
     forged = forge(REPORT, 5, words, claim["verdict"], claim["method"])
     result = await audited(store, forged, forged["report"]["markdown"])
-    assert "sign_differs" in {problem.kind for problem in result.problems}
+    assert "section_altered" in {problem.kind for problem in result.problems}

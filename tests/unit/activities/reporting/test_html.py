@@ -99,6 +99,8 @@ def test_language_of_the_page_is_the_language_of_the_report() -> None:
     assert '<section class="apparatus" id="sources"><h2>Quellen</h2>' in austrian
     russian = rendered(resolved=make_resolved(language="ru")).html
     assert '<section class="apparatus" id="sources" lang="en"><h2>Sources</h2>' in russian
+    polish = rendered(resolved=make_resolved(output={"language": "pl"}), engine_by_role={"synthesizer": "model"}).html
+    assert '<html lang="pl">' in polish
     assert '<html lang="en">' in rendered(resolved=make_resolved(language='"><script>')).html
 
 
