@@ -189,6 +189,16 @@ FOUND: dict[str, Alteration] = {
     "words before a quote": field("Never: ", "evidence", 1, "prefix"),
     "the place of a quote": field(lambda start: start + 1, "evidence", 1, "start"),
     "the heading of a passage": field("Never", "evidence", 6, "heading"),
+    "the heading of a passage in all forms": lambda forms: (
+        field("Never", "evidence", 6, "heading")(forms),
+        forms.in_text("§ Age", "§ Never"),
+        forms.in_page("§ Age", "§ Never"),
+    ),
+    "the page of a passage in all forms": lambda forms: (
+        field(1, "evidence", 6, "page")(forms),
+        forms.in_text("p. 2", "p. 1"),
+        forms.in_page("p. 2", "p. 1"),
+    ),
     "the page of a passage": field(1, "evidence", 6, "page"),
     "the page of a passage that has none": field(7, "evidence", 0, "page"),
     "the source of a passage": field(lambda _: Sample().forced.source_id, "evidence", 1, "source_id"),
