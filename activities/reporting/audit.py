@@ -52,6 +52,7 @@ from contracts.report import (
     ReportClaim,
     ReportEvidence,
     ReportSource,
+    fidelity_of_run,
     read_report,
 )
 from contracts.request import Verify
@@ -515,7 +516,7 @@ class _Comparison:
         }
         usage = report.usage
         state = ResearchState.model_validate(
-            report.model_dump(exclude={"sources", "evidence"})
+            report.model_dump(exclude={"sources", "evidence", "fidelity"})
             | {
                 "resolved": report.effective_request,
                 "iteration": report.iterations,
@@ -535,9 +536,14 @@ class _Comparison:
         skipped = [SkippedFile(**each.model_dump()) for each in report.skipped_files]
         made, version = report.verification, report.product_version
         inputs = gather_inputs(state, draft, texts, skipped, version, given, made.corrections)
-        foreign = [""] * made.addresses_removed
+        shown = report.fidelity
         return replace(
-            inputs, replaced_list=report.list_replaced, unresolved=made.markers_removed, foreign_urls=foreign
+            inputs,
+            replaced_list=report.list_replaced,
+            unresolved=made.markers_removed,
+            foreign_urls=[""] * made.addresses_removed,
+            fidelity=shown
+            and fidelity_of_run(shown.phases, shown.shortened_calls, shown.dropped_content_ids, shown.not_analyzed),
         )
 
     def _text_of(self, source: str) -> str:

@@ -15,6 +15,7 @@ from contracts.agents import AgentRecord, AgentTask, TaskResult
 from contracts.evidence import ClaimVerdict, DocumentRef, QueryRecord
 from contracts.outcome import Guidance, Usage
 from contracts.state import ResearchState
+from contracts.tokens import FidelityTotals
 from contracts.vocabulary import AgentStatus, EngineKind, StopReason
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.memory_store import MemoryStore
@@ -85,6 +86,7 @@ def state_and_draft(**changes: object) -> tuple[Sample, ResearchState, str]:
         "resolved": make_resolved(engine=EngineKind.MODEL, egress="passages go to models.test"),
         "engine_by_role": {"planner": "model", "synthesizer": "model"},
         "models_used": ["a-model"],
+        "fidelity": {"analysis": FidelityTotals(calls=2, considered=100, shown=80, items=4)},
         "usage": usage,
         "usage_by_role": {"synthesizer": usage},
         "agents": [AgentRecord(task=task, status=AgentStatus.DONE, result=done)],
@@ -238,6 +240,7 @@ FOUND: dict[str, Alteration] = {
     "the count of words": field(9, "report", "word_count"),
     "the names of sections": field(turned, "report", "sections"),
     "the count of confidence": field({"high": 9}, "confidence_summary"),
+    "the share of the content that models were shown": field(1.0, "fidelity", "fidelity"),
     "failed searches": field(0, "queries_failed"),
     "the number of hits of a search": lambda forms: (
         field(50, "queries", 0, "result_count")(forms),

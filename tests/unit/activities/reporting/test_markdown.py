@@ -33,8 +33,8 @@ def markdown(text: str | None = None, files: list[SkippedFile] = SKIPPED, **chan
 def test_sources_tell_title_section_quality_and_when_they_were_read() -> None:
     """A source is listed with number, title, section, quality with its reason, date of reading and address."""
     assert (
-        "- [1] 25.1. Routine Vacuuming § 25.1.5. Preventing Transaction ID Wraparound Failures · quality high "
-        "(your documents) · read 2026-11-21 · `corpus:manual/routine-vacuuming.html`\n"
+        "- [1] 25.1. Routine Vacuuming § 25.1.5. Preventing Transaction ID Wraparound Failures · your documents"
+        " · read 2026-11-21 · `corpus:manual/routine-vacuuming.html`\n"
     ) in markdown()
 
 
@@ -44,7 +44,7 @@ def test_sources_tell_title_section_quality_and_when_they_were_read() -> None:
         ("application/pdf", [12], " · p. 12 · "),
         ("application/pdf", [7, 3], " · pp. 3, 7 · "),
         ("application/vnd.openxmlformats-officedocument.presentationml.presentation", [3], " · slide 3 · "),
-        ("text/html", [None], " · quality "),
+        ("text/html", [None], " · your documents "),
     ],
 )
 def test_a_citation_names_the_pages_of_its_passages(media_type: str, pages: list[int | None], words: str) -> None:

@@ -32,9 +32,11 @@ from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPP
 SAMPLE = Sample()
 KEYS = (
     "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
-    "language corpus kind outcome outcome_before_check stop_reason completeness iterations started_at ended_at forms list_replaced report sources evidence "
+    "language corpus kind outcome outcome_before_check stop_reason completeness iterations started_at ended_at forms "
+    "list_replaced report sources evidence "
     "findings gaps claims citations citations_count confidence_summary decisions decisions_dropped plan queries queries_failed "
-    "query_ledger documents_searched skipped_files agents guidance fallbacks usage verification degraded failed_branches limitations"
+    "query_ledger documents_searched skipped_files agents guidance fallbacks usage fidelity verification degraded "
+    "failed_branches limitations"
 )
 PARTS = {
     "corpus": "name digest files indexed_at",
