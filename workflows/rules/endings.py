@@ -11,6 +11,7 @@ from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
 from contracts.vocabulary import (
+    LIMITS,
     NATURAL_STOPS,
     STOP_REASON_TEXTS,
     Completeness,
@@ -33,13 +34,6 @@ OUR_FAULTS: Final[Mapping[str, str]] = {
 """Reasons of a failed read that prove nothing about its source: another run could read it."""
 MUCH_LOST: Final = 0.2
 """Share of lost sources from which a run is not completed."""
-LIMITS: Final = (
-    StopReason.BUDGET_TIME,
-    StopReason.BUDGET_TOKENS,
-    StopReason.BUDGET_CALLS,
-    StopReason.BUDGET_COST,
-    StopReason.PROVIDER_OUTAGE,
-)
 ASKS_AGAIN: Final = "and `research resume {id}` asks again"
 WITHOUT_WORK: Final = {
     StopReason.CLARIFICATION_EXPIRED: (Outcome.TIMED_OUT, f"nobody answered in time, {ASKS_AGAIN}"),
@@ -236,7 +230,7 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
         return [GateIssue(code="no_report", message="there is no report")]
     issues = []
     if draft.characters < MIN_REPORT_CHARACTERS:
-        message = f"the report has {draft.characters} characters, where at least {MIN_REPORT_CHARACTERS} are wanted"
+        message = f"the report has {draft.characters} characters; needed: at least {MIN_REPORT_CHARACTERS}"
         issues.append(GateIssue(code="short_report", message=message))
     if not draft.has_headings:
         issues.append(GateIssue(code="no_sections", message="the report has no section headings"))

@@ -1,14 +1,16 @@
 """Commands that read runs from the session store, without a server or with one that does not answer."""
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from client.cli.context import RunInfo
+from client.cli import watch
+from client.cli.context import CommandContext, RunInfo, ServerRun
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
 from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
@@ -55,6 +57,31 @@ def test_the_list_of_stored_runs(home: Path) -> None:
     assert (len(listed("--query", "WRAPAROUND")), listed("--query", "locks")) == (2, {})
     line = research("list", "--limit", "1").stdout
     assert (line.startswith("r-2  interrupted"), QUESTION in line) == (True, True)
+
+
+async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open run that nothing is stored of is listed with its question, and with what is not known of it."""
+    monkeypatch.setattr(watch, "LISTING_SECONDS", 0.01)
+
+    class Silent:
+        """A run whose queries get no answer, and the client and context that lead to it."""
+
+        async def running_client(self) -> "Silent":
+            return self
+
+        def handle(self, _: str) -> "Silent":
+            return self
+
+        async def question(self) -> str:
+            return QUESTION
+
+        async def status(self) -> None:
+            await asyncio.sleep(60)
+
+    run = ServerRun("r-1", "running", BEGUN.isoformat())
+    row = await asyncio.wait_for(watch._unstored_row(cast("CommandContext", Silent()), run), 10)
+    assert (row.status, row.query) == ("running", QUESTION)
+    assert row.reason == "no worker answers, so it is not known whether it waits for its turn"
 
 
 def test_a_cluster_that_is_away_leaves_the_stored_runs(home: Path) -> None:

@@ -138,6 +138,17 @@ def test_word_has_real_lists_and_its_language() -> None:
     assert {each.get(qn("w:val")) for each in opened.styles.element.iter(qn("w:lang"))} == {"de"}
 
 
+def test_a_document_is_in_the_language_that_its_model_was_asked_for() -> None:
+    """Citations lead to the list of sources under its own heading, and Word checks the spelling of that language."""
+    asked = {"language": "en", "effective_request": {"output": {"language": "de"}}, "claims": []}
+    markdown = CITED.replace("## Sources", "## Quellen")
+    for engine, language, count in (("model", "de", 2), ("extractive", "en", 0)):
+        report = report_of(report={"markdown": markdown}, engine_by_role={"synthesizer": engine}, **asked)
+        opened = Document(io.BytesIO(to_docx(report)))
+        assert opened.core_properties.language == language
+        assert len(list(opened.element.body.iter(qn("w:bookmarkStart")))) == count
+
+
 def test_signs_of_verdicts_are_in_both_documents() -> None:
     """What Markdown says behind a sentence stands there in PDF and Word, too, in letters that the fonts have."""
     signs = [f"({ReportWords('en').sign(verdict)})" for verdict in VERDICT_SIGNS]
