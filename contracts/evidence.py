@@ -348,6 +348,17 @@ class Source(ReadDetails):
     hit_entries: list[str] = []
     """Hashes of the entries of searches with further details: of an unread source, or of its other addresses."""
 
+    def as_hit(self) -> SearchHit:
+        """Return the hit that would lead to it again."""
+        return SearchHit(
+            url=self.url,
+            title=self.title,
+            rank=self.rank,
+            provider=self.provider,
+            doi=self.doi,
+            entries=self.hit_entries,
+        )
+
 
 class QueryOutcome(StrEnum):
     """Outcome of a query; no hits is an answer."""

@@ -14,19 +14,23 @@ from contracts.agents import (
     AgentShare,
     AgentTask,
     Ledger,
+    LostWork,
     TaskResult,
 )
 from contracts.evidence import Gap, Source
 from contracts.messages import ReadRecord
 from contracts.outcome import AgentDecision
-from contracts.plan import PlanNode
+from contracts.plan import WITHOUT_SEARCH, PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.vocabulary import AgentRole, GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
+from workflows.rules.duplicates import Identities
+from workflows.rules.endings import may_be_read_later
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
+from workflows.rules.query_matching import normalized_query
 from workflows.rules.sub_queries import queries_to_analyze
 
 LEAST_SECONDS: Final = 1.0
@@ -193,8 +197,28 @@ def task_result(state: ResearchState, reason: StopReason, summary: str, problem:
         counts=state.counts(),
         usage=state.usage.model_copy(update={"active_seconds": 0.0}),
         usage_by_role=state.usage_by_role,
+        lost=lost_work(state),
         failed_branches=state.failed_branches,
         packed=found.pack(),
+    )
+
+
+def lost_work(state: ResearchState) -> LostWork:
+    """Return the work of an agent that got no answer, with that of its earlier start which it did not do either."""
+    before, known = state.task.lost if state.task else LostWork(), Identities(state.sources, state.aliases)
+    searches = [node for node in state.plan.sub_queries if node.origin != WITHOUT_SEARCH]
+    made = {normalized_query(node.text) for node in searches}
+    lost = [
+        source.as_hit()
+        for source in state.sources.values()
+        if not source.analyzed and (source.status is SourceStatus.FULL or may_be_read_later(source))
+    ]
+    return LostWork(
+        queries=[
+            *(node.text for node in searches if node.status is not NodeStatus.COMPLETED),
+            *(text for text in before.queries if normalized_query(text) not in made),
+        ],
+        pages=[*lost, *(hit for hit in before.pages if known.identity_of(hit) not in state.sources)],
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from contracts import failures
 from contracts.addresses import normalized_text
+from contracts.evidence import Source
 from contracts.outcome import GateIssue, ResearchResult
 from contracts.plan import PlanNode
 from contracts.request import Mode
@@ -18,6 +19,7 @@ from contracts.vocabulary import (
     GapStatus,
     NodeStatus,
     Outcome,
+    SourceStatus,
     StopReason,
 )
 from workflows.rules.sub_queries import ENOUGH
@@ -168,6 +170,11 @@ def fallen_back(state: ResearchState) -> list[str]:
     """Return the roles of a run with a model that were done without it, because its answers could not be used."""
     by_model = state.resolution.engine is EngineKind.MODEL
     return [role.name for role in declared_roles() if by_model and role.has_fallback and role.name in state.fallbacks]
+
+
+def may_be_read_later(source: Source) -> bool:
+    """Return true if a page gave no answer for a reason that may pass."""
+    return source.status is SourceStatus.FAILED and source.status_reason in failures.PASSING | OUR_FAULTS.keys()
 
 
 def lost_sources(state: ResearchState) -> str:

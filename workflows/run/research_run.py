@@ -570,6 +570,7 @@ def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
         stop_reason=reason,
         problem=problem,
         is_stub=True,
+        lost=record.task.lost,
         usage=used.usage if used else Usage(),
         usage_by_role=used.usage_by_role if used else {},
     )

@@ -55,6 +55,7 @@ from workflows.strategies.reflective.plan import (
     pending_steps,
     progress_of,
     query_nodes,
+    replaceable_steps,
     room_for_steps,
     summaries_of,
     summary_of_unit,
@@ -326,10 +327,10 @@ def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> Non
 
 
 def _skip_pending_steps(state: ResearchState) -> None:
-    """Skip the steps that are no longer needed, but for those that a person requested."""
-    started = [step for step in pending_steps(state.plan) if step.gap_id is None]
-    state.plan = without_steps(state.plan, started)
-    ReflectivePosition.of(state).skipped += [step.id for step in started]
+    """Skip the steps that are no longer needed, but for requested ones and those with work that got no answer."""
+    unneeded = replaceable_steps(state.plan)
+    state.plan = without_steps(state.plan, unneeded)
+    ReflectivePosition.of(state).skipped += [step.id for step in unneeded]
 
 
 def _record_reflection(run: ResearchRun, decided: StepReflection, answer: ReflectorAnswer | None) -> None:
