@@ -179,11 +179,12 @@ def may_be_read_later(source: Source) -> bool:
 
 def lost_sources(state: ResearchState) -> str:
     """Describe the sources that were lost by faults of ours, if they are many; else empty."""
-    lost = [source for source in state.sources.values() if source.status_reason in OUR_FAULTS]
-    if not lost or len(lost) < MUCH_LOST * len(state.sources):
+    tried = state.fetched_sources()
+    lost = [source for source in tried.values() if source.status_reason in OUR_FAULTS]
+    if not lost or len(lost) < MUCH_LOST * len(tried):
         return ""
     reasons = dict.fromkeys(OUR_FAULTS[source.status_reason] for source in lost)
-    return f"{len(lost)} of {len(state.sources)} sources were not read: {'; '.join(reasons)}."
+    return f"{len(lost)} of {len(tried)} sources were not read: {'; '.join(reasons)}."
 
 
 # --- limitations ---------------------------------------------------------------------------------------------------

@@ -176,7 +176,7 @@ class ResearchRun(RunContext):
             try:
                 output = await self._paid_call(role, f"{operation}{repair}", fields, problem)
             except CallRefused as refused:
-                if state.sources or role.writes_report or not role.has_fallback:
+                if state.fetched_sources() or role.writes_report or not role.has_fallback:
                     raise
                 # Nothing was read yet, so there is nothing to report from: research goes on without paying for this.
                 self.degrade(f"{role.name}: done without the model ({refused.reason.value})")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contracts.addresses import source_id
+from contracts.addresses import canonical_url, source_id
 from contracts.plan import WITHOUT_SEARCH, Plan
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, SourceStatus, StopReason
@@ -104,7 +104,7 @@ async def test_reflection_follows_every_step_and_precedes_the_next_search(tmp_pa
 
 
 async def test_background_fetches_no_page(tmp_path: Path) -> None:
-    """What the background brings are titles; the planner hears of them, and no page was read (S1-014, S1-015)."""
+    """Its hits are sources known by title and snippet: the planner hears of them, no page was read (S1-014, S1-015)."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
         state = await begin(world, strategy="reflective")
@@ -116,9 +116,25 @@ async def test_background_fetches_no_page(tmp_path: Path) -> None:
         await world.close()
     assert ReflectivePosition.of(state).background
     assert not world.corpus.reads
-    assert not state.sources
+    found = {source_id(hit.url) for hit in ReflectivePosition.of(state).background}
+    assert set(state.sources) == found
+    assert {source.status for source in state.sources.values()} == {SourceStatus.NOT_FETCHED}
+    assert all(source.hit_entries for source in state.sources.values())
     asked = next(request for request in api.requests if request.role == "step_planner")
     assert ReflectivePosition.of(state).background[0].title in asked.prompt
+
+
+async def test_sources_of_the_background_are_completed_by_a_read(tmp_path: Path) -> None:
+    """Each address is one source: read where a step found it too, else not fetched; no step is duplicated (S1-061)."""
+    state, _ = await conduct(World(tmp_path))
+    background = {source_id(hit.url) for hit in ReflectivePosition.of(state).background}
+    by_status = {status: {one.id for one in state.sources.values() if one.status is status} for status in SourceStatus}
+    assert background <= set(state.sources)
+    assert background & by_status[SourceStatus.FULL]
+    assert by_status[SourceStatus.NOT_FETCHED] <= background
+    addresses = [canonical_url(one.url) for one in state.sources.values()]
+    assert len(set(addresses)) == len(addresses)
+    assert state.counts().sources == len(by_status[SourceStatus.FULL])
 
 
 async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
