@@ -381,7 +381,7 @@ class Agents:
         self._share_out(todo)
         queued = max(0, len(todo) - at_once)
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
-        run.decide(DECIDER, "dispatch", f"{len(todo)} tasks, {min(at_once, len(todo))} at once", {}, outputs)
+        run.decide(DECIDER, "dispatch", f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once", {}, outputs)
         data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
         waits = f", {queued} of them when others are done" if queued else ""
         run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)

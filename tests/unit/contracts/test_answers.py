@@ -45,7 +45,7 @@ def test_a_plan_has_distinct_sub_queries_and_the_most_important_ones() -> None:
     assert len(plan.sub_queries[0].facet) == 60
     assert notes == [
         "sub-queries that were empty or repeated were dropped",
-        "1 sub-queries beyond the limit of 3 were dropped",
+        "sub-queries beyond the limit of 3 were dropped: 1",
     ]
 
 
@@ -56,12 +56,17 @@ def test_a_plan_has_distinct_sub_queries_and_the_most_important_ones() -> None:
         (roles.ClarifierAnswer, roles.ClarifyInput(required=True), {"clear": True}),
         (orchestrator_roles.OutlinerAnswer, orchestrator_roles.OutlineInput(), {"steps": []}),
         (reflective_roles.StepPlannerAnswer, reflective_roles.PlanStepsInput(), {"has_enough_context": True}),
+        (
+            reflective_roles.StepPlannerAnswer,
+            reflective_roles.PlanStepsInput(most=1),
+            {"steps": [{"title": "Compare", "step_type": "analysis"}, {"title": "Research"}]},
+        ),
     ],
 )
 def test_an_answer_with_nothing_left_is_unfit(
     kind: type[RoleAnswer], request_: RoleInput, fields: dict[str, Any]
 ) -> None:
-    """An empty plan is repaired or replaced, and never an empty list; the message is fit for the repair."""
+    """A plan without any work, or any search, is repaired or replaced; the message is fit for the repair."""
     with pytest.raises(UnfitAnswer, match=r"^\w+: .*at least one"):
         fitted(kind, request_, **fields)
 
@@ -82,7 +87,7 @@ def test_an_analysis_has_few_distinct_gaps() -> None:
     answer, notes = fitted(roles.AnalyzerAnswer, ANALYZE, findings=[], gaps=gaps)
     assert [gap.description for gap in answer.gaps] == ["gap 4", "gap 3", "gap 2"]
     assert answer.gaps[0].suggested_queries == ["a", "b c", "d"]
-    assert notes == ["2 gaps beyond the limit of 3 were dropped"]
+    assert notes == ["gaps beyond the limit of 3 were dropped: 2"]
 
 
 def test_a_refinement_has_known_gaps_and_new_queries() -> None:

@@ -103,7 +103,7 @@ async def test_unknown_markers_are_reported() -> None:
     assert draft.unresolved_markers == ["ev-dead", "7"]
     assert draft.evidence_ids == [B.id, A.id]
     assert text == f"# T\n\n## S\n\nA [{B.id}] b c [{A.id}].\n"
-    assert "2 markers that name no passage were removed" in warnings
+    assert "markers that name no passage were removed: 2" in warnings
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ async def test_prompt_text_in_a_report_is_repaired_once_and_then_removed(written
     assert kept in text
     assert draft.evidence_ids == [A.id]
     assert not re.search(r"(src|f)-[0-9a-f]{10}|findings-", text)
-    assert "1 markers that name no passage were removed" in warnings
+    assert "markers that name no passage were removed: 1" in warnings
 
 
 async def test_words_like_names_of_the_prompt_are_words() -> None:
