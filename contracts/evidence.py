@@ -317,6 +317,10 @@ class ReadDetails(SourceDetails):
     sections: list[SectionHint] = []
 
 
+OF_HIT: Final = ("url", "title", "provider", "doi", "rank")
+"""Fields that a source has from its hit."""
+
+
 class Source(ReadDetails):
     """A document that the run knows. Identity: canonical URL, else DOI, else content hash.
 
@@ -351,19 +355,13 @@ class Source(ReadDetails):
     @classmethod
     def of_hit(cls, hit: SearchHit, sub_query_ids: list[str]) -> "Source":
         """Return the source that a hit leads to, which is not fetched."""
-        named = {name: getattr(hit, name) for name in ("url", "title", "provider", "doi", "rank")}
+        named = {name: getattr(hit, name) for name in OF_HIT}
         return cls(**named, id=source_id(hit.url), sub_query_ids=sub_query_ids, hit_entries=hit.entries)
 
     def as_hit(self) -> SearchHit:
         """Return the hit that would lead to it again."""
-        return SearchHit(
-            url=self.url,
-            title=self.title,
-            rank=self.rank,
-            provider=self.provider,
-            doi=self.doi,
-            entries=self.hit_entries,
-        )
+        named = {name: getattr(self, name) for name in OF_HIT}
+        return SearchHit(**named, entries=self.hit_entries)
 
 
 class QueryOutcome(StrEnum):

@@ -147,3 +147,17 @@ async def test_a_model_cannot_leave_out_what_got_no_answer(
     assert later.state.result is not None
     assert findings(later) >= findings(whole) or later.state.result.outcome is not Outcome.COMPLETED
     assert answered_twice(api) == []
+
+
+async def test_what_a_limit_forbids_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without an answer for which no page is left to the agents keep the resumed run from being completed."""
+    async with world_of(tmp_path, MODEL) as (world, _):
+        trial = await begin_trial(world, "orchestrator")
+        lost = [lose_one(trial, "page", after) for after in range(3)]
+        await trial.conduct()
+        assert any(lost)
+        stop_at_once(monkeypatch)
+        later = await resume(trial, limits={"max_reads_per_step": 1})
+    assert later.state.result is not None
+    assert later.state.result.outcome is Outcome.PARTIAL
+    assert "because the limit of pages was reached" in await later.report()

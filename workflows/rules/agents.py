@@ -30,7 +30,6 @@ from contracts.vocabulary import AgentRole, GapStatus, NodeStatus, RunStatus, So
 from workflows.rules.duplicates import Identities
 from workflows.rules.endings import may_be_read_later
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
-from workflows.rules.query_matching import normalized_query
 from workflows.rules.sub_queries import queries_to_analyze
 
 LEAST_SECONDS: Final = 1.0
@@ -206,19 +205,13 @@ def task_result(state: ResearchState, reason: StopReason, summary: str, problem:
 def lost_work(state: ResearchState) -> LostWork:
     """Return the work of an agent that got no answer, with that of its earlier start which it did not do either."""
     before, known = state.task.lost if state.task else LostWork(), Identities(state.sources, state.aliases)
-    searches = [node for node in state.plan.sub_queries if node.origin != WITHOUT_SEARCH]
-    made = {normalized_query(node.text) for node in searches}
-    lost = [
-        source.as_hit()
-        for source in state.sources.values()
-        if not source.analyzed and (source.status is SourceStatus.FULL or may_be_read_later(source))
-    ]
+    made = {node.text: node.status for node in state.plan.sub_queries if node.origin != WITHOUT_SEARCH}
+    failed = [text for text, status in made.items() if status is not NodeStatus.COMPLETED]
+    lost = [each for each in state.sources.values() if each.status is SourceStatus.FULL or may_be_read_later(each)]
+    pages = [each.as_hit() for each in lost if not each.analyzed]
     return LostWork(
-        queries=[
-            *(node.text for node in searches if node.status is not NodeStatus.COMPLETED),
-            *(text for text in before.queries if normalized_query(text) not in made),
-        ],
-        pages=[*lost, *(hit for hit in before.pages if known.identity_of(hit) not in state.sources)],
+        queries=[*failed, *(text for text in before.queries if text not in made)],
+        pages=[*pages, *(hit for hit in before.pages if known.identity_of(hit) not in state.sources)],
     )
 
 

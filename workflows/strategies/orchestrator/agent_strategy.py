@@ -34,7 +34,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import open_gaps
-from workflows.rules.query_matching import normalized_query, same_query
+from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
 from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.research_run import ResearchRun
@@ -82,8 +82,6 @@ class AgentPosition(Position):
     """Questions that the agent reports as open; None if it did not report."""
     finished: str = ""
     """Reason for which there is no further turn; empty while there is one."""
-    made_up: bool = False
-    """True once the work without an answer of an earlier start was done again."""
 
 
 class AgentStrategy(ScopedStrategy):
@@ -96,9 +94,7 @@ class AgentStrategy(ScopedStrategy):
             if not position.finished:
                 position.finished = reason
                 run.decide(AGENT.name, "end_work", reason)
-            if run.state.task and run.state.task.lost != LostWork() and not position.made_up:
-                await carry_out(run, "again", "again", _make_up, lambda: _summary(run.state), sub_turn=position.turn)
-                return Unit(name="again", iteration_ended=True)
+            await _make_up(run)
             return Finished(StopReason.NO_OPEN_GAPS if position.open_questions == [] else StopReason.NO_ACTIONABLE_GAPS)
         name = f"turn-{position.turn}"
         await carry_out(run, name, name, _take_turn, lambda: _summary(run.state), sub_turn=position.turn)
@@ -235,31 +231,29 @@ def _answer(state: ResearchState, call: ToolCall, subject: PlanNode | int | str 
 
 async def _make_up(run: ResearchRun) -> None:
     """Do what an earlier start got no answer for and this one left out, within its limits. Raises `Interrupted`."""
-    state, position, known = run.state, AgentPosition.of(run.state), Identities(run.state.sources, run.state.aliases)
-    position.made_up, lost = True, state.task.lost if state.task else LostWork()
-    made, nodes = {normalized_query(node.text): node for node in state.plan.sub_queries}, list[PlanNode]()
+    state, lost = run.state, run.state.task.lost if run.state.task else LostWork()
+    known, made = Identities(state.sources, state.aliases), {one.text: one for one in state.plan.sub_queries}
+    nodes, most, before = list[PlanNode](), pages_left(state), len(state.sources)
     for text in lost.queries:
-        fresh = PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration)
-        node = made.get(normalized_query(text), fresh)
+        node = made.get(text) or PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration)
         hits = [one.hit for one in state.candidates if one.sub_query_id == node.id]
-        if node is fresh or (hits and not any(known.identity_of(hit) in state.sources for hit in hits)):
+        if text not in made or (hits and not any(known.identity_of(hit) in state.sources for hit in hits)):
             nodes.append(node)
-    pages = [hit for hit in lost.pages if known.identity_of(hit) not in state.sources]
-    if pages:
-        text = "pages without an answer"
-        nodes.insert(0, PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration, origin=WITHOUT_SEARCH))
+    if pages := [hit for hit in lost.pages if known.identity_of(hit) not in state.sources]:
+        name = "pages without an answer"
+        nodes.insert(0, PlanNode(id=sub_query_id(name), text=name, iteration=state.iteration, origin=WITHOUT_SEARCH))
         state.candidates += [Candidate(sub_query_id=nodes[0].id, hit=hit) for hit in pages]
-    most, before = pages_left(state), len(state.sources)
-    if nodes:
-        await Gathering(run, nodes, most=most).carry_out()
+    if not nodes:
+        return
+    await Gathering(run, nodes, most=most).carry_out()
     state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
     await analyze_read(run)
     known = Identities(state.sources, state.aliases)
-    first = {one.sub_query_id: one.hit for one in reversed(state.candidates)}
+    first = {one.sub_query_id: one.hit for one in state.candidates[::-1]}
     due = [*pages, *(first[node.id] for node in nodes if node.id in first)]
-    left_out = [hit.title or hit.url for hit in due if known.identity_of(hit) not in state.sources]
+    left_out = dict.fromkeys(hit.title or hit.url for hit in due if known.identity_of(hit) not in state.sources)
     if left_out and len(state.sources) - before >= most:
-        names = shorten("; ".join(dict.fromkeys(left_out)), 200)
+        names = shorten("; ".join(left_out), 200)
         run.branch_failed(f"not read again, because the limit of pages was reached: {names}")
 
 
