@@ -110,7 +110,7 @@ async def _announce(settings: Settings, ready: str, log_format: LogFormat, proce
     sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
     try:
         notices = await other_settings(settings, ResearchClient(process.connection.client), sessions)
-    except (RPCError, ProviderError) as error:
+    except (RPCError, ProviderError, ValueError) as error:  # ValueError: a session of another version
         notices = [f"workers and runs with other settings could not be looked for: {error}"]
     for notice in notices:
         logger.warning("worker.notice", text=notice)
