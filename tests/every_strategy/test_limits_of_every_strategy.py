@@ -63,8 +63,9 @@ HELD: dict[str, Callable[[Trial], float]] = {
     ),
 }
 """Limits of how much is done: what must not exceed 1 where 1 is asked for."""
-ELSEWHERE = {"deadline_seconds", "max_wait_seconds", "agent_seconds", "agent_wait_seconds"}
-"""The tests of time are below, those of waiting beside those of approvals, those of agents beside their strategy."""
+ELSEWHERE = {"deadline_seconds", "max_wait_seconds", "agent_seconds", "agent_wait_seconds", "max_source_characters"}
+"""The tests of time are below, those of waiting beside those of approvals, of agents beside their strategy, of the
+characters of a source beside windows."""
 OF_STEPS = {"min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step"}
 
 

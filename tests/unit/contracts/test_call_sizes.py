@@ -169,6 +169,8 @@ def test_the_room_for_reasoning_is_what_the_run_says() -> None:
 
 def test_an_analysis_grows_with_its_sources_up_to_twenty() -> None:
     """Sources times characters, and no more sources than one prompt holds (S0-060)."""
-    few, many, most = (expected_call(roles.ANALYZER, sources=number).input_tokens for number in (5, 20, 90))
+    few, many, most = (
+        expected_call(roles.ANALYZER, sources=number, source_characters=3_000).input_tokens for number in (5, 20, 90)
+    )
     assert many - few >= 15 * 1_000
     assert most == many

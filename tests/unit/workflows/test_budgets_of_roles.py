@@ -105,7 +105,7 @@ def test_calls_wait_for_room_that_others_give_back() -> None:
     """Too little for all reservations at once, enough for what the calls really need: one after another, all done."""
     free, tight = quiet(share=0.05), quiet(share=0.05)
     conduct(free, beginning(iterations=1))
-    state = beginning(iterations=1, max_tokens=60_000)
+    state = beginning(iterations=1, max_cost_usd=0.6)
     conduct(tight, state)
     assert sorted(tight.asked) == sorted(free.asked)
     assert tight.most_under_way < free.most_under_way
@@ -127,7 +127,7 @@ def test_a_call_that_was_cut_off_keeps_its_room() -> None:
 
     world = Stopped(4, trouble=0.0)
     world.inbox = Inbox()
-    state = beginning(iterations=1, max_tokens=62_000)
+    state = beginning(iterations=1, max_cost_usd=0.7)
     asyncio.run(Driver(ResearchRun(state, world.inbox, world.host()), SupervisorStrategy()).conduct())
     assert state.result.stop_reason is StopReason.USER_STOPPED
     assert within(state.resolved.limits, world.bill)
@@ -155,3 +155,14 @@ def test_who_waited_for_room_has_less_time() -> None:
     asyncio.run(Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct())
     assert world.given[0] > 500
     assert world.given[1] < 400
+
+
+def test_a_share_that_is_used_up_ends_no_research() -> None:
+    """Planning and reflecting go on without the model, and the outcome names the share (S0-165)."""
+    world = quiet(share=0.05)
+    state = beginning(iterations=1, max_tokens=60_000, think=ThinkMode.MODEL)
+    conduct(world, state)
+    assert "planner: done without the model (budget_tokens: share of planning)" in state.degraded
+    assert any("share of refinement" in line for line in state.degraded)
+    assert state.engine_by_role["synthesizer"] == "model"
+    assert within(state.resolved.limits, world.bill)

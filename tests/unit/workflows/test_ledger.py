@@ -9,6 +9,7 @@ from contracts.outcome import Usage
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits, ModelPrice
+from contracts.tokens import TokenShare
 from contracts.vocabulary import StopReason
 from workflows.run.budget import NOTHING, Holdings, Reservation, refusal, report_reserve, reservation
 
@@ -59,7 +60,7 @@ def test_whatever_ends_in_whatever_order_no_limit_is_exceeded(allowed, events, k
         if kind == "start":
             wanted = reservation(what, PRICE if priced else None)
             if refusal(allowed, used, holdings.held, wanted, kept) is None:
-                open_calls.append((holdings.open(wanted), wanted, billed(what, priced, share)))
+                open_calls.append((holdings.open(wanted, TokenShare.ANALYSIS), wanted, billed(what, priced, share)))
         elif open_calls:
             number, wanted, real = open_calls.pop(what % len(open_calls))
             if kind == "settled":

@@ -34,7 +34,7 @@ KEYS = (
     "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
     "language corpus kind outcome stop_reason completeness iterations started_at ended_at forms report sources evidence "
     "findings gaps claims citations citations_count confidence_summary decisions decisions_dropped plan queries queries_failed "
-    "usage verification degraded failed_branches limitations"
+    "usage fidelity verification degraded failed_branches limitations"
 )
 PARTS = {
     "corpus": "name digest files indexed_at",

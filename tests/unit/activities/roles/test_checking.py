@@ -6,17 +6,19 @@ import pytest
 
 from activities.roles.claim_checking import STATEMENTS, ground_verdicts, read_verdict
 from activities.roles.grounding import RoleWork
-from activities.roles.prompt_rendering import PromptBlocks, load_prompt, render_role
+from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerResult, CheckInput
 from contracts.evidence import Verdict
 from contracts.outcome import Guidance
+from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
 from providers.models import answers
 from providers.models.chat import ChatReply, TokenCounts
 from tests.fakes import checking_work
+from tests.fakes.model_work import unmarked
 
 CANARY = "0123456789abcdef01234567"
 
@@ -83,10 +85,12 @@ def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
 def test_little_room_shows_the_quote_alone() -> None:
     """Words around a passage come only with the room for them, its title where it has one."""
     passage = ShownPassage(evidence_id="ev-1", quote="the quote", before="before", after="after", title="Title")
-    roomy, narrow = (PromptBlocks(request_of(), {}, share) for share in (1.0, 0.0))
-    assert roomy.passage(passage) == " (Title): before the quote after"
-    assert narrow.passage(passage) == " (Title): the quote"
-    assert narrow.passage(passage.model_copy(update={"title": ""})) == ": the quote"
+    claim = asked("It holds 1 GB.", "the quote").model_copy(update={"passages": [passage]})
+    whole = render_role(CHECKER, request_of([claim]), {})
+    levels = {item.id: Level.HEADLINE for item in whole.items}
+    narrow = render_role(CHECKER, request_of([claim]), {}, levels)
+    assert "passage (Title): before the quote after\n" in unmarked(whole.prompt)
+    assert "passage (Title): the quote\n" in unmarked(narrow.prompt)
 
 
 def test_a_sensible_answer_is_taken() -> None:

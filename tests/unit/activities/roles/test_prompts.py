@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from activities.roles.prompt_rendering import (
-    LEFT_OUT,
-    excerpt,
     load_prompt,
     prompt_of,
     render_role,
@@ -26,6 +24,7 @@ from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, GapStatus, Phase, Severity
 from providers.interfaces import RenderedPrompt
+from providers.tokens.shortening import GAP, excerpt
 from tests.fakes.model_work import STATED_MARK, told, unmarked
 from tests.unit.activities.scripted import (
     SOURCE,
@@ -405,7 +404,7 @@ def test_an_excerpt_prefers_blocks_with_the_words_of_the_question() -> None:
     late = "Wraparound would make old rows seem to vanish."
     text = f"{filler}{early}\n\n{filler}{late}\n\n{filler}"
     hints = [hint(text, early, 1), hint(text, late, 9)]
-    assert excerpt(text, hints, "vacuum and wraparound", 200) == f"{early}{LEFT_OUT}{late}"
+    assert excerpt(text, hints, "vacuum and wraparound", 200) == f"{early}{GAP}{late}"
     assert late in excerpt(text, [], "vacuum and wraparound", 200)
     both = "Vacuum one is here.\n\nVacuum two is here."
     assert excerpt("gardens\n\n" * 100 + both, [hint("gardens\n\n" * 100 + both, both)], "vacuum", 200) == both

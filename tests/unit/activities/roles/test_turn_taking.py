@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.roles.grounding import RoleWork
-from activities.roles.turn_taking import ground_turn, shorten_answers, turn_task
+from activities.roles.turn_taking import ground_turn, older_answers, turn_task, with_levels
 from contracts.call_sizes import worst_call
 from contracts.evidence import DocumentRef, SearchHit
 from contracts.outcome import Guidance
 from contracts.roles import ANALYZER, SourceExtract
+from contracts.tokens import Level
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
 from contracts.vocabulary import EngineKind
@@ -220,18 +221,19 @@ def conversation(*answers: str) -> list[Message]:
     return found
 
 
-@pytest.mark.parametrize(("share", "shortened"), [(1.0, 0), (0.9, 4), (0.5, 4), (0.4, 8), (0.0, 8)])
-def test_older_answers_are_shortened_first(share: float, shortened: int) -> None:
-    """From the oldest on; the newest stays, short ones stay, and a note counts them."""
-    texts = ["x" * 2_000] * 8 + ["short", "x" * 2_000]
-    messages = conversation(*texts)
-    short = shorten_answers("opening", messages, share)
-    shown = [message.content[0]["content"] for message in short.messages if message.role == "user"]
-    assert [text for text, before in zip(shown, texts, strict=True) if text == before] == texts[shortened:]
-    assert all(text == "x" * 300 + "\n[the rest of this answer was left out]" for text in shown[:shortened])
-    note = [f"{shortened} of the older answers of its tools were shortened"]
-    assert short.left_out == (note if shortened else [])
-    assert [message for message in short.messages if message.role == "assistant"] == messages[::2]
+def test_older_answers_are_shortened_in_groups() -> None:
+    """Four at once, the oldest first; the newest and short ones stay as they are, and the rest is the same bytes."""
+    texts = [f"<answer-1>\nab¦ {'Vacuum is here. ' * 200}\n</answer-1>"] * 8 + ["short", "x" * 2_000]
+    messages, request = conversation(*texts), opening()
+    items = older_answers(messages, request)
+    assert [item.id for item in items] == ["answers-1", "answers-2"]
+    assert items[0].priority < items[1].priority
+    shorter = with_levels(messages, request, {"answers-1": Level.HEADLINE})
+    shown = [message.content[0]["content"] for message in shorter if message.role == "user"]
+    assert shown[4:] == texts[4:]
+    assert all(len(text) < 700 and text.startswith("<answer-1>\nab¦ Vacuum") for text in shown[:4])
+    assert all(text.endswith("[the rest of this answer was left out]\n</answer-1>") for text in shown[:4])
+    assert [message for message in shorter if message.role == "assistant"] == messages[::2]
 
 
 @settings(max_examples=40)
