@@ -23,12 +23,10 @@ AT_ONCE: Final = 3
 
 
 class LostWork(CompactModel):
-    """Work of an agent that got no answer: another start of the agent does it in any case."""
+    """Searches of an agent without an answer, and pages not read or not analyzed: another start of it does them."""
 
     queries: list[str] = []
-    """Searches that no provider answered."""
     pages: list[SearchHit] = []
-    """Pages that could not be read, or whose analysis failed."""
 
 
 class AgentTask(CompactModel):

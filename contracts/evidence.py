@@ -318,7 +318,6 @@ class ReadDetails(SourceDetails):
 
 
 OF_HIT: Final = ("url", "title", "provider", "doi", "rank")
-"""Fields that a source has from its hit."""
 
 
 class Source(ReadDetails):
@@ -360,8 +359,7 @@ class Source(ReadDetails):
 
     def as_hit(self) -> SearchHit:
         """Return the hit that would lead to it again."""
-        named = {name: getattr(self, name) for name in OF_HIT}
-        return SearchHit(**named, entries=self.hit_entries)
+        return SearchHit(**{name: getattr(self, name) for name in OF_HIT}, entries=self.hit_entries)
 
 
 class QueryOutcome(StrEnum):

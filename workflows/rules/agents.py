@@ -209,11 +209,12 @@ def lost_work(state: ResearchState) -> LostWork:
     """Return the work of an agent that got no answer, with that of its earlier start which it did not do either."""
     before, known = state.task.lost if state.task else LostWork(), Identities(state.sources, state.aliases)
     made = {node.text: node.status for node in state.plan.sub_queries if node.origin != WITHOUT_SEARCH}
-    failed = [text for text, status in made.items() if status is not NodeStatus.COMPLETED]
     lost = [each for each in state.sources.values() if each.status is SourceStatus.FULL or may_be_read_later(each)]
     pages = [each.as_hit() for each in lost if not each.analyzed]
     return LostWork(
-        queries=[*failed, *(text for text in before.queries if text not in made)],
+        queries=[
+            text for text in {**made, **dict.fromkeys(before.queries)} if made.get(text) is not NodeStatus.COMPLETED
+        ],
         pages=[*pages, *(hit for hit in before.pages if known.identity_of(hit) not in state.sources)],
     )
 

@@ -240,8 +240,9 @@ async def _make_up(run: ResearchRun) -> None:
         if text not in made or (hits and not any(known.identity_of(hit) in state.sources for hit in hits)):
             nodes.append(node)
     if pages := [hit for hit in lost.pages if known.identity_of(hit) not in state.sources]:
-        name = "pages without an answer"
-        nodes.insert(0, PlanNode(id=sub_query_id(name), text=name, iteration=state.iteration, origin=WITHOUT_SEARCH))
+        nodes.insert(
+            0, PlanNode(id=sub_query_id("lost"), text="lost pages", iteration=state.iteration, origin=WITHOUT_SEARCH)
+        )
         state.candidates += [Candidate(sub_query_id=nodes[0].id, hit=hit) for hit in pages]
     if not nodes:
         return
@@ -253,8 +254,7 @@ async def _make_up(run: ResearchRun) -> None:
     due = [*pages, *(first[node.id] for node in nodes if node.id in first)]
     left_out = dict.fromkeys(hit.title or hit.url for hit in due if known.identity_of(hit) not in state.sources)
     if left_out and len(state.sources) - before >= most:
-        names = shorten("; ".join(left_out), 200)
-        run.branch_failed(f"not read again, because the limit of pages was reached: {names}")
+        run.branch_failed(f"not read again, because the limit of pages was reached: {shorten('; '.join(left_out), 99)}")
 
 
 # --- the request ---------------------------------------------------------------------------------------------------
