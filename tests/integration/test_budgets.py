@@ -13,8 +13,9 @@ from contracts.outcome import ResearchResult, ResearchStatus, Usage
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
 from providers.models.prices import PriceTable
-from tests.fakes.messages_api import Bill, MessagesApi, bill_of
+from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
+from tests.fakes.model_tokens import WRITE_FACTOR
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
@@ -24,7 +25,6 @@ pytestmark = pytest.mark.integration
 REQUEST = {"query": QUESTION, "corpus": "manual"}
 RULES = REQUEST | {"gates": {"think": "rules"}}
 PRICE = ModelPrice(input=3.0, output=15.0)
-READ_FACTOR, WRITE_FACTOR = 0.1, 1.25
 TABLE = PriceTable({"test-model": ModelPrice(input=PRICE.input, output=PRICE.output)})
 TROUBLE = ["status:429:0", "hopeless", "status:500", "good", "cut", "status:529:0", "good", "hopeless", "hopeless"]
 
@@ -46,14 +46,18 @@ async def run(client: Client, world: World, request: dict[str, Any], **options: 
         return await (await start(client, request, **options)).result()
 
 
-def billed(api: MessagesApi) -> Bill:
-    return bill_of(api, PRICE, read_factor=READ_FACTOR, write_factor=WRITE_FACTOR)
+def owed(api: MessagesApi) -> float:
+    """What the endpoint bills, in US dollars."""
+    return api.book.owed_usd({"test-model": (PRICE.input, PRICE.output)})
 
 
-def assert_equal_to_the_bill(usage: Usage, bill: Bill) -> None:
-    assert (usage.model_calls, usage.input_tokens, usage.output_tokens) == (bill.calls, bill.all_input, bill.output)
-    assert (usage.cached_tokens, usage.cache_write_tokens) == (bill.cache_read, bill.cache_write)
-    assert usage.cost_usd == pytest.approx(bill.usd, abs=1e-9)
+def assert_equal_to_the_bill(usage: Usage, api: MessagesApi) -> None:
+    charges = api.book.charges
+    assert (usage.model_calls, usage.input_tokens) == (len(charges), sum(charge.prompt for charge in charges))
+    assert usage.output_tokens == sum(charge.output for charge in charges)
+    assert usage.cached_tokens == sum(charge.read for charge in charges)
+    assert usage.cache_write_tokens == sum(charge.write for charge in charges)
+    assert usage.cost_usd == pytest.approx(owed(api), abs=1e-9)
 
 
 @pytest.mark.parametrize("scenario", ["good", "cached_usage"])
@@ -70,18 +74,16 @@ async def test_a_run_accounts_for_what_the_endpoint_bills(client: Client, tmp_pa
             status = await handle.query(names.STATUS, result_type=ResearchStatus)
             assert result.files is not None
             document = json.loads(await world.content.get_text(result.files.json_document))
-        bill = billed(api)
-    assert bill.calls < len(api.calls), "errors of the server are in the books, and are not billed"
+    assert len(api.book.charges) < len(api.calls), "errors of the server are in the books, and are not billed"
     assert result.usage.model_calls > 5
-    assert_equal_to_the_bill(result.usage, bill)
+    assert_equal_to_the_bill(result.usage, api)
     assert (result.usage.cached_share == 0) is (scenario != "cached_usage")
     assert set(document["usage"]["by_role"]) >= {"planner", "analyzer", "synthesizer", "supervisor"}
     assert set(document["usage"]["by_phase"]) >= {"planning", "gathering", "analysis", "synthesis"}
     for table in (document["usage"]["by_role"], document["usage"]["by_phase"]):
-        assert sum(part["model_calls"] for part in table.values()) == bill.calls
-        assert sum(part["input_tokens"] for part in table.values()) == bill.all_input
-        assert sum(part["output_tokens"] for part in table.values()) == bill.output
-        assert sum(part["cost_usd"] for part in table.values()) == pytest.approx(bill.usd, abs=1e-9)
+        for name in ("model_calls", "input_tokens", "output_tokens"):
+            assert sum(part[name] for part in table.values()) == getattr(result.usage, name)
+        assert sum(part["cost_usd"] for part in table.values()) == pytest.approx(owed(api), abs=1e-9)
     assert status.usage_by_role.keys() == document["usage"]["by_role"].keys()
     assert "Use" in result.report
 
@@ -98,18 +100,16 @@ async def test_an_unusable_answer_is_paid_once_over_cancel_and_resume(client: Cl
                 await handle.result()
             again = await start(client, RULES | {"continue_from": handle.id}, id=handle.id)
             result = await again.result()
-        bill = billed(api)
     assert [call.role for call in api.calls].count("planner") == 3, "asked, cut off, asked again"
-    assert_equal_to_the_bill(result.usage, bill)
+    assert_equal_to_the_bill(result.usage, api)
 
 
 async def test_the_cap_on_cost_holds(client: Client, tmp_path: Path) -> None:
     """The endpoint bills no more than the cap, here too little for the reservation of an analysis; the run ends with a report and names the limit (invariant 6)."""
     async with MessagesApi("gaps", plan=TROUBLE) as api:
         result = await run(client, priced_world(tmp_path, api), REQUEST | {"limits": {"max_cost_usd": 0.2}})
-        bill = billed(api)
-    assert bill.usd <= 0.2
-    assert_equal_to_the_bill(result.usage, bill)
+    assert owed(api) <= 0.2
+    assert_equal_to_the_bill(result.usage, api)
     assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_COST)
     assert any("cost limit" in line for line in result.limitations)
     assert "[1]" in result.report

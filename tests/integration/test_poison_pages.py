@@ -15,12 +15,11 @@ from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.reader import WebReader
 from providers.reading.robots import Robots
-from tests.fakes.poison import FORMAT_POISON, POISON, READ, Poison
+from tests.fakes.poison import POISON, READ, Poison
 from tests.fakes.web import WebServer, page, reply
 
 pytestmark = pytest.mark.integration
 
-DOCUMENTS = {**POISON, **FORMAT_POISON}
 CHILDREN = 2
 CPU_SECONDS, WALL_SECONDS = 2.0, 8.0
 MEMORY_BYTES = 1_000_000_000
@@ -75,7 +74,7 @@ def ticking() -> Iterator[list[float]]:
 async def read_all(names: list[str], server: WebServer, reader: WebReader, results: Results) -> None:
     """One reader's share of the documents, with a good page after each."""
     for name in names:
-        poison = DOCUMENTS[name]
+        poison = POISON[name]
         body = await asyncio.to_thread(poison.make)
         server.pages[f"/{name}"] = reply(body, content_type=poison.content_type)
         begun = time.monotonic()
@@ -96,7 +95,7 @@ def results() -> Results:
 
     async def work() -> Results:
         found = Results()
-        names = list(DOCUMENTS)
+        names = list(POISON)
         async with WebServer({"/good": page(GOOD)}) as server, reader_of(server) as reader:
             with ticking() as beats:
                 shares = (names[start::CHILDREN] for start in range(CHILDREN))
@@ -107,10 +106,10 @@ def results() -> Results:
     return asyncio.run(work())
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", POISON)
 def test_each_document_ends_as_it_should(name: str, results: Results) -> None:
     """It is read, or it is refused with a typed reason; nothing else can come of it (S0-055)."""
-    poison: Poison = DOCUMENTS[name]
+    poison: Poison = POISON[name]
     assert results.outcomes[name] in poison.outcomes
     assert results.outcomes[name] != READ or poison.keeps in results.texts[name]
 
@@ -122,7 +121,7 @@ def test_each_costs_its_deadline_at_most(results: Results) -> None:
 
 def test_others_are_read_meanwhile(results: Results) -> None:
     """After each hostile document, and while another one is being read, a good page is read."""
-    assert results.good_reads == len(DOCUMENTS)
+    assert results.good_reads == len(POISON)
 
 
 def test_the_loop_goes_on_meanwhile(results: Results) -> None:

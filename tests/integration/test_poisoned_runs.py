@@ -46,7 +46,7 @@ async def begun(
 ) -> tuple[World, InProcessHost, ResearchState]:
     """A world in which some calls are deadly, and a run in it that has not begun."""
     world = World(folder)
-    world.isolate(PoisonedCalls(pool, is_poison))
+    world.isolated = PoisonedCalls(pool, is_poison)
     request = ResearchRequest(query=QUESTION, corpus="manual")
     host = world.host()
     prepared = await host.implementations["prepare_research"](
