@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from contracts import failures
 from contracts.addresses import normalized_text
+from contracts.evidence import Source
 from contracts.outcome import GateIssue, ResearchResult
 from contracts.plan import PlanNode
 from contracts.request import Mode
@@ -19,6 +20,7 @@ from contracts.vocabulary import (
     GapStatus,
     NodeStatus,
     Outcome,
+    SourceStatus,
     StopReason,
 )
 from workflows.rules.sub_queries import ENOUGH
@@ -164,13 +166,19 @@ def fallen_back(state: ResearchState) -> list[str]:
     return [role.name for role in declared_roles() if by_model and role.has_fallback and role.name in state.fallbacks]
 
 
+def may_be_read_later(source: Source) -> bool:
+    """Return true if a page gave no answer for a reason that may pass."""
+    return source.status is SourceStatus.FAILED and source.status_reason in failures.PASSING | OUR_FAULTS.keys()
+
+
 def lost_sources(state: ResearchState) -> str:
     """Describe the sources that were lost by faults of ours, if they are many; else empty."""
-    lost = [source for source in state.sources.values() if source.status_reason in OUR_FAULTS]
-    if not lost or len(lost) < MUCH_LOST * len(state.sources):
+    tried = state.fetched_sources()
+    lost = [source for source in tried.values() if source.status_reason in OUR_FAULTS]
+    if not lost or len(lost) < MUCH_LOST * len(tried):
         return ""
     reasons = dict.fromkeys(OUR_FAULTS[source.status_reason] for source in lost)
-    return f"{len(lost)} of {len(state.sources)} sources were not read: {'; '.join(reasons)}."
+    return f"{len(lost)} of {len(tried)} sources were not read: {'; '.join(reasons)}."
 
 
 # --- limitations ---------------------------------------------------------------------------------------------------

@@ -254,7 +254,7 @@ class SupervisorStrategy(Strategy):
 def phase_summary(state: ResearchState, phase: Phase) -> str:
     """Return the results of a phase in a few words."""
     return {
-        Phase.PLANNING: f"{len(state.plan.sub_queries)} sub-queries",
+        Phase.PLANNING: plural(len(state.plan.sub_queries), "sub-query"),
         Phase.GATHERING: f"{plural(len(state.readable_sources()), 'source')} read",
         Phase.ANALYSIS: f"{plural(len(state.findings), 'finding')}, {plural(len(state.unaddressed_gaps()), 'gap')}",
         Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
@@ -351,7 +351,7 @@ def _check_plan(state: ResearchState) -> Check:
     limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
     least = min(2, limit)
     issues = _issues(
-        (count < least, "too_few_sub_queries", f"{count} sub-queries; needed: at least {least}"),
+        (count < least, "too_few_sub_queries", f"{plural(count, 'sub-query')}; needed: at least {least}"),
         (count > limit, "too_many_sub_queries", f"{count} sub-queries, at most {limit}"),
         (not has_brief, "no_brief", "the research brief is missing"),
         *(
@@ -436,7 +436,7 @@ def reflection_prompt(phase: Phase, state: ResearchState) -> str:
     addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
     return {
         Phase.PLANNING: (
-            f"The plan is made: {len(state.plan.sub_queries)} sub-queries; research brief: "
+            f"The plan is made: {plural(len(state.plan.sub_queries), 'sub-query')}; research brief: "
             f"{'yes' if state.plan.brief.strip() else 'no'}. "
             "Do the sub-queries cover the whole question, and what aspect is missing?"
         ),
