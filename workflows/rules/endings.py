@@ -238,7 +238,7 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
         return [GateIssue(code="no_report", message="there is no report")]
     issues = []
     if draft.characters < MIN_REPORT_CHARACTERS:
-        message = f"the report has {draft.characters} characters; needed: at least {MIN_REPORT_CHARACTERS}"
+        message = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS} needed"
         issues.append(GateIssue(code="short_report", message=message))
     if not draft.has_headings:
         issues.append(GateIssue(code="no_sections", message="the report has no section headings"))
