@@ -36,10 +36,7 @@ class _Runner(SandboxedWorkflowRunner):
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         instance, nowhere = super().create_instance(det), StorageDriverStoreContext(target=None)
-        vars(instance).update(
-            get_serialization_context=lambda _: None,
-            get_external_store_context=lambda _: nowhere,
-        )
+        vars(instance).update(get_serialization_context=lambda _: None, get_external_store_context=lambda _: nowhere)
         return instance
 
 

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 from weakref import WeakValueDictionary
 
 import httpx2
@@ -15,17 +15,12 @@ from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 from providers.errors import Retryable, SourceUnreadable
 from providers.reading.egress.client import Egress, FetchPolicy
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 FRESH_SECONDS: Final = 24 * 3600.0
 FAILURE_SECONDS: Final = 30.0
 """Time for which a failure is remembered, so that a silent site costs one deadline, not one for each of its pages."""
 LONGEST_DELAY_SECONDS: Final = 10.0
 """Between two requests, if the site asks for a delay (reliability-and-security 2.3)."""
 MOST_SITES: Final = 1_000
-LONG_BYTES: Final = 10_000
-"""A shorter file takes less than a millisecond, and seldom is one longer."""
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
 """Failures after which everything may be read: the site has no such file for us. After any other nothing may."""
 AGENT_LINE: Final = re.compile(r"[ \t]*user[ -]?agent", re.IGNORECASE)
@@ -42,7 +37,6 @@ class _Known:
     seconds: float
     rules: Protego | None = None
     failure: SourceUnreadable | Retryable | None = None
-    size: int = 0
 
 
 class Robots:
@@ -68,7 +62,7 @@ class Robots:
             raise known.failure.with_traceback(None)
         if known.rules is None:
             return 0.0
-        if not await _call(known.size, known.rules.can_fetch, str(url), self._agent):
+        if not await asyncio.to_thread(known.rules.can_fetch, str(url), self._agent):
             raise SourceUnreadable("robots", "the site asks robots not to read this page")
         delay = known.rules.crawl_delay(self._agent)
         return 0.0 if delay is None or not delay > 0 else min(float(delay), LONGEST_DELAY_SECONDS)
@@ -76,8 +70,7 @@ class Robots:
     async def _fetch(self, site: str) -> _Known:
         try:
             fetched = await self._egress.fetch(f"{site}/robots.txt", POLICY)
-            size = len(fetched.body)
-            rules = await _call(size, parse, fetched.body.decode("utf-8", "replace"))
+            rules = await asyncio.to_thread(parse, fetched.body.decode("utf-8", "replace"))
         except SourceUnreadable as error:
             if error.kind in NO_RULES:
                 return _Known(FRESH_SECONDS)
@@ -85,14 +78,7 @@ class Robots:
             return _Known(FAILURE_SECONDS, failure=failure)
         except Retryable as error:
             return _Known(FAILURE_SECONDS, failure=error)
-        return _Known(FRESH_SECONDS, rules, size=size)
-
-
-async def _call(size: int, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Call a function of a file of so many bytes; a long one in a thread."""
-    if size <= LONG_BYTES:
-        return function(*arguments, **named)
-    return await asyncio.to_thread(function, *arguments, **named)
+        return _Known(FRESH_SECONDS, rules)
 
 
 def parse(text: str) -> Protego:
