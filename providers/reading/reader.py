@@ -166,8 +166,9 @@ class CachedReader:
     async def _read_and_store(self, url: str, domains: Domains) -> ExtractedDocument:
         """Read a page, and store its bytes and its text. Raises `StorageFull`, `Unavailable`."""
         page = await self._reader.read(url, domains)
-        puts = self._content.put(page.raw, page.media_type), self._content.put_text(page.text)
-        raw, text = await asyncio.gather(*puts)
+        raw, text = await asyncio.gather(
+            self._content.put(page.raw, page.media_type), self._content.put_text(page.text)
+        )
         return replace(page, stored=(raw, text))
 
     async def encode(self, value: ExtractedDocument) -> str:

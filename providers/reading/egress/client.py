@@ -30,8 +30,6 @@ WAITS: Final = httpx2.Timeout(connect=5, read=15, write=5, pool=15)
 """Seconds for one step; the whole has a deadline of its own, because a trickle never exceeds a step's."""
 KEEP_ALIVE_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 64
-MOST_IDLE: Final = 16
-"""The pool asks the system about every idle connection whenever a request begins or ends."""
 BEFORE_ANY_SCHEME: Final = re.compile(r"[^/?#]*:")
 NOT_FOR_US: Final = {401, 402, 403, 407, 451}
 
@@ -148,7 +146,8 @@ class _GuardedTransport(httpx2.AsyncHTTPTransport):
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls,
             max_connections=MOST_CONNECTIONS,
-            max_keepalive_connections=MOST_IDLE,
+            # The pool asks the system about every idle connection whenever a request begins or ends.
+            max_keepalive_connections=MOST_CONNECTIONS // 4,
             keepalive_expiry=KEEP_ALIVE_SECONDS,
             http1=True,
             http2=False,
