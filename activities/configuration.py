@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from contracts.request import Depth, SourceType
 from contracts.resolved import EffectiveLimits, EffectiveSearch, Hook, ModelPrice, ProviderChoice
+from contracts.tokens import TokenSettings
 
 Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
 """From the named providers (None: any) and the requested types of sources to all providers that are candidates.
@@ -51,5 +52,6 @@ class ResearchConfiguration:
     """The operator's own presets; the documented ones apply where none is given."""
     search_attributes: Callable[[], Awaitable[bool]] | None = None
     """Whether the namespace knows our search attributes."""
+    tokens: TokenSettings = field(default_factory=TokenSettings)
     digest: str = ""
     product_version: str = ""

@@ -51,9 +51,10 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
     known = [price for price in search_usd.values() if price is not None] or [0.0]
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
     most = {"findings": findings, "reasoning_tokens": reasoning_room(resolved.reasoning_tokens)}
+    text = {"source_characters": resolved.source_characters}
     sizes: tuple[dict[str, int], ...] = (
-        {"sources": FEWEST_SOURCES, "findings": FEWEST_SUB_QUERIES},
-        {"sources": limits.max_sources_per_query, **most},
+        {"sources": FEWEST_SOURCES, "findings": FEWEST_SUB_QUERIES, **text},
+        {"sources": limits.max_sources_per_query, **most, **text},
     )
     calls, tokens = [0.0, 0.0], [0.0, 0.0]
     # The providers share the searches: the dearest bounds from above, the cheapest from below.

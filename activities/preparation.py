@@ -89,6 +89,7 @@ def resolve(
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),
         search_attributes=search_attributes,
+        tokens=configuration.tokens,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
         egress=where_text_goes(host, [each.host for each in providers if each.available and each.host], pages=web),
@@ -120,7 +121,8 @@ def resolve_again(
     }
     whole = ResearchRequest.model_validate(_over(_over(stored.requested, fixed), _named(request)))
     again = resolve(stored.research_id, whole, configuration, stored.corpus, search_attributes=stored.search_attributes)
-    kept: dict[str, Any] = {"requested": named, "follow_up": stored.follow_up, "canary": stored.canary}
+    kept: dict[str, Any] = {name: getattr(stored, name) for name in ("follow_up", "canary", "tokens")}
+    kept["requested"] = named
     if again.depth is stored.depth:
         kept |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
     again = again.model_copy(update=kept)

@@ -11,14 +11,13 @@ from typing import Any, Final
 
 from contracts import checking_roles, roles
 from contracts.checking_roles import ClaimBatchInput, ReviewInput
+from contracts.evidence import DocumentRef
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
 from contracts.tool_turns import ToolTurnInput
 from contracts.tools import ToolAnswer
 
 # Limits of prompts.
-CONTENT_CHARACTERS: Final = 1_000
-"""Of each source in an analysis."""
 MOST_SOURCES: Final = 20
 """In one analysis."""
 FINDINGS_PER_SUB_QUERY: Final = 5
@@ -72,15 +71,21 @@ class CallSize:
 
 
 def expected_call(
-    role: RoleSpec[Any, Any], *, sources: int = 0, findings: int = 0, reasoning_tokens: int = 0
+    role: RoleSpec[Any, Any],
+    *,
+    sources: int = 0,
+    source_characters: int = 0,
+    findings: int = 0,
+    reasoning_tokens: int = 0,
 ) -> CallSize:
     """Usual size of a role's call: with the sources of one sub-query, or the findings of a report."""
+    source_tokens = source_characters // BYTES_PER_TOKEN + SNIPPET_TOKENS
     claims = min(findings, CLAIMS_PER_CALL)
     material = {
         checking_roles.CHECKER.name: claims * 250,
         checking_roles.CORRECTOR.name: claims * 450,
         checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
-        roles.ANALYZER.name: min(sources, MOST_SOURCES) * (CONTENT_CHARACTERS + SNIPPET_TOKENS),
+        roles.ANALYZER.name: min(sources, MOST_SOURCES) * source_tokens,
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
         roles.REFINER.name: DRAFT_CHARACTERS,
     }
@@ -124,6 +129,10 @@ def _answer_tokens(answer: ToolAnswer) -> int:
     return 2 * LINE_TOKENS + _tokens(answer.text) + lines * 3
 
 
+def _shown_characters(text: DocumentRef | None, limit: int) -> int:
+    return min(limit, text.size) if text and text.size else limit
+
+
 def _material_tokens(request: RoleInput) -> int:
     """Tokens of the fields in `MATERIAL`, and of stored drafts and conversations, as prompts show them."""
     if isinstance(request, ToolTurnInput):
@@ -134,7 +143,7 @@ def _material_tokens(request: RoleInput) -> int:
             _tokens(source.title + source.url)
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS
-            + CONTENT_CHARACTERS
+            + _shown_characters(source.text, request.source_characters)
             for source in request.sources[:MOST_SOURCES]
         )
     if isinstance(request, WriteInput):

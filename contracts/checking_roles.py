@@ -10,6 +10,7 @@ from contracts.evidence import DocumentRef, Verdict
 from contracts.lenient import known_word, one_line, within
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.texts import plural
+from contracts.tokens import TokenShare
 from contracts.vocabulary import Tier
 
 MOST_NOTES: Final = 5
@@ -155,13 +156,15 @@ class ReviewerAnswer(RoleAnswer):
 
 CHECKER: Final = RoleSpec(
     "checker", "check_claims", Tier.ANALYTICAL, CheckInput, CheckerAnswer, CheckerResult,
-    output_tokens=3_000, has_fallback=False, expected_output_tokens=700, work="verification",
+    share=TokenShare.SYNTHESIS, output_tokens=3_000, has_fallback=False, expected_output_tokens=700,
+    work="verification",
 )  # fmt: skip
 CORRECTOR: Final = RoleSpec(
     "corrector", "correct_claims", Tier.ANALYTICAL, CorrectInput, CorrectorAnswer, CorrectorResult,
-    output_tokens=3_000, has_fallback=False, expected_output_tokens=700, work="verification",
+    share=TokenShare.SYNTHESIS, output_tokens=3_000, has_fallback=False, expected_output_tokens=700,
+    work="verification",
 )  # fmt: skip
 REVIEWER: Final = RoleSpec(
     "reviewer", "review_report", Tier.ANALYTICAL, ReviewInput, ReviewerAnswer, ReviewerAnswer,
-    output_tokens=1_500, expected_output_tokens=500, work="verification",
+    share=TokenShare.SYNTHESIS, output_tokens=1_500, expected_output_tokens=500, work="verification",
 )  # fmt: skip

@@ -31,6 +31,7 @@ SAME_IN_ALL_CALLS: Final = (
     "exclude",
     "max_iterations",
     "canary",
+    "tokens",
 )
 """Fields of every role's input that the stored resolution determines."""
 ENTRY_TYPE: Final = "application/json"

@@ -13,6 +13,7 @@ from contracts.lenient import UnfitAnswer, distinct, first, one_line
 from contracts.plan import MOST_QUESTIONS, QuestionRound
 from contracts.request import Turn
 from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
+from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
 from contracts.tools import NoArguments, ToolSpec
 from contracts.vocabulary import Tier
@@ -190,12 +191,13 @@ class WorkInput(ToolTurnInput):
 
 INTAKE: Final = RoleSpec(
     "intake", "take_in_question", Tier.SIMPLE, IntakeInput, TurnAnswer, TurnResult,
-    output_tokens=800, expected_output_tokens=200, work="clarification", tools=(GENERATE_PLAN, ASK_PERSON),
+    share=TokenShare.PLANNING, output_tokens=800, expected_output_tokens=200, work="clarification",
+    tools=(GENERATE_PLAN, ASK_PERSON),
 )  # fmt: skip
 """Calls one of its tools; text instead is one question to the person."""
 OUTLINER: Final = RoleSpec(
     "outliner", "outline_research", Tier.ANALYTICAL, OutlineInput, OutlinerAnswer, OutlinerAnswer,
-    output_tokens=2_000, expected_output_tokens=500, work="planning",
+    share=TokenShare.PLANNING, output_tokens=2_000, expected_output_tokens=500, work="planning",
 )  # fmt: skip
 ORCHESTRATOR: Final = RoleSpec(
     "orchestrator", "orchestrate", Tier.COMPLEX, OrchestrateInput, TurnAnswer, TurnResult,

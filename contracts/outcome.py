@@ -11,6 +11,7 @@ from contracts.checking import ReviewSummary, VerificationSummary
 from contracts.evidence import DocumentRef
 from contracts.plan import Waiting
 from contracts.resolved import EffectiveLimits, ProviderChoice
+from contracts.tokens import CallFidelity, FidelityTotals
 from contracts.vocabulary import (
     Action,
     AgentStatus,
@@ -96,6 +97,8 @@ class CallAccount(Contract):
     usage: Usage = Field(default=Usage())
     warnings: list[str] = []
     """Coerced values, dropped items: one short line each, without page text."""
+    content: CallFidelity | None = None
+    """Content that a model was shown; None without a model, or where none can be shortened."""
 
 
 class Mark(StrEnum):
@@ -367,6 +370,8 @@ class ResearchStatus(Contract):
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     usage_by_phase: dict[str, Usage] = {}
+    fidelity: FidelityTotals | None = None
+    """What models were shown of the content of their calls; None before the first call of such a kind."""
     verification: VerificationSummary = VerificationSummary()
     elapsed_seconds: float = 0.0
     """Active seconds as of `as_of`."""

@@ -21,6 +21,7 @@ from contracts.roles import (
     SynthesizerResult,
     WriteInput,
 )
+from contracts.tokens import TokenShare
 from contracts.vocabulary import NodeStatus, Tier
 
 MOST_QUESTIONS: Final = 3
@@ -285,15 +286,15 @@ class RespondInput(WriteInput):
 
 COORDINATOR: Final = RoleSpec(
     "coordinator", "classify_question", Tier.SIMPLE, ClassifyInput, CoordinatorAnswer, CoordinatorAnswer,
-    output_tokens=1_000, expected_output_tokens=400, work="coordination",
+    share=TokenShare.PLANNING, output_tokens=1_000, expected_output_tokens=400, work="coordination",
 )  # fmt: skip
 INVESTIGATOR: Final = RoleSpec(
     "investigator", "investigate_background", Tier.SIMPLE, InvestigateInput, QueriesAnswer, QueriesAnswer,
-    output_tokens=600, expected_output_tokens=200, work="background",
+    share=TokenShare.PLANNING, output_tokens=600, expected_output_tokens=200, work="background",
 )  # fmt: skip
 STEP_PLANNER: Final = RoleSpec(
     "step_planner", "plan_steps", Tier.ANALYTICAL, PlanStepsInput, StepPlannerAnswer, StepPlannerAnswer,
-    output_tokens=3_000, expected_output_tokens=1_000, work="planning",
+    share=TokenShare.PLANNING, output_tokens=3_000, expected_output_tokens=1_000, work="planning",
 )  # fmt: skip
 RESEARCHER: Final = RoleSpec(
     "researcher", "choose_searches", Tier.ANALYTICAL, ResearchStepInput, ResearcherAnswer, ResearcherAnswer,
@@ -301,10 +302,10 @@ RESEARCHER: Final = RoleSpec(
 )  # fmt: skip
 REFLECTOR: Final = RoleSpec(
     "reflector", "reflect_on_step", Tier.SIMPLE, ReflectOnStepInput, ReflectorAnswer, ReflectorAnswer,
-    output_tokens=1_024, expected_output_tokens=400, work="reflection",
+    share=TokenShare.REFINEMENT, output_tokens=1_024, expected_output_tokens=400, work="reflection",
 )  # fmt: skip
 RESPONDER: Final = RoleSpec(
     "responder", "answer_directly", Tier.COMPLEX, RespondInput, SynthesizerAnswer, SynthesizerResult,
-    output_tokens=4_000, expected_output_tokens=800, work="answer", plain_text=True,
+    share=TokenShare.SYNTHESIS, output_tokens=4_000, expected_output_tokens=800, work="answer", plain_text=True,
 )  # fmt: skip
 ROLES: Final = (COORDINATOR, INVESTIGATOR, STEP_PLANNER, RESEARCHER, REFLECTOR, RESPONDER)

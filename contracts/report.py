@@ -1,6 +1,6 @@
 """The model of `report.json`: written by the renderer, read by the audit, the exports, and clients."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
@@ -11,6 +11,7 @@ from contracts.evidence import Finding, Gap
 from contracts.outcome import AgentDecision
 from contracts.plan import PlanNode
 from contracts.resolved import CorpusSnapshot
+from contracts.tokens import Band, ContentEntry, FidelityTotals, total_of
 from contracts.vocabulary import ReportKind
 
 MARKDOWN_FILE: Final = "report.md"
@@ -121,6 +122,48 @@ class ReportVerification(VerificationSummary):
     addresses_removed: int = 0
 
 
+class ReportFidelity(Contract):
+    """What models were shown of the content of their calls; tokens are estimates."""
+
+    fidelity: float
+    """Tokens shown divided by tokens considered, 0 to 1: the sums of all calls, dropped items counting as 0."""
+    item_mean: float
+    """Mean of the same ratio over the items."""
+    lowest: float
+    """Of a single call."""
+    band: Band
+    considered_share: float
+    """Characters considered divided by characters stored, of the sources that were analyzed."""
+    phases: BoundedMap[FidelityTotals] = {}
+    shortened_calls: BoundedList[ContentEntry] = []
+    """The calls in which an item was not whole, with all of their items."""
+    dropped_content_ids: BoundedList[str] = []
+    not_analyzed: int = 0
+    """Sources that were read and that no call showed."""
+
+
+def fidelity_of_run(
+    phases: Mapping[str, FidelityTotals], shortened: Sequence[ContentEntry], dropped: Sequence[str], not_analyzed: int
+) -> ReportFidelity | None:
+    """Return the fidelity of a run; None where no model was shown content that can be shortened."""
+    if not phases:
+        return None
+    total, items = total_of(phases.values()), [item for call in shortened for item in call.items]
+    whole = max(0, total.items - len(items))
+    ratios = whole + sum(item.compression_ratio for item in items)
+    return ReportFidelity(
+        fidelity=round(total.fidelity, 4),
+        item_mean=round(ratios / total.items, 4) if total.items else 1.0,
+        lowest=round(total.lowest, 4),
+        band=Band.of(total.fidelity),
+        considered_share=round(total.considered_characters / max(1, total.stored_characters), 4),
+        phases=dict(phases),
+        shortened_calls=list(shortened),
+        dropped_content_ids=list(dropped),
+        not_analyzed=not_analyzed,
+    )
+
+
 class Report(Contract):
     """The content of `report.json`: the whole graph of evidence, so that any program can check the report."""
 
@@ -160,6 +203,8 @@ class Report(Contract):
     queries_failed: int = 0
     usage: BoundedMap[Any] = {}
     """The total; where it is known who used what, `by_role` and `by_phase` besides, each of which sums up to it."""
+    fidelity: ReportFidelity | None = None
+    """None for a run without a model, or without management of tokens."""
     verification: ReportVerification = ReportVerification()
     degraded: BoundedList[str] = []
     failed_branches: BoundedList[str] = []

@@ -164,6 +164,8 @@ class Limits(RequestPart):
     max_sub_queries: int | None = Field(default=None, ge=1, le=20)
     max_sources: int | None = Field(default=None, ge=1, le=500)
     max_sources_per_query: int | None = Field(default=None, ge=1, le=100)
+    max_source_characters: int | None = Field(default=None, ge=200, le=60_000)
+    """Of the text of each source that a model may be shown."""
     max_parallel: int | None = Field(default=None, ge=1, le=50)
     max_parallel_reads: int | None = Field(default=None, ge=1, le=200)
     deadline_seconds: float | None = Field(default=None, ge=1, le=86_400)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field
@@ -21,8 +21,11 @@ from contracts.request import (
     Turn,
     Verify,
 )
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, Severity
 
+UNMANAGED_CHARACTERS: Final = 1_000
+"""Of each source in an analysis where no tokens are managed."""
 NOTHING_LEAVES = "nothing leaves this machine"
 
 
@@ -60,6 +63,8 @@ class EffectiveLimits(Contract):
     max_sub_queries: int
     max_sources: int
     max_sources_per_query: int
+    max_source_characters: int = UNMANAGED_CHARACTERS
+    """Of the text of each source that a model may be shown."""
     max_new_sources: int
     """Number of sources one iteration may add."""
     max_parallel: int = 3
@@ -208,6 +213,8 @@ class ResolvedResearch(SharedSettings):
     follow_up: FollowUp | None = None
     """The earlier run whose evidence is offered first; None for a question of its own."""
     search_attributes: bool = False
+    tokens: TokenSettings = TokenSettings()
+    """How the content of a call is fitted into a model's window."""
     canary: str = ""
     """Private mark of the run, which nothing that leaves may contain (`contracts.canary`)."""
     configuration_digest: str = ""
@@ -217,6 +224,11 @@ class ResolvedResearch(SharedSettings):
     """Expected amounts, of those that do the work; None for a run without any paid call."""
     advice: list[str] = []
     """Settings that would make the run better: one line each."""
+
+    @property
+    def source_characters(self) -> int:
+        """Characters of each source that a model may be shown."""
+        return self.limits.max_source_characters if self.tokens.token_management_enabled else UNMANAGED_CHARACTERS
 
     @property
     def report_language(self) -> str | None:

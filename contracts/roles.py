@@ -27,6 +27,7 @@ from contracts.plan import MOST_QUESTIONS, PlanNode, QuestionRound
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.texts import shorten
+from contracts.tokens import TokenSettings, TokenShare
 from contracts.tools import ToolSpec
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
 
@@ -68,6 +69,9 @@ class RoleInput(CompactModel):
     """Validation error of the previous answer, if this call repairs it."""
     time_limit_seconds: float = 300.0
     """Start-to-close timeout of the activity: a client must give up before it."""
+    tokens: TokenSettings = TokenSettings()
+    protected_source_ids: list[str] = []
+    """Sources that the person protects: they are always shown."""
     resolved_entry: str = ""
     """Hash of the stored resolution with the fields that are the same in every call; empty: none."""
 
@@ -182,6 +186,7 @@ class SourceExtract(Contract):
     url: str = ""
     title: str = ""
     publisher: str | None = None
+    published_at: str | None = None
     snippet: str = ""
     quality: Quality = Quality.UNKNOWN
     text: DocumentRef | None = None
@@ -203,6 +208,8 @@ class AnalyzeInput(RoleInput):
     source_count: int = 0
     high_quality_sources: int = 0
     max_findings: int = 5
+    source_characters: int = 1_000
+    """Of the text of each source that are considered."""
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
 
@@ -455,6 +462,8 @@ class RoleSpec(Generic[I, O]):
     """Cap on the visible output."""
     plain_text: bool = False
     """A model answers with text, the first field of the answer, instead of JSON."""
+    share: TokenShare = TokenShare.ANALYSIS
+    """Share of the run's tokens that its calls use."""
     has_fallback: bool = True
     """The role can be done without a model. One that cannot must not use an answer whose end is missing."""
     expected_output_tokens: int = 1_000
@@ -480,12 +489,12 @@ class RoleSpec(Generic[I, O]):
 
 CLARIFIER: Final = RoleSpec(
     "clarifier", "clarify_question", Tier.SIMPLE, ClarifyInput, ClarifierAnswer, ClarifierAnswer,
-    output_tokens=800, expected_output_tokens=300, work="clarification",
+    share=TokenShare.PLANNING, output_tokens=800, expected_output_tokens=300, work="clarification",
 )  # fmt: skip
 """Works before any strategy, if the request enables it."""
 PLANNER: Final = RoleSpec(
     "planner", "plan_research", Tier.ANALYTICAL, PlanInput, PlannerAnswer, PlannerAnswer,
-    output_tokens=2_000, expected_output_tokens=1_000, work="planning",
+    share=TokenShare.PLANNING, output_tokens=2_000, expected_output_tokens=1_000, work="planning",
 )  # fmt: skip
 ANALYZER: Final = RoleSpec(
     "analyzer", "analyze_sources", Tier.ANALYTICAL, AnalyzeInput, AnalyzerAnswer, AnalyzerResult,
@@ -493,15 +502,15 @@ ANALYZER: Final = RoleSpec(
 )  # fmt: skip
 SYNTHESIZER: Final = RoleSpec(
     "synthesizer", "write_report", Tier.COMPLEX, WriteInput, SynthesizerAnswer, SynthesizerResult,
-    output_tokens=16_000, expected_output_tokens=5_000, work="synthesis", plain_text=True,
+    share=TokenShare.SYNTHESIS, output_tokens=16_000, expected_output_tokens=5_000, work="synthesis", plain_text=True,
 )  # fmt: skip
 REFINER: Final = RoleSpec(
     "refiner", "refine_gaps", Tier.ANALYTICAL, RefineInput, RefinerAnswer, RefinerAnswer,
-    output_tokens=3_000, expected_output_tokens=1_500, work="refinement",
+    share=TokenShare.REFINEMENT, output_tokens=3_000, expected_output_tokens=1_500, work="refinement",
 )  # fmt: skip
 SUPERVISOR: Final = RoleSpec(
     "supervisor", "reflect_on_phase", Tier.SIMPLE, ReflectInput, SupervisorAnswer, SupervisorAnswer,
-    output_tokens=1_024, expected_output_tokens=600,
+    share=TokenShare.REFINEMENT, output_tokens=1_024, expected_output_tokens=600,
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from contracts.plan import WITHOUT_SEARCH, Clarification, Plan, PlanNode, Waitin
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ReflectInput, SupervisorAnswer
 from contracts.state_changes import pack_json, unpack_json
+from contracts.tokens import MOST_SHORTENED_CALLS, CallFidelity, FidelityTotals
 from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, RunStatus, SourceStatus
 
 SCHEMA_VERSION = 2
@@ -151,6 +152,12 @@ class ResearchState(BaseModel):
     event_count: int = 0
     operations: dict[str, int] = {}
     """Number of uses of each logical operation: makes operation ids unique and stable."""
+    fidelity: dict[str, FidelityTotals] = {}
+    """What models were shown of their content, by phase."""
+    shortened_calls: list[str] = []
+    """Hashes of the stored entries of the calls that did not show all of their content; at most so many."""
+    dropped_content_ids: list[str] = []
+    """Ids of the items that a call did not show at all."""
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
@@ -265,6 +272,15 @@ class ResearchState(BaseModel):
             gaps=len(self.gaps),
             documents_searched=self.documents_searched,
         )
+
+    def note_content(self, call: CallFidelity) -> None:
+        """Add the content of a call to the totals of the current phase."""
+        phase = self.phase or ""
+        self.fidelity = {**self.fidelity, phase: self.fidelity.get(phase, FidelityTotals()).plus(call)}
+        if call.entry and call.entry not in self.shortened_calls:
+            self.note_entry(call.entry)
+            self.shortened_calls = [*self.shortened_calls, call.entry][-MOST_SHORTENED_CALLS:]
+        self.dropped_content_ids = list(dict.fromkeys([*self.dropped_content_ids, *call.dropped]))
 
     def note_entry(self, entry: str | None) -> None:
         """Add an entry of the notebook, once."""

@@ -10,9 +10,11 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
+from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.reading.canonical_text import DocumentFacts
+from providers.tokens.allotment import ContentItem
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,18 @@ class Message:
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """The prompt of a task with all of its content, or with a share of it."""
+    """The prompt of a task, with its items whole or at other levels."""
 
     prompt: str
     common_length: int = 0
     """Number of leading characters that the run's other calls of this role share."""
-    left_out: list[str] = field(default_factory=list)
-    """Missing parts: one short line each, without page text."""
     messages: Sequence[Message] = ()
+    items: Sequence[ContentItem] = ()
+    """Parts that can be shortened."""
+    stored_characters: int = 0
+    """Of the stored texts of the sources."""
+    considered_characters: int = 0
+    """Of these, for the prompt."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +58,12 @@ class EngineTask:
     prompt_version: str
     common_length: int = 0
     """Number of leading characters of the prompt the run's other calls of this role share."""
-    shortened: Callable[[float], RenderedPrompt] | None = field(default=None, compare=False, repr=False)
-    """The prompt with that share of its content, from 0 (as little as makes sense) to 1; None: it has one form."""
     messages: Sequence[Message] = ()
     """Conversation of a role with tools since the prompt, which is then the first message."""
-
-    def shown(self, share: float) -> RenderedPrompt:
-        """The prompt with that share of its content."""
-        if share >= 1 or self.shortened is None:
-            return RenderedPrompt(self.prompt, self.common_length, messages=self.messages)
-        return self.shortened(share)
+    whole: RenderedPrompt | None = field(default=None, compare=False, repr=False)
+    """The prompt with all of its items; None where it has none."""
+    render: Callable[[Mapping[str, Level]], RenderedPrompt] | None = field(default=None, compare=False, repr=False)
+    """The prompt with some items at other levels; None: it has one form."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,15 @@ class EngineAnswer:
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
     warnings: list[str] = field(default_factory=list)
-    share: float = 1.0
-    """Share of the task's content in the prompt (see `EngineTask.shortened`)."""
+    items: Sequence[ItemFidelity] = ()
+    """The items of the content, as they were shown to the model."""
+    fidelity: CallFidelity | None = None
+    """Figures of the content; None where the prompt has no items."""
+
+    @property
+    def levels(self) -> dict[str, Level]:
+        """Levels of the items that were not shown whole."""
+        return {item.id: item.current_level for item in self.items if item.current_level is not Level.FULL}
 
 
 class Engine(Protocol):

@@ -63,6 +63,7 @@ def configuration_of(
             if depth in overrides or (depth is Depth.MEDIUM and Depth.AUTO in overrides)
         },
         search_attributes=search_attributes,
+        tokens=settings.tokens,
         digest=settings.digest(),
         product_version=product_version(),
     )

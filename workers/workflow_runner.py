@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from temporalio.converter import StorageDriverStoreContext
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
@@ -35,8 +34,8 @@ class _Runner(SandboxedWorkflowRunner):
     """
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        instance, nowhere = super().create_instance(det), StorageDriverStoreContext(target=None)
-        vars(instance).update(get_serialization_context=lambda _: None, get_external_store_context=lambda _: nowhere)
+        instance = super().create_instance(det)
+        vars(instance).update(get_serialization_context=lambda _: None, get_external_store_context=lambda _: None)
         return instance
 
 

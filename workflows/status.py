@@ -8,6 +8,7 @@ from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
 from contracts.plan import PlanAnswer
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
+from contracts.tokens import total_of
 from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
 from workflows.phases.checking import with_verification
 from workflows.run.context import elapsed_seconds
@@ -62,6 +63,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         usage=state.usage,
         usage_by_role=state.usage_by_role,
         usage_by_phase=state.usage_by_phase,
+        fidelity=total_of(state.fidelity.values()) if state.fidelity else None,
         verification=state.result.verification if state.result else state.verification.summary,
         elapsed_seconds=max(0.0, round(elapsed, 1)) if resolved else 0.0,
         deadline_seconds=limit,

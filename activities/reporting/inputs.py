@@ -15,10 +15,12 @@ from activities.reporting.words import ReportWords
 from contracts.checking import Correction, CorrectionAction, VerificationSummary
 from contracts.evidence import ClaimVerdict, Finding, Source, Verdict
 from contracts.outcome import Citation, Ending
+from contracts.report import ReportFidelity, fidelity_of_run
 from contracts.request import Verify
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
+from contracts.tokens import ContentEntry
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, EngineKind, Outcome, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
@@ -77,6 +79,8 @@ class ReportInputs:
     """Citations of the draft that name nothing."""
     foreign_urls: list[str]
     """Addresses that were taken out of the draft."""
+    fidelity: ReportFidelity | None
+    """What models were shown."""
 
     @cached_property
     def words(self) -> ReportWords:
@@ -115,6 +119,7 @@ def gather_inputs(
     product_version: str,
     verdicts: Sequence[ClaimVerdict] = (),
     corrections: Sequence[Correction] = (),
+    shortened: Sequence[ContentEntry] = (),
 ) -> ReportInputs:
     """Number the draft, judge its claims, and sort the sources.
 
@@ -165,6 +170,12 @@ def gather_inputs(
         replaced_list=len(body) < len(blocks),
         unresolved=list(dict.fromkeys(marks.unresolved)),
         foreign_urls=list(dict.fromkeys(foreign)),
+        fidelity=fidelity_of_run(
+            state.fidelity,
+            shortened,
+            state.dropped_content_ids,
+            sum(not source.analyzed for source in state.readable_sources()),
+        ),
     )
 
 

@@ -29,6 +29,7 @@ from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
+from contracts.tokens import ContentEntry
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.interfaces import ContentStore, SessionStore, SkippedFile
 from providers.isolation.pool import KillableCalls
@@ -62,12 +63,13 @@ def render(
     product_version: str,
     verdicts: Sequence[ClaimVerdict] = (),
     corrections: Sequence[Correction] = (),
+    shortened: Sequence[ContentEntry] = (),
 ) -> RenderedForms:
     """Make the three forms of a report. Pure: the same state and texts give the same bytes.
 
     Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
-    inputs = gather_inputs(state, draft, texts, skipped, product_version, verdicts, corrections)
+    inputs = gather_inputs(state, draft, texts, skipped, product_version, verdicts, corrections, shortened)
     report = compose_text(inputs)
     html = compose_html(inputs, report)
     summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
@@ -117,9 +119,10 @@ class ReportingActivities:
             verdicts = (await self.notebooks.read(entry, VerdictsEntry)).verdicts if entry else []
             entry = state.verification.corrections_entry if entry else ""
             corrected = (await self.notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
+            shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
             state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))
             rendered = await self.isolated.call(
-                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected
+                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened
             )
             forms = RenderedForms(*rendered)
             markdown, html, json_document = await asyncio.gather(
@@ -174,6 +177,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         "queries": (searches := state.searches()),
         "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": usage_document(state),
+        "fidelity": inputs.fidelity,
         "verification": _verification(inputs),
     }, from_attributes=True).model_dump(mode="json", context=WHOLE)  # fmt: skip
     document |= {name: _without_addresses(document[name], registry) for name in FOREIGN}

@@ -15,8 +15,9 @@ from contracts.outcome import HOOK, PERSON, Usage
 from contracts.request import EARLIER, Verify
 from contracts.resolved import Estimate, between
 from contracts.state import ResearchState
-from contracts.strategies import writer_engine
+from contracts.strategies import usage_by_share, writer_engine
 from contracts.texts import shorten
+from contracts.tokens import LOW_FIDELITY, tokens_of_share
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, Outcome, Quality, SourceStatus, StopReason
 
 LISTED: Final = 10
@@ -274,6 +275,14 @@ def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     state = inputs.state
+    if fidelity := inputs.fidelity:
+        figures = {name: f"{getattr(fidelity, name):.0%}" for name in ("fidelity", "lowest", "considered_share")}
+        words = say("shown_words", **figures, band=say.name("band", fidelity.band))
+        dropped, unread = len(fidelity.dropped_content_ids), fidelity.not_analyzed
+        words += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
+        words += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""
+        words += f" {say('low_fidelity')}" if fidelity.fidelity < LOW_FIDELITY else ""
+        yield Fact(say("fact_shown"), words)
     gaps = [
         f"{say.translated(gap.description)} – {say.name('gap', gap.status)}, {say.name('severity', gap.severity)}"
         for gap in state.gaps
@@ -337,14 +346,24 @@ def _usage_words(usage: Usage, say: ReportWords) -> str:
 
 
 def usage_document(state: ResearchState) -> dict[str, Any]:
-    """Return the total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it."""
+    """Return the total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it.
+
+    Where the tokens of the run have a limit, `by_share` has the limit and the use of each share.
+    """
     # Roles work side by side, so which one answered first is chance.
     known = {"by_role": dict(sorted(state.usage_by_role.items())), "by_phase": state.usage_by_phase}
-    return state.usage.model_dump(mode="json") | {
-        name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}
-        for name, parts in known.items()
-        if parts
-    }
+    limit = state.resolved.limits.max_tokens if state.resolved else None
+    used = usage_by_share(state.usage_by_role).items() if limit is not None else ()
+    shares = {share.value: {"limit": tokens_of_share(share, limit or 0), "tokens": tokens} for share, tokens in used}
+    return (
+        state.usage.model_dump(mode="json")
+        | ({"by_share": shares} if shares else {})
+        | {
+            name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}
+            for name, parts in known.items()
+            if parts
+        }
+    )
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------

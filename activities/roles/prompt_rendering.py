@@ -6,9 +6,9 @@ value is guarded when it is printed, and never read as a template: braces in a p
 
 import html
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Final
 
@@ -17,14 +17,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from activities.reporting.citations import without_markers
 from activities.roles.claim_checking import with_control
 from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
-from contracts.call_sizes import CONTENT_CHARACTERS, MOST_SOURCES, QUOTE_CHARACTERS
+from contracts.call_sizes import MOST_SOURCES, QUOTE_CHARACTERS
 from contracts.checking import ShownPassage
-from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
-from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract, WriteInput
+from contracts.evidence import DocumentRef, Evidence, Finding
+from contracts.request import Turn
+from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract
 from contracts.texts import shorten
-from contracts.vocabulary import Confidence
+from contracts.tokens import RATIOS, Level
+from contracts.vocabulary import Confidence, Quality
 from providers.interfaces import RenderedPrompt
-from providers.text import question_stems
+from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tokens, priority
+from providers.tokens.shortening import excerpt, shortened
 
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 SPARE_LINES: Final = re.compile(r"\n{3,}")
@@ -32,17 +35,26 @@ PRODUCT: Final = "activities.roles"
 
 
 def render_role(
-    role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str], share: float = 1.0
+    role: RoleSpec[Any, Any],
+    request: RoleInput,
+    documents: Mapping[str, str],
+    levels: Mapping[str, Level] | None = None,
 ) -> RenderedPrompt:
     """Render the prompt of a role; `documents` are stored texts by hash.
 
-    With a smaller `share` than 1 texts from outside are shortened, all alike, down to the least that makes sense at 0.
+    Items of the content are whole but for those with a level.
     """
-    file, show = prompt_of(role), PromptBlocks(request, documents, share)
+    file, show = prompt_of(role), PromptBlocks(request, documents, levels or {})
     common = _fill(file.common, request, show)
     common = seal(f"{common}\n\n" if common else "", request.canary)
     prompt = common + seal(_fill(file.template, request, show), request.canary)
-    return RenderedPrompt(prompt, len(common), show.missing())
+    return RenderedPrompt(
+        prompt,
+        len(common),
+        items=show.shown if request.tokens.token_management_enabled else (),
+        stored_characters=sum(stored for stored, _ in show.characters),
+        considered_characters=sum(considered for _, considered in show.characters),
+    )
 
 
 def render_shared(name: str, request: RoleInput) -> str:
@@ -88,21 +100,20 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
 
 
 ITEM_CHARACTERS: Final = 600
-ALL_ITEMS: Final = 0.25
-"""Share of the content down to which texts are shortened alone; below it sources and findings are left out too."""
-FEWEST_FINDINGS: Final = 5
 PASSAGE_CHARACTERS: Final = 500
 CONTEXT_CHARACTERS: Final = 100
 """On each side of a passage."""
 SHORTEST: Final = 60
 """Characters of a passage or a title that are shown at least."""
-LEAST_CHARACTERS: Final = 200
-"""Of a source."""
-SEARCHED_CHARACTERS: Final = 60_000
-"""Of a document without hinted sections: all of a book would take too long."""
-PARAGRAPH: Final = re.compile(r"\S(?:[^\n]|\n(?![ \t\r]*\n))*")
-SEPARATORS: Final = ("\n", ". ", "。", " ")
-LEFT_OUT: Final = "\n[…]\n"
+BEST_SOURCES: Final = 5
+"""Sources of a call that keep at least 30 % of their text."""
+QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}
+CONFIDENCE_VALUES: Final = {
+    Confidence.CONFIRMED: 1.0, Confidence.HIGH: 0.8, Confidence.MEDIUM: 0.5, Confidence.LOW: 0.25,
+    Confidence.SPECULATION: 0.0,
+}  # fmt: skip
+OLDEST_YEARS: Final = 10
+"""Age of a source at which its recency is 0."""
 
 
 class PromptBlock(str):
@@ -113,12 +124,17 @@ class PromptBlock(str):
 
 @dataclass(frozen=True)
 class PromptBlocks:
-    """Content of one prompt. With a smaller `share` than 1 texts from outside are shortened, all alike."""
+    """Content of one prompt."""
 
     request: Any
     documents: Mapping[str, str]
     """Stored texts by hash."""
-    share: float = 1.0
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    """Of the items that are not whole, by id."""
+    shown: list[ContentItem] = field(default_factory=list)
+    """The items of the content, in their order, whole or not."""
+    characters: list[tuple[int, int]] = field(default_factory=list)
+    """Of each source: of its stored text, and of the part of it that is considered for the prompt."""
 
     def element(self, name: str, heading: str = "", *, caller: Callable[[], str], **attributes: str) -> str:
         """Wrap the lines of a `call` block into an element of data; empty without lines and attributes."""
@@ -132,121 +148,147 @@ class PromptBlocks:
         lines = [f"- {guard_line(item, ITEM_CHARACTERS)}" for item in items]
         return PromptBlock(_with_heading(heading, data(name, lines)))
 
-    def limit(self, characters: int, least: int = 0) -> int:
-        """A limit in characters for the share of this prompt, `least` or more."""
-        return max(int(characters * self.share), min(characters, least))
+    # --- items of the content, which may be shortened -----------------------------------------------------------------
+    def sources(self) -> list[PromptBlock]:
+        """The sources, each with the passages about the sub-query."""
+        topic = f"{self.request.sub_query.text} {self.request.query}"
+        given = shown_sources(self.request)
+        values = {source.id: self._priority(source, place / len(given)) for place, source in enumerate(given)}
+        best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
+        return [self._source(source, topic, values[source.id], best=source.id in best) for source in given]
 
+    def findings(self) -> list[PromptBlock]:
+        """The findings, each with the words of its passages."""
+        return [self._finding(finding) for finding in self.request.findings]
+
+    def cited_sources(self) -> list[SourceExtract]:
+        """The sources that the shown findings rest on."""
+        shown = [one for one in self.request.findings if self.levels.get(one.id) is not Level.DROPPED]
+        used = {source_id for finding in shown for source_id in finding.source_ids}
+        return [source for source in self.request.sources if source.id in used]
+
+    def draft(self, reference: DocumentRef | None, characters: int, cited: str = "") -> PromptBlock:
+        """The beginning of a stored draft without its markers; `cited` takes the place of each marker."""
+        text = self.text(reference, characters, cited)
+
+        def render(level: Level) -> str:
+            return guard_lines(shortened(text, level, self.request.query))
+
+        return self._item(ContentItem("draft", "draft", render, Rank.PRIORITY, last=Level.KEY_POINTS))
+
+    def turns(self, turns: Sequence[Turn]) -> list[PromptBlock]:
+        """Earlier questions and answers, of which the last one matters most."""
+        return [self._turn(turn, number, number / len(turns)) for number, turn in enumerate(turns, start=1)]
+
+    def statements(self, template: str, claims: Sequence[Any]) -> list[PromptBlock]:
+        """Claims with their passages, by a shared template."""
+        return [self._statement(template, claim, number) for number, claim in enumerate(claims, start=1)]
+
+    def _source(self, source: SourceExtract, topic: str, value: float, *, best: bool) -> PromptBlock:
+        stored = self.documents.get(source.text.hash, "") if source.text else ""
+        text = excerpt(stored, source.sections, topic, self.request.source_characters)
+        self.characters.append((len(stored), len(text)))
+
+        def render(level: Level) -> str:
+            shown = "" if level is Level.DROPPED else shortened(text, level, topic)
+            return self._part("source", level, source=source, text=shown, ratio=RATIOS[level])
+
+        protected = source.id in self.request.protected_source_ids
+        rank = Rank.PROTECTED if protected else Rank.PRIORITY if best else Rank.REGULAR
+        last = Level.COMPRESSED if best else Level.HEADLINE if protected else self._last
+        return self._item(ContentItem(source.id, "source", render, rank, value, last))
+
+    def _finding(self, finding: Finding) -> PromptBlock:
+        def render(level: Level) -> str:
+            quoted = RATIOS[level] > RATIOS[Level.HEADLINE]
+            passages = self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]) if quoted else 0)
+            return self._part("finding", level, finding=finding, passages=passages, quoted=quoted)
+
+        certain = finding.confidence in (Confidence.HIGH, Confidence.CONFIRMED)
+        protected = not set(finding.source_ids).isdisjoint(self.request.protected_source_ids)
+        rank = Rank.PROTECTED if protected else Rank.PRIORITY if certain else Rank.REGULAR
+        value = priority(CONFIDENCE_VALUES[finding.confidence], person=1.0 if protected else UNKNOWN)
+        last = Level.HEADLINE if certain or protected else self._last
+        return self._item(ContentItem(finding.id, "finding", render, rank, value, last))
+
+    def _turn(self, turn: Turn, number: int, value: float) -> PromptBlock:
+        def render(level: Level) -> str:
+            question, answer = (shortened(text, level, self.request.query) for text in (turn.question, turn.answer))
+            return self._part("earlier_turn", level, question=question, answer=answer)
+
+        return self._item(ContentItem(f"turn-{number}", "turn", render, priority=value, last=self._last))
+
+    def _statement(self, template: str, claim: Any, number: int) -> PromptBlock:
+        def render(level: Level) -> str:
+            return self._part(template, level, claim=claim, passage=partial(self._passage, level))
+
+        return self._item(ContentItem(f"statement-{number}", "statement", render, last=Level.HEADLINE))
+
+    @property
+    def _last(self) -> Level:
+        return Level.DROPPED if self.request.tokens.allow_content_dropping else Level.TRUNCATED
+
+    def _priority(self, source: SourceExtract, place: float) -> float:
+        """Return the priority of a source; `place` is 0 for the best hit of its search and near 1 for the last one."""
+        person = 1.0 if source.id in self.request.protected_source_ids else UNKNOWN
+        quality = QUALITY_VALUES.get(source.quality, UNKNOWN)
+        return priority(1 - place, _recency(source.published_at, self.request.date), quality, person)
+
+    def _item(self, item: ContentItem) -> PromptBlock:
+        item = replace(item, measure=_sealed_tokens)
+        self.shown.append(item)
+        return PromptBlock(item.render(self.levels.get(item.id, Level.FULL)))
+
+    def _part(self, template: str, level: Level, **fields: Any) -> str:
+        """Render a shared template of an item; empty where the item is dropped."""
+        dropped = level is Level.DROPPED
+        return "" if dropped else TEMPLATES.get_template(f"{template}.md").render(**fields, show=self)
+
+    # --- texts of one form --------------------------------------------------------------------------------------------
     def text(self, reference: DocumentRef | None, characters: int, cited: str = "") -> str:
         """The beginning of a stored draft without its markers; `cited` takes the place of each marker."""
         text = self.documents.get(reference.hash, "") if reference else ""
         return without_markers(text.replace("[ev-", f"{cited}[ev-") if cited else text)[:characters]
 
-    def sources(self) -> list[tuple[SourceExtract, str]]:
-        """The sources that have room, each with the passages about the sub-query."""
-        topic = f"{self.request.sub_query.text} {self.request.query}"
-        budget = self.limit(CONTENT_CHARACTERS, LEAST_CHARACTERS)
+    def evidence(self, finding: Finding, characters: int) -> list[tuple[Evidence, str]]:
+        """The evidence of a finding, each with so many characters of the words of its source."""
+        known = {item.id: item for item in self.request.evidence}
+        texts = {source.id: source.text for source in self.request.sources}
+        items = [known[identity] for identity in finding.evidence_ids if identity in known]
+        words = [self.documents.get(text.hash, "") if (text := texts.get(item.source_id)) else "" for item in items]
         return [
-            (source, excerpt(self._stored(source), source.sections, topic, budget))
-            for source in shown_sources(self.request, self.share)
+            (item, cut_line(text[item.start : item.end], characters)) for item, text in zip(items, words, strict=True)
         ]
 
-    def findings(self) -> list[Finding]:
-        """The findings that have room, in their order; if some have not, certain ones go before guesses."""
-        certainty = list(Confidence)  # from the surest to guesses
-        ranked = sorted(self.request.findings, key=lambda finding: certainty.index(finding.confidence))
-        shown = {finding.id for finding in ranked[: most_items(len(ranked), self.share, FEWEST_FINDINGS)]}
-        return [finding for finding in self.request.findings if finding.id in shown]
-
-    def evidence(self, finding: Finding) -> list[tuple[Evidence, str]]:
-        """The evidence of a finding, each with the words of its source."""
-        known = {item.id: item for item in self.request.evidence}
-        texts = {source.id: self._stored(source) for source in self.request.sources}
-        items = [known[identity] for identity in finding.evidence_ids if identity in known]
-        characters = self.limit(QUOTE_CHARACTERS)
-        return [(item, cut_line(texts.get(item.source_id, "")[item.start : item.end], characters)) for item in items]
-
-    def cited_sources(self) -> list[SourceExtract]:
-        """The sources that the shown findings rest on."""
-        used = {source_id for finding in self.findings() for source_id in finding.source_ids}
-        return [source for source in self.request.sources if source.id in used]
-
-    def passage(self, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:
+    def _passage(self, level: Level, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:
         """Title and words of a passage, on one line behind our own name for it."""
-        words = shorten(passage.quote, self.limit(PASSAGE_CHARACTERS, SHORTEST))
-        if in_context and self.share >= 1:
+        words = shorten(passage.quote, max(SHORTEST, int(PASSAGE_CHARACTERS * RATIOS[level])))
+        if in_context and level is Level.FULL:
             words = f"{passage.before[-CONTEXT_CHARACTERS:]} {words} {passage.after[:CONTEXT_CHARACTERS]}"
         title = guard_line(passage.title, SHORTEST)
         words = guard_line(words, PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
         return PromptBlock(f" ({title}): {words}" if title else f": {words}")
 
-    def missing(self) -> list[str]:
-        """One line with the number of sources or findings that have no room at all."""
-        noun, every, shown = "", 0, 0
-        if isinstance(self.request, AnalyzeInput):
-            noun, every = "sources", len(shown_sources(self.request))
-            shown = len(shown_sources(self.request, self.share))
-        elif isinstance(self.request, WriteInput):
-            noun, every, shown = "findings", len(self.request.findings), len(self.findings())
-        return [f"{every - shown} of {every} {noun} had no room in the prompt"] if shown < every else []
 
-    def _stored(self, source: SourceExtract) -> str:
-        return self.documents.get(source.text.hash, "") if source.text else ""
+def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
+    """The sources that a prompt shows, in their order; those at the level `dropped` are not shown."""
+    return [one for one in request.sources[:MOST_SOURCES] if (levels or {}).get(one.id) is not Level.DROPPED]
 
 
-def shown_sources(request: AnalyzeInput, share: float = 1.0) -> list[SourceExtract]:
-    """The sources that fit into a prompt with that share of its content, in their order."""
-    return request.sources[: most_items(min(len(request.sources), MOST_SOURCES), share, 1)]
+def _sealed_tokens(text: str) -> float:
+    """Return the tokens of a part of a prompt after it is sealed, which makes its marks and signs longer."""
+    return estimated_tokens(seal(text, ""))
 
 
-def most_items(count: int, share: float, fewest: int) -> int:
-    """Number of so many items that have room in a prompt with that share of its content."""
-    return max(min(count, fewest), int(count * min(1.0, share / ALL_ITEMS)))
+def _recency(published_at: str | None, today: str) -> float:
+    """Return 1 for this year, 0 for ten years ago, and the middle for a date that is not known."""
+    years = [int(date[:4]) for date in (published_at or "", today) if date[:4].isdecimal()]
+    return max(0.0, min(1.0, 1 - (years[1] - years[0]) / OLDEST_YEARS)) if len(years) == 2 else UNKNOWN
 
 
 def _with_heading(heading: str, element: str) -> str:
     """An element under its heading, with a blank line after it."""
     return (f"{heading}\n" if heading else "") + f"{element}\n" if element else ""
-
-
-# --- excerpts --------------------------------------------------------------------------------------------------------
-def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: int) -> str:
-    """Select about `budget` characters of a text, in document order, with `[…]` between distant parts.
-
-    Paragraphs of the hinted sections are ranked by the number of the question's stems in them, then by the section's
-    score.
-    """
-    if len(text) <= budget:
-        return text.strip()
-    stems, taken = question_stems(question), list[tuple[int, int]]()
-    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
-    pieces = [
-        (-sum(stem in text[start:end].casefold() for stem in stems), -hint.score, start, end)
-        for hint in hints or [SectionHint(start=0, end=SEARCHED_CHARACTERS)]
-        for start, end in _pieces(text, hint.start, hint.end, budget)
-    ]
-    for _, _, start, end in sorted(pieces):
-        if end - start <= budget and not any(start < stop and first < end for first, stop in taken):
-            taken.append((start, end))
-            budget -= end - start
-    shown, last = "", 0
-    for start, end in sorted(taken):
-        between = text[last:start] if shown else ""
-        shown += (LEFT_OUT if between.strip() else between) + text[start:end]
-        last = end
-    return shown
-
-
-def _pieces(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
-    """Give the paragraphs of a section; one that is too long is cut at a line, a sentence or a blank."""
-    for paragraph in PARAGRAPH.finditer(text, start, end):
-        place = paragraph.start()
-        while paragraph.end() - place > longest:
-            half, most = place + longest // 4, place + longest // 2
-            cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
-            cut = next(cuts, most)
-            yield place, cut
-            place = cut
-        yield place, paragraph.end()
 
 
 # --- filters of templates ---------------------------------------------------------------------------------------------

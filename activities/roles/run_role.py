@@ -40,6 +40,7 @@ from contracts.roles import (
     SynthesizerResult,
 )
 from contracts.strategies import declared_roles
+from contracts.tokens import ContentEntry
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured
@@ -88,7 +89,15 @@ class RoleActivities:
             except AnswerUnusable as error:
                 error.usage, error.model = answer.usage, answer.model
                 raise
-            return await self._stored(task.input, result, texts)
+            return await self._stored(task.input, await self._with_content(task, answer, result), texts)
+
+    async def _with_content(self, task: EngineTask, answer: EngineAnswer, result: RoleAnswer) -> RoleAnswer:
+        """The result, whose account has what the model was shown of the content."""
+        fidelity = answer.fidelity
+        if fidelity is not None and answer.items:
+            items = ContentEntry(operation=task.input.operation, role=task.role.name, items=list(answer.items))
+            fidelity = fidelity.model_copy(update={"entry": await self.notebooks.write(items)})
+        return result.model_copy(update={"account": result.account.model_copy(update={"content": fidelity})})
 
     async def _answer(self, task: EngineTask) -> EngineAnswer:
         engine = self.engines.get(task.input.engine)
@@ -141,7 +150,8 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
             prompt=whole.prompt,
             prompt_version=file.version,
             common_length=whole.common_length,
-            shortened=lambda share: render_role(role, request, documents, share),
+            whole=whole,
+            render=lambda levels: render_role(role, request, documents, levels),
         )
     return task if request.engine is EngineKind.MODEL else replace(task, prompt_version="")
 
@@ -156,7 +166,7 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         if answer.engine is EngineKind.MODEL:
             given = type(given).model_validate(remove_signs_of(given.model_dump()))
             if isinstance(request, AnalyzeInput):  # sources that had no room in the prompt were not read
-                request = request.model_copy(update={"sources": shown_sources(request, answer.share)})
+                request = request.model_copy(update={"sources": shown_sources(request, answer.levels)})
     work = RoleWork[Any, Any](role, request, given, task.documents, answer.engine)
     try:
         result = _grounder(role)(work)

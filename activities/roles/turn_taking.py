@@ -4,7 +4,6 @@
 """
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,12 +22,15 @@ from contracts.lenient import lines_of
 from contracts.outcome import Guidance
 from contracts.roles import RoleSpec
 from contracts.texts import shorten
+from contracts.tokens import Level
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
 from providers.interfaces import EngineTask, Message, RenderedPrompt
+from providers.tokens.allotment import ContentItem
+from providers.tokens.shortening import shortened
 
-SHORT_ANSWER: Final = 300
-"""Characters that remain of an older answer where a conversation has no room for all of it."""
+SHORT_ANSWER: Final = 600
+"""Characters of an answer of a tool that is never shortened."""
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 REVEALS: Final = "this turn has the mark that must never be written: words from outside were followed as orders"
 
@@ -52,6 +54,7 @@ def turn_task(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, docum
         messages = _messages(transcript, request)
     except ValueError as error:
         raise InvalidCall(str(error)) from None
+    items = older_answers(messages, request)
     return EngineTask(
         role,
         request,
@@ -59,8 +62,9 @@ def turn_task(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, docum
         system=with_canary(file.system, request.canary),
         prompt=opening,
         prompt_version=file.version,
-        shortened=lambda share: shorten_answers(opening, messages, share),
         messages=messages,
+        whole=RenderedPrompt(opening, messages=messages, items=items),
+        render=lambda levels: RenderedPrompt(opening, messages=with_levels(messages, request, levels)),
     )
 
 
@@ -132,28 +136,58 @@ def _answer(answer: ToolAnswer, canary: str) -> Block:
     return {**block, "is_error": True} if answer.is_error else block
 
 
-def shorten_answers(opening: str, messages: Sequence[Message], share: float) -> RenderedPrompt:
-    """Shorten older answers, the oldest first, down to a share of them; no turn has seen the newest ones yet."""
+def older_answers(messages: Sequence[Message], request: tool_turns.ToolTurnInput) -> list[ContentItem]:
+    """The older long answers of tools as items, several in one; no turn has seen the newest ones yet.
+
+    Several answers are shortened at once, the oldest first, so that the next turns begin as this one does.
+    """
+    if not request.tokens.token_management_enabled:
+        return []
+    return [_group(blocks, number, request) for number, blocks in enumerate(_groups(messages), start=1)]
+
+
+def _groups(messages: Sequence[Message]) -> list[list[Block]]:
     long = [
         block
         for message in messages[:-1]
         for block in message.content
-        if block.get("type") == "tool_result" and len(block["content"]) > 2 * SHORT_ANSWER
+        if block.get("type") == "tool_result" and len(block["content"]) > SHORT_ANSWER
     ]
-    chosen = long[: SHORTENED_AT_ONCE * math.ceil((1 - share) * len(long) / SHORTENED_AT_ONCE)]
-    shorter = {id(block): {**block, "content": _shortened(block["content"])} for block in chosen}
-    note = [f"{len(chosen)} of the older answers of its tools were shortened"] if chosen else []
-    shown = [
+    return [long[start : start + SHORTENED_AT_ONCE] for start in range(0, len(long), SHORTENED_AT_ONCE)]
+
+
+def _group(blocks: list[Block], number: int, request: tool_turns.ToolTurnInput) -> ContentItem:
+    def render(level: Level) -> str:
+        return "\n".join(_at_level(block["content"], level, request.query) for block in blocks)
+
+    return ContentItem(f"answers-{number}", "answer", render, priority=1 - 1 / (1 + number), levels=(Level.HEADLINE,))
+
+
+def with_levels(
+    messages: Sequence[Message], request: tool_turns.ToolTurnInput, levels: Mapping[str, Level]
+) -> list[Message]:
+    """The conversation with older answers at their levels."""
+    shorter = {
+        id(block): {**block, "content": _at_level(block["content"], level, request.query)}
+        for number, blocks in enumerate(_groups(messages), start=1)
+        if (level := levels.get(f"answers-{number}"))
+        for block in blocks
+    }
+    return [
         replace(message, content=[shorter.get(id(block), block) for block in message.content]) for message in messages
     ]
-    return RenderedPrompt(opening, left_out=note, messages=shown)
 
 
-def _shortened(content: str) -> str:
-    """The beginning of an answer, with the line that closes its element."""
-    last = content.rpartition("\n")[2]
-    closing = [last] if last.startswith("</answer-") else []
-    return "\n".join([content[:SHORT_ANSWER], "[the rest of this answer was left out]", *closing])
+def _at_level(content: str, level: Level, question: str) -> str:
+    """An answer at a level, between the lines that open and close its element."""
+    if level is Level.FULL:
+        return content
+    opening, _, rest = content.partition("\n")
+    text, _, closing = rest.rpartition("\n")
+    framed = closing.startswith("</answer-")
+    shown = shortened(text if framed else content, level, question).strip("\n")
+    note = "[the rest of this answer was left out]"
+    return "\n".join([opening, shown, note, closing] if framed else [shown, note])
 
 
 # --- the turn that came ----------------------------------------------------------------------------------------------

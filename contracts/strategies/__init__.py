@@ -18,6 +18,7 @@ from contracts.strategies.declared_strategies import (
     declared_roles,
     list_declared,
     list_selectable,
+    usage_by_share,
     writer_engine,
     writers,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "declared_roles",
     "list_declared",
     "list_selectable",
+    "usage_by_share",
     "writer_engine",
     "writers",
 ]

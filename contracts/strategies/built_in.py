@@ -14,6 +14,8 @@ from contracts.strategies.declared_strategies import StrategyDeclaration, declar
 
 TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED: (1_800, 240)}
 """Deadline of a run and its reserve for writing, in seconds."""
+SOURCE_CHARACTERS: Final = {Depth.LIGHT: 1_000, Depth.MEDIUM: 3_000, Depth.EXTENDED: 12_000}
+"""Of each source that a model may be shown (`python -m benchmarks.tokens`)."""
 
 
 def _limits(
@@ -26,6 +28,7 @@ def _limits(
         max_sources=sources,
         max_new_sources=new_sources,
         max_sources_per_query=sources_per_query,
+        max_source_characters=SOURCE_CHARACTERS[depth],
         deadline_seconds=deadline,
         reserve_seconds=reserve,
     )
@@ -107,16 +110,21 @@ REFLECTIVE_STRATEGY: Final = StrategyDeclaration(
 
 
 # --- orchestrator and its agents -----------------------------------------------------------------------------------
-def _agent_limits(sources: int, steps: int, searches: int, reads: int) -> EffectiveLimits:
-    limits = _limits(Depth.EXTENDED, 6, sources, 10, new_sources=sources, iterations=8)
-    times = {"reserve_seconds": 300.0, "agent_seconds": 720.0, "agent_wait_seconds": 1_800.0}
+def _agent_limits(depth: Depth, sources: int, steps: int, searches: int, reads: int) -> EffectiveLimits:
+    limits = _limits(depth, 6, sources, 10, new_sources=sources, iterations=8)
+    times = {
+        "deadline_seconds": 1_800.0,
+        "reserve_seconds": 300.0,
+        "agent_seconds": 720.0,
+        "agent_wait_seconds": 1_800.0,
+    }
     return _with_steps(limits.model_copy(update=times), 1, steps, searches, reads)
 
 
 AGENT_LIMITS: Final = {
-    Depth.LIGHT: _agent_limits(30, 3, 2, 3),
-    Depth.MEDIUM: _agent_limits(60, 6, 3, 5),
-    Depth.EXTENDED: _agent_limits(100, 6, 4, 8),
+    Depth.LIGHT: _agent_limits(Depth.LIGHT, 30, 3, 2, 3),
+    Depth.MEDIUM: _agent_limits(Depth.MEDIUM, 60, 6, 3, 5),
+    Depth.EXTENDED: _agent_limits(Depth.EXTENDED, 100, 6, 4, 8),
 }
 """Cycles, steps and the cascade of time limits as the design with an orchestrator gives them, within one deadline.
 

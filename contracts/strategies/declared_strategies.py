@@ -10,9 +10,11 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
+from contracts.outcome import Usage
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import CLARIFIER, SYNTHESIZER, RoleSpec
+from contracts.tokens import TokenShare
 from contracts.vocabulary import EngineKind, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
@@ -91,6 +93,15 @@ def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
     roles = [*(role for strategy in declared for role in strategy.roles), *(each.clarifier for each in declared)]
     roles += [CLARIFIER, *CLOSING_ROLES]
     return tuple({role.name: role for role in roles}.values())
+
+
+def usage_by_share(usage_by_role: Mapping[str, Usage]) -> dict[TokenShare, int]:
+    """Return the tokens that the roles of each share used."""
+    shares = {role.name: role.share for role in declared_roles()}
+    used = dict.fromkeys(TokenShare, 0)
+    for name, usage in usage_by_role.items():
+        used[shares.get(name, TokenShare.ANALYSIS)] += usage.tokens
+    return used
 
 
 def writers() -> frozenset[str]:

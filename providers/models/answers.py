@@ -19,6 +19,7 @@ from pydantic_core import from_json
 from contracts.lenient import lines_of
 from contracts.outcome import Usage
 from contracts.roles import RoleAnswer, RoleSpec
+from contracts.tokens import CallFidelity, ItemFidelity
 from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
@@ -261,7 +262,8 @@ def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
             "content": answer.content.model_dump(mode="json"),
             "engine": answer.engine.value,
             "warnings": answer.warnings,
-            "share": answer.share,
+            "items": [item.model_dump(mode="json") for item in answer.items],
+            "fidelity": answer.fidelity.model_dump(mode="json") if answer.fidelity else None,
         }
     else:
         entry |= {"unusable": type(answer).__name__, "problem": str(answer)}
@@ -283,7 +285,8 @@ def answer_from_json(text: str, role: Role) -> EngineAnswer:
                 model=entry["model"],
                 usage=usage,
                 warnings=list(entry["warnings"]),
-                share=float(entry["share"]),
+                items=[ItemFidelity.model_validate(item) for item in entry["items"]],
+                fidelity=CallFidelity.model_validate(entry["fidelity"]) if entry["fidelity"] else None,
             )
         kind = {each.__name__: each for each in UNUSABLE}[entry["unusable"]]
         error = kind(str(entry["problem"]), usage=usage, model=entry["model"])

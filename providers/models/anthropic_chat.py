@@ -22,7 +22,7 @@ from providers.models.model_errors import DEFAULT_PLACES, EndpointPlaces, error_
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 CONNECT_SECONDS: Final = 10.0
 """A silent endpoint of several is given up after this long."""
-SILENCE_SECONDS: Final = 40.0
+SILENCE_SECONDS: Final = 30.0
 """An endpoint that streams sends something at least every few seconds; the Messages API has pings for that."""
 MORE_PATIENCE: Final = 1.5
 """After each call that was given up for silence: a slow endpoint of one's own is slow, and not away."""

@@ -107,7 +107,7 @@ class EndpointCapabilities(StrictContract):
     """The endpoint has a web search of its own."""
     token_factor: float = Field(default=1.0, ge=0.3, le=5)
     """Tokens for the same text, compared with the older tokenizers."""
-    silence_seconds: float = Field(default=40.0, ge=1, le=3_600)
+    silence_seconds: float = Field(default=30.0, ge=1, le=3_600)
     """Time after which a call that sends nothing is made again: more for a slow endpoint of one's own."""
 
 

@@ -1,27 +1,37 @@
 """Requests that fit into a model's context window. Pure.
 
-`fit_request` shows the whole content of a task if there is room, else the largest of a few shares of it.
+`fit_request` shows the whole content of a task if there is room, else its items at the levels that `allot` gives them.
 """
 
 import json
-import string
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.tool_turns import THOUGHTS
 from providers.errors import InvalidCall
-from providers.interfaces import EngineTask, Message
+from providers.interfaces import EngineTask, Message, RenderedPrompt
 from providers.models.answers import schema_text, tool_definitions
 from providers.models.chat import ChatMode, ChatRequest, ToolUse
-from providers.models.endpoints import EndpointCapabilities, ModelCandidate
+from providers.models.endpoints import ModelCandidate
+from providers.tokens.allotment import (
+    LARGEST_OUTPUT,
+    SMALLEST_OUTPUT,
+    ContextBudgetExceeded,
+    allot,
+    available_tokens,
+    call_fidelity,
+    estimated_tokens,
+    fidelity_of,
+)
 
-RUNTIME_OVERHEAD: Final = 10_000
-"""Tokens left free in every window, never more than a quarter of it."""
-SHARES: Final = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.0)
-"""Shares of the content that are tried; 0 shows as little as makes sense."""
-LETTERS: Final = f"{string.ascii_letters} \n".encode()
-BEYOND_ASCII: Final = bytes(range(128, 256))
+REPAIR_TOKENS: Final = 200
+"""Of the longest reasons for a repair."""
+FITTING_ROUNDS: Final = 3
+"""Attempts to allot the room, each with what the one before took too much."""
+BREVITY_TOKENS: Final = 20
 BREVITY: Final = "\n\nKeep the whole answer under {words} words."
 JSON_INSTRUCTION: Final = """
 
@@ -36,13 +46,15 @@ Do the work again and avoid them."""
 
 @dataclass(frozen=True)
 class FittedRequest:
-    """A request that fits, and how it was made to."""
+    """A request that fits, and what of its content it shows."""
 
     request: ChatRequest
     estimate: int
     """Input tokens, rather too many than too few."""
-    share: float
-    """Share of the task's content that is shown."""
+    items: Sequence[ItemFidelity]
+    """The items of the content; empty where all are whole."""
+    fidelity: CallFidelity | None
+    """None where the content has no items."""
     warnings: list[str]
 
 
@@ -58,25 +70,16 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         mode = ChatMode.TEXT
     schema = "" if plain else schema_text(task.role.answer)
     end = JSON_INSTRUCTION.format(schema=schema) if schema and mode is ChatMode.TEXT else ""
-    end += "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
-    room, output = room_for(capabilities, task.role.output_tokens)
-    warnings: list[str] = []
+    repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
+    besides = task.system + schema + end + (json.dumps(tools) if tools else "")
+    content = _fit(task, candidate, besides, repair)
+    output, warnings = content.output, list(content.warnings)
     if output < (task.role.output_tokens + capabilities.reasoning_tokens) // 2:
         words = task.role.output_tokens * output // (task.role.output_tokens + capabilities.reasoning_tokens) // 2
         end = BREVITY.format(words=words) + end
         warnings.append(f"the model allows {output} tokens of output: a shorter answer is requested")
-    besides = estimated_tokens(task.system + schema + end + (json.dumps(tools) if tools else ""))
-    for share in SHARES:
-        shown = task.shown(share)
-        messages = messages_for(candidate.key, shown.messages)
-        content = shown.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
-        estimate = int(capabilities.token_factor * (besides + estimated_tokens(content)))
-        if estimate <= room:
-            break
-    else:
-        raise too_long(task, candidate, estimate)
-    if share < 1:
-        warnings.append(f"shown {share:.0%} of the content: {candidate.shown} has room for {room} tokens")
+    end += repair
+    shown, messages = content.shown, messages_for(candidate.key, content.shown.messages)
     if messages and end:
         messages[-1]["content"].append({"type": "text", "text": end.strip()})
     request = ChatRequest(
@@ -93,38 +96,113 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         tools=tools,
         must_call=(mode is ChatMode.TOOL or bool(tools)) and capabilities.tools is ToolUse.FORCED,
     )
-    return FittedRequest(request, estimate, share, [*warnings, *shown.left_out])
+    return FittedRequest(request, content.tokens, content.items, content.fidelity, warnings)
+
+
+@dataclass(frozen=True)
+class _FittedContent:
+    shown: RenderedPrompt
+    tokens: int
+    output: int
+    """Tokens for the answer."""
+    items: Sequence[ItemFidelity] = ()
+    fidelity: CallFidelity | None = None
+    warnings: Sequence[str] = ()
+
+
+def _fit(task: EngineTask, candidate: ModelCandidate, besides: str, repair: str) -> _FittedContent:
+    """Show the content whole, or its items at the levels that fit; `besides` and `repair` are the text around it.
+
+    A first call leaves room for the reasons of a repair, so that the repair shows what the first call showed.
+    """
+    whole = task.whole or RenderedPrompt(task.prompt, task.common_length, task.messages)
+    factor, others = candidate.capabilities.token_factor, estimated_tokens(besides + repair) + BREVITY_TOKENS
+    room, output = room_for(task, candidate)
+
+    def tokens_of(shown: RenderedPrompt) -> int:
+        messages = messages_for(candidate.key, shown.messages)
+        content = shown.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
+        return int(factor * (others + estimated_tokens(content)))
+
+    items, shown, used = whole.items, whole, tokens_of(whole)
+    later = factor * (max(REPAIR_TOKENS, estimated_tokens(repair)) - estimated_tokens(repair)) if items else 0.0
+    levels: dict[str, Level] = {}
+    if used + later > room:
+        room, output = room_for(task, candidate, SMALLEST_OUTPUT)
+    if used + later > room:
+        allowed = room - later - (used - factor * sum(item.size(Level.FULL) for item in items))
+        for _ in range(FITTING_ROUNDS if task.render else 0):
+            try:
+                levels = allot(items, allowed, factor)
+            except ContextBudgetExceeded as error:
+                raise too_long(task, candidate, int(room - allowed + error.needed)) from None
+            shown = task.render(levels)  # type: ignore[misc]
+            used = tokens_of(shown)
+            if used + later <= room:
+                break
+            shown_tokens = factor * sum(item.size(levels.get(item.id, Level.FULL)) for item in items)
+            allowed = shown_tokens - (used + later - room)
+        else:
+            raise too_long(task, candidate, used)
+    shown_items = fidelity_of(items, levels, factor)
+    figures = call_fidelity(shown_items, room, used).model_copy(
+        update={name: getattr(whole, name) for name in ("stored_characters", "considered_characters")}
+    )
+    return _FittedContent(
+        shown,
+        used,
+        output,
+        shown_items if levels else (),
+        figures if items else None,
+        [_shortening(shown_items, figures, candidate)] if levels else [],
+    )
+
+
+def _shortening(items: Sequence[ItemFidelity], figures: CallFidelity, candidate: ModelCandidate) -> str:
+    counts = Counter(item.current_level.value.replace("_", " ") for item in items)
+    levels = ", ".join(f"{count} {level}" for level, count in counts.items())
+    share = figures.shown / max(1, figures.considered)
+    return f"shown {share:.0%} of the content ({levels}): {candidate.shown} has room for {figures.available} tokens"
+
+
+def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list[ModelCandidate]:
+    """Return the candidates in their order, those with room for the whole content first: nothing is shortened early."""
+    if len(candidates) == 1 or task.whole is None or not task.whole.items:
+        return list(candidates)
+    schema = "" if task.role.plain_text else schema_text(task.role.answer)
+    text = "".join([task.system, schema, json.dumps(tool_definitions(task)), task.prompt])
+    text += json.dumps([message.content for message in task.messages], ensure_ascii=False)
+    tokens = estimated_tokens(text) + REPAIR_TOKENS
+
+    def is_too_small(candidate: ModelCandidate) -> bool:
+        return tokens * candidate.capabilities.token_factor > room_for(task, candidate, SMALLEST_OUTPUT)[0]
+
+    return sorted(candidates, key=is_too_small)
 
 
 def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> InvalidCall:
     """Error for a prompt that does not fit: need, room and remedy."""
-    room, _ = room_for(candidate.capabilities, task.role.output_tokens)
+    (room, _), settings = room_for(task, candidate, SMALLEST_OUTPUT), task.input.tokens
+    managed = f"with a margin of {settings.token_safety_margin:.0%} " if settings.token_management_enabled else ""
     lower = "" if task.role.tools else ", or lower limits.max_sources_per_query"
     return InvalidCall(
-        f"the prompt needs about {needed} tokens and {candidate.shown} has room for {room} "
-        f"(window {candidate.capabilities.window}): use a model with a larger window{lower}",
+        f"the prompt needs about {needed} tokens and {candidate.shown} has {managed}room for {room} "
+        f"(window {window_of(task, candidate)}): use a model with a larger window{lower}",
         kind="context_too_long",
     )
 
 
-def room_for(capabilities: EndpointCapabilities, visible: int) -> tuple[int, int]:
-    """Divide a window into tokens for the prompt and for all output, reasoning included; at most half is output."""
-    available = capabilities.window - min(RUNTIME_OVERHEAD, capabilities.window // 4)
-    needed = visible + capabilities.reasoning_tokens
-    output = min(needed, capabilities.output_limit or needed, available // 2)
-    return available - output, output
+def window_of(task: EngineTask, candidate: ModelCandidate) -> int:
+    """Tokens of a model's window: as the run's settings have it, else as it is known."""
+    own = task.input.tokens.model_context_overrides
+    return own.get(candidate.name) or own.get(candidate.model) or candidate.capabilities.window
 
 
-def estimated_tokens(text: str) -> float:
-    """Tokens of a text for one of the older tokenizers, rather too many than too few.
-
-    Letters and spaces count 0.27, digits, punctuation and markup 0.7; beyond ASCII each byte counts 0.5 (two or three
-    bytes make a letter of another alphabet). Measured on prose, settings, hashes, addresses and JSON.
-    """
-    data = text.encode("utf-8", "replace")
-    letters = len(data) - len(data.translate(None, LETTERS))
-    beyond = len(data) - len(data.translate(None, BEYOND_ASCII))
-    return letters * 0.27 + (len(data) - letters - beyond) * 0.7 + beyond * 0.5
+def room_for(task: EngineTask, candidate: ModelCandidate, share: float = LARGEST_OUTPUT) -> tuple[int, int]:
+    """Divide a model's window into tokens for the prompt and for all output of a task; `share` is for the output."""
+    needed = task.role.output_tokens + candidate.capabilities.reasoning_tokens
+    window = window_of(task, candidate)
+    return available_tokens(window, needed, candidate.capabilities.output_limit, task.input.tokens, share)
 
 
 def messages_for(author: str, messages: Sequence[Message]) -> list[dict[str, Any]]:

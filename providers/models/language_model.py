@@ -23,7 +23,7 @@ from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.answers import answer_of, turn_of
 from providers.models.chat import ChatReply, ToolUse
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, weakened
-from providers.models.fitting import FittedRequest, fit_request, too_long
+from providers.models.fitting import FittedRequest, fit_request, larger_first, too_long, window_of
 from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
 from providers.shared.limits import Limiter
@@ -54,7 +54,7 @@ class LanguageModelEngine:
 
         Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with the cost of the answer.
         """
-        waiting = self._candidates(task)
+        waiting = await asyncio.to_thread(larger_first, task, self._candidates(task))
         deadline = time.monotonic() + time_for_call(task.input.time_limit_seconds)
         failures: Failures = []
         while waiting:
@@ -67,7 +67,7 @@ class LanguageModelEngine:
                 reply, fitted = await self._exchange(task, candidate, until)
             except ProviderError as error:
                 failures.append((candidate, error))
-                waiting = [other for other in waiting if _may_follow(error, candidate, other)]
+                waiting = [other for other in waiting if _may_follow(task, error, candidate, other)]
             else:
                 return await self._read(task, candidate, reply, fitted, failures)
         raise _error_of(failures)
@@ -141,7 +141,7 @@ class LanguageModelEngine:
             for one, error in failures
         ]
         warnings = [*skipped, *fitted.warnings, *reply.warnings, *liberties]
-        return EngineAnswer(content, self.kind, reply.model, usage, warnings, fitted.share)
+        return EngineAnswer(content, self.kind, reply.model, usage, warnings, fitted.items, fitted.fidelity)
 
 
 def time_for_call(limit_seconds: float) -> float:
@@ -162,14 +162,14 @@ def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, 
     return InvalidCall(message, kind=error.kind)
 
 
-def _may_follow(error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
+def _may_follow(task: EngineTask, error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
     """Return true if the following model may be tried after this error of another one.
 
     A request refused because of its content is not tried elsewhere; a prompt that is too long fits only into a larger
     window.
     """
     if isinstance(error, InvalidCall):
-        larger = following.capabilities.window > failed.capabilities.window
+        larger = window_of(task, following) > window_of(task, failed)
         return error.kind in FAILURES_OF_ONE_MODEL or (error.kind == "context_too_long" and larger)
     return isinstance(error, (Retryable, NotConfigured))
 

@@ -1,5 +1,6 @@
-"""Every place of failure: what got no answer is done by a resumed run, and what got one is not paid again."""
+"""Every place of failure: nothing is concluded from what got no answer; a resumed run does it, and pays nothing again."""
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
@@ -8,9 +9,11 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.vocabulary import EngineKind, Outcome
-from tests.every_strategy.joined import ENGINES, Trial, begin_trial, resume, undisturbed, world_of
-from tests.fakes.messages_api import MessagesApi
+from contracts.messages import SearchRequest, SearchResponse
+from contracts.vocabulary import EngineKind, Outcome, StopReason
+from providers.errors import NotConfigured
+from tests.every_strategy.joined import ENGINES, Trial, resume, trial_of, undisturbed
+from tests.fakes.corpus import MemoryCorpus
 
 MODEL: Final = EngineKind.MODEL.value
 LOST: Final[dict[str, tuple[str, str]]] = {
@@ -59,40 +62,81 @@ def identity(request: Any) -> str:
     return str(request.operation).split("/repair")[0].split("/fallback")[0]
 
 
-def answered_twice(api: MessagesApi) -> list[str]:
-    """Return the requests that were answered more than once."""
-    answered = Counter(call.request_hash for call in api.calls if call.status == 200 and call.delivered)
-    return [request for request, count in answered.items() if count > 1]
-
-
-def findings(trial: Trial) -> set[str]:
-    """Ids of the findings: the same words of the same documents have the same."""
-    return {finding.id for finding in trial.state.findings}
-
-
 @pytest.mark.parametrize(("name", "engine", "place"), TRIALS)
 async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, engine: str, place: str) -> None:
     """The report names what is missing; resumed, the run finds what an undisturbed one finds (S0-131)."""
     fields = FIELDS.get(place, {})
     whole = await undisturbed(tmp_path / "whole", name, engine, **fields)
-    async with world_of(tmp_path / "lost", engine) as (world, api):
-        if place == "claim":
-            api.plan.by_role = {"synthesizer": "embroiders"}
-        trial = await begin_trial(world, name, **fields)
+    by_role = {"synthesizer": "embroiders"} if place == "claim" else {}
+    async with trial_of(tmp_path / "lost", name, engine, by_role=by_role, **fields) as trial:
         lost = lose_one(trial, place)
         await trial.conduct()
         assert lost
-        assert trial.state.result is not None
         assert trial.state.result.outcome in (Outcome.PARTIAL, Outcome.FAILED), trial.state.failed_branches
-        read = list(world.corpus.reads)
+        read = list(trial.world.corpus.reads)
         later = await resume(trial, **fields)
-    assert later.state.result is not None
-    assert later.state.result.outcome is Outcome.COMPLETED, (later.state.failed_branches, later.state.limitations)
-    assert findings(later) == findings(whole)
+    later.assert_completed()
+    assert later.findings == whole.findings
     assert {source.id for source in later.state.readable_sources()} == {
         source.id for source in whole.state.readable_sources()
     }
-    assert answered_twice(api) == []
-    assert not set(world.corpus.reads[len(read) :]) & set(read)
+    answered = Counter(call.request_hash for call in trial.api.calls if call.status == 200 and call.delivered)
+    assert [request for request, count in answered.items() if count > 1] == []
+    assert not set(trial.world.corpus.reads[len(read) :]) & set(read)
     if name != "orchestrator":  # another agent looks for itself
-        assert sorted(world.corpus.searches) == sorted(whole.world.corpus.searches)
+        assert sorted(trial.world.corpus.searches) == sorted(whole.world.corpus.searches)
+
+
+class FragileCorpus(MemoryCorpus):
+    """A corpus that refuses some searches for good."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: set[str] | None = set()
+        """Words of the searches; None: every search."""
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        if self.refused is None or request.text in self.refused:
+            raise NotConfigured("this corpus was taken away")
+        return await super().search(request)
+
+
+SEARCHES: Final = [
+    *((name, EngineKind.EXTRACTIVE.value, lost) for name, engine in ENGINES for lost in ("first", "last", "all")
+      if engine != MODEL and name != "toy"),
+    *(("supervisor", MODEL, lost) for lost in ("first", "last", "all")),
+    ("reflective", MODEL, "all"),
+    *(("orchestrator", MODEL, lost) for lost in ("first", "last", "all")),
+]  # fmt: skip
+"""With a model the next step is its decision: these are the ones in which the fake one looks further."""
+
+
+@pytest.mark.parametrize(("name", "engine", "lost"), SEARCHES)
+async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name: str, engine: str, lost: str) -> None:
+    """It never ends `empty` for them, and once they answer it finds what an undisturbed run finds (S0-097, S0-131, C0-13)."""
+    whole = await undisturbed(tmp_path / "whole", name, engine)
+    corpus = FragileCorpus()
+    searched = whole.world.corpus.searches
+    corpus.refused = {"first": {searched[0]}, "last": {searched[-1]}, "all": None}[lost]
+    async with trial_of(tmp_path, name, engine, corpus=corpus) as trial:
+        await trial.conduct()
+        result = trial.state.result
+        assert result.outcome is (Outcome.FAILED if lost == "all" else Outcome.PARTIAL)
+        told = " ".join([*result.limitations, result.summary, await trial.report()])
+        if lost == "all":  # nobody looked, so nobody says that nothing answers
+            assert (result.stop_reason, trial.state.citations) == (StopReason.PROVIDER_OUTAGE, [])
+            assert not re.search("Nothing in the sources|No passage matches|nothing answers", told)
+        corpus.refused = set()
+        later = await resume(trial)
+    assert later.findings == whole.findings
+    later.assert_completed()
+
+
+@pytest.mark.parametrize(("name", "engine"), ENGINES)
+async def test_the_report_lists_the_searches_that_were_made(tmp_path: Path, name: str, engine: str) -> None:
+    """In `report.json` and in *Method*: those of agents and before the plan too, and no task or step beside them."""
+    whole = await undisturbed(tmp_path, name, engine)
+    made = set(whole.world.corpus.searches)
+    assert {query["text"] for query in (await whole.document())["queries"]} == made
+    report = await whole.report()
+    assert not [text for text in made if text not in report.replace("\\", "")]

@@ -1,14 +1,10 @@
 """What each search service takes and answers, in the form that it documents, and its own way of refusing."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
 from typing import Any
-
-from googleapiclient.discovery_cache import get_static_doc  # type: ignore[import-untyped]
 
 PROVIDERS = ("tavily", "google", "semantic_scholar", "brave", "searxng", "wikipedia", "anthropic")
 KEYS = {
@@ -41,11 +37,6 @@ KNOWN = {
     "anthropic_tool": "type name max_uses allowed_domains blocked_domains",
 }
 """Every documented parameter that a client of ours may send."""
-BRAVE_LANGUAGES = set(
-    """ar eu bn bg ca zh-hans zh-hant hr cs da nl en en-gb et fi fr gl de gu he hi hu is it jp kn ko lv lt ms ml mr nb
-    pl pt-br pt-pt pa ro ru sr sk sl es sv ta te th tr uk vi""".split()
-)
-OWN_NAMES = {"iw": "he", "jp": "ja", "zh-CN": "zh", "zh-hans": "zh", "pt-br": "pt"}
 
 
 @dataclass(frozen=True)
@@ -135,14 +126,14 @@ def error(asked: Asked, status: int, reason: str) -> tuple[int, Any]:
     return status, bodies.get(asked.provider, f"<!doctype html><title>{status}</title><p>{said}</p>")
 
 
-def found(asked: Asked, all_items: Sequence[Item], *, ignore_limits: bool = False) -> Any:
-    """A good answer: the page of the items that was asked for, or all of them from a service that ignores limits.
+def found(asked: Asked, all_items: Sequence[Item]) -> Any:
+    """A good answer: the page of the items that was asked for.
 
     Domains, languages and days are not applied: clients must not rely on it that a service does.
     """
     first, count = PAGES[asked.provider](asked.body or asked.parameters)
     matching = [item for item in all_items if item.kind in {"", _kind(asked)}]
-    page = matching if ignore_limits else matching[first : first + count]
+    page = matching[first : first + count]
     return ANSWERS[asked.provider](asked, page, first, len(matching))
 
 
@@ -185,14 +176,6 @@ def message(*blocks: Any, stop_reason: str = "end_turn", searches: int = 1) -> A
         "stop_reason": stop_reason,
         "usage": usage | {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0},
     }
-
-
-@cache
-def _google_languages() -> dict[str, str]:
-    """The values of `lr` that the description of the interface lists."""
-    methods = json.loads(get_static_doc("customsearch", "v1"))["resources"]["cse"]["methods"]
-    codes = re.findall(r"lang_([A-Za-z-]+)", methods["list"]["parameters"]["lr"]["description"])
-    return {f"lang_{code}": OWN_NAMES.get(code, code) for code in codes}
 
 
 def _tavily(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:

@@ -13,6 +13,7 @@ from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchP
 from contracts.resolved import ProviderChoice
 from contracts.strategies import PLANNED, list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import Severity
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.search.availability import malformed, provider_choices
@@ -150,6 +151,7 @@ class FileSettings(ConfigSection):
     web: WebSettings = WebSettings()
     workers: WorkersSettings = WorkersSettings()
     runs: RunsSettings = RunsSettings()
+    tokens: TokenSettings = TokenSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[StrategyName, dict[Depth, PresetSettings]] = {}

@@ -49,6 +49,7 @@ def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) ->
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
         max_findings=FINDINGS_PER_SUB_QUERY,
+        source_characters=run.resolved.source_characters,
         documents_searched=state.documents_searched,
         term_documents=state.term_documents,
         issues=issues,

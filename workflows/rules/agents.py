@@ -25,6 +25,7 @@ from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
+from contracts.tokens import MOST_SHORTENED_CALLS, FidelityTotals
 from contracts.vocabulary import AgentRole, GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
 from workflows.rules.sub_queries import queries_to_analyze
@@ -94,7 +95,8 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
 
 SHARED_WITH_AGENTS: Final = (
     "research_id language mode depth engine models model_host model_prices reasoning_tokens reasoning_tiers providers "
-    "search corpus web tenant priority search_attributes canary exclude configuration_digest product_version egress"
+    "search corpus web tenant priority search_attributes canary exclude tokens configuration_digest product_version "
+    "egress"
 ).split()
 """Parts of a run's request that its agents get: how to search and with which engine, not the question."""
 
@@ -172,7 +174,8 @@ def known_record(page: Source) -> ReadRecord:
 # --- the result ----------------------------------------------------------------------------------------------------
 FOUND: Final = (
     "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
-    "documents_searched term_documents spellings lost_providers engine_by_role prompt_versions models_used degraded "
+    "documents_searched term_documents spellings lost_providers fidelity shortened_calls "
+    "dropped_content_ids engine_by_role prompt_versions models_used degraded "
     "decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
@@ -219,6 +222,10 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     for entry in found.notebook:
         state.note_entry(entry)
     state.duplicates += found.duplicates
+    for phase, totals in found.fidelity.items():
+        state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).together(totals)}
+    state.shortened_calls = _union(state.shortened_calls, found.shortened_calls)[-MOST_SHORTENED_CALLS:]
+    state.dropped_content_ids = _union(state.dropped_content_ids, found.dropped_content_ids)
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.engine_by_role |= found.engine_by_role

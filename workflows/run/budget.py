@@ -4,6 +4,7 @@ A call may start only if its reservation fits in addition to usage, calls under 
 So no limit is exceeded as long as no call needs more than its reservation.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -14,6 +15,7 @@ from contracts.outcome import Usage
 from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.roles import RoleInput
 from contracts.state import ResearchState
+from contracts.tokens import TokenShare
 from contracts.vocabulary import StopReason
 
 REPORT_CALLS: Final = 2
@@ -105,9 +107,11 @@ class Holdings:
     """Reservations of one run: of calls under way, and of calls that ended without a report of their usage."""
 
     def __init__(self) -> None:
-        self._under_way: dict[int, Reservation] = {}
+        self._under_way: dict[int, tuple[Reservation, TokenShare]] = {}
         self.unexplained = NOTHING
         """Possible use of calls that were given up; it stays reserved, for it may be billed."""
+        self.unexplained_tokens: dict[TokenShare, int] = {}
+        """Of it, the tokens by share."""
         self._numbers = count()
         self.changes = 0
         """Counts up whenever something was given back or given up: who waits for room looks again."""
@@ -115,18 +119,27 @@ class Holdings:
     @property
     def held(self) -> Reservation:
         """Everything that a further call must leave untouched."""
-        return sum(self._under_way.values(), self.unexplained)
+        return sum((reserved for reserved, _ in self._under_way.values()), self.unexplained)
 
-    def open(self, wanted: Reservation) -> int:
-        """Reserve; the number is for closing it."""
+    @property
+    def held_tokens(self) -> dict[TokenShare, int]:
+        """The tokens of everything that is held, by share."""
+        held = Counter(self.unexplained_tokens)
+        for reserved, share in self._under_way.values():
+            held[share] += reserved.tokens
+        return dict(held)
+
+    def open(self, wanted: Reservation, share: TokenShare) -> int:
+        """Reserve for a call of a share of the tokens; the number is for closing it."""
         number = next(self._numbers)
-        self._under_way[number] = wanted
+        self._under_way[number] = wanted, share
         return number
 
     def close(self, number: int, left: Reservation) -> None:
         """The call ended: its usage is counted now, except for `left`, which is unknown."""
-        del self._under_way[number]
+        _, share = self._under_way.pop(number)
         self.unexplained = self.unexplained + left
+        self.unexplained_tokens[share] = self.unexplained_tokens.get(share, 0) + left.tokens
         self.changes += 1
 
 

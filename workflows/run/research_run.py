@@ -5,7 +5,8 @@ A role call reserves, calls and settles; an answer of no use is repaired once, t
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError, TemporalError
@@ -29,8 +30,9 @@ from contracts.roles import (
     prompt_preferences,
 )
 from contracts.state import ResearchState
-from contracts.strategies import CLOSING_ROLES, declaration, writers
+from contracts.strategies import CLOSING_ROLES, declaration, usage_by_share, writers
 from contracts.texts import plural
+from contracts.tokens import TokenShare, tokens_left
 from contracts.tool_turns import ToolTurnInput, TurnResult
 from contracts.vocabulary import AgentRole, AgentStatus, EngineKind, NodeStatus, Phase, StopReason
 from workflows.rules.agents import agent_request, merge_agent, shares_of
@@ -86,7 +88,19 @@ TASK_SHOWN: Final = 150
 
 
 class CallRefused(Interrupted):
-    """A limit forbids the call, and no call under way can give back enough for it."""
+    """A limit forbids the call, and no call under way can give back enough for it.
+
+    `share` names the share of the tokens that has no room for it; None where a limit of the whole run has none.
+    """
+
+    def __init__(self, reason: StopReason, share: TokenShare | None = None) -> None:
+        super().__init__(reason)
+        self.share = share
+
+    @property
+    def words(self) -> str:
+        """The reason for a person: `budget_tokens`, `budget_tokens: share of planning`."""
+        return self.reason.value + (f": share of {self.share.value}" if self.share else "")
 
 
 class Unanswered(Exception):
@@ -176,10 +190,12 @@ class ResearchRun(RunContext):
             try:
                 output = await self._paid_call(role, f"{operation}{repair}", fields, problem)
             except CallRefused as refused:
-                if state.sources or role.writes_report or not role.has_fallback:
+                spared = refused.share in (TokenShare.PLANNING, TokenShare.REFINEMENT)
+                if not role.has_fallback or ((state.sources or role.writes_report) and not spared):
                     raise
-                # Nothing was read yet, so there is nothing to report from: research goes on without paying for this.
-                self.degrade(f"{role.name}: done without the model ({refused.reason.value})")
+                # Nothing was read yet, so there is nothing to report from, or the other shares have tokens for it:
+                # research goes on without paying for this.
+                self.degrade(f"{role.name}: done without the model ({refused.words})")
                 state.fallbacks.setdefault(role.name, 0)
                 break
             except _Unusable as unusable:
@@ -235,6 +251,7 @@ class ResearchRun(RunContext):
                 "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
                 "exclude": resolved.exclude,
                 "canary": resolved.canary,
+                "tokens": resolved.tokens,
                 "repair": repair,
             }
         )
@@ -261,6 +278,8 @@ class ResearchRun(RunContext):
         """Account for an answer."""
         answer, state = output.account, self.state
         account(state, role.name, answer.usage)
+        if answer.content is not None:
+            state.note_content(answer.content)
         if role.writes_report:
             # Of several that may have written, the last one wrote the report that there is.
             others = writers() - {role.name}
@@ -310,22 +329,51 @@ class ResearchRun(RunContext):
 
         Raises `CallRefused`, or `Interrupted` if the run is to end.
         """
-        resolved, holdings = self.resolved, self.holdings
+        holdings, resolved = self.holdings, self.resolved
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
         reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         kept = NOTHING if closes else self.reserved_for_report()
-        while refusal(resolved.limits, self.state.usage, holdings.held, wanted, kept):
-            reason = refusal(resolved.limits, self.state.usage, holdings.unexplained, wanted, kept)
-            if reason is not None:
-                self.note("budget.exhausted", f"no further model call: {reason.text}", reason=reason.value)
-                raise CallRefused(reason)
+        while self._refusal(role, holdings.held, holdings.held_tokens, wanted, kept):
+            refused = self._refusal(role, holdings.unexplained, holdings.unexplained_tokens, wanted, kept)
+            if refused is not None:
+                why = f"{refused.reason.text} ({refused.words})"
+                self.note("budget.exhausted", f"no further model call: {why}", reason=refused.reason.value)
+                raise refused
             before = holdings.changes
             await self.host.wait_until(
                 lambda: holdings.changes != before or self.inbox.interruption is not None  # noqa: B023
             )
             self.inbox.check_interruption()
-        return holdings.open(wanted), wanted
+        return holdings.open(wanted, role.share), wanted
+
+    def _refusal(
+        self,
+        role: RoleSpec[I, O],
+        held: Reservation,
+        held_tokens: Mapping[TokenShare, int],
+        wanted: Reservation,
+        kept: Reservation,
+    ) -> CallRefused | None:
+        """Return the refusal of a call by a limit of the run, or by the share of its role in the tokens."""
+        left = self.tokens_left(role.share, held_tokens)
+        # Shares keep tokens for the report already.
+        kept = kept if left is None else Reservation(kept.calls, 0, kept.cost_usd)
+        reason = refusal(self.resolved.limits, self.state.usage, held, wanted, kept)
+        if reason is not None:
+            return CallRefused(reason)
+        return None if left is None or wanted.tokens <= left else CallRefused(StopReason.BUDGET_TOKENS, role.share)
+
+    def tokens_left(self, share: TokenShare, held: Mapping[TokenShare, int]) -> int | None:
+        """Return what a share may still use; None where the tokens of the run are not divided.
+
+        An agent has a part of its run's share and does not divide it again.
+        """
+        most = self.resolved.limits.max_tokens
+        if most is None or not self.resolved.tokens.token_management_enabled or self.state.task is not None:
+            return None
+        taken = Counter(usage_by_share(self.state.usage_by_role)) + Counter(held)
+        return tokens_left(share, most, taken, written=self.state.draft is not None)
 
     def reserved_for_report(self) -> Reservation:
         """Return the reservation that only the report and its checks may use."""
@@ -447,7 +495,7 @@ class Agents:
                 return _stub(record, refused, f"nothing is left for it to use: {refused.value}")
             left = run.clock.remaining_work_seconds()
             left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
-            number = run.holdings.open(_reservation(share))
+            number = run.holdings.open(_reservation(share), TokenShare.ANALYSIS)
             again = f"/again-{record.starts + 1}" if record.starts else ""
             record = self._change(
                 agent,
@@ -528,10 +576,14 @@ class Agents:
         taken = [share for agent in todo if (share := self._of(agent).share)]
         kept = sum(map(_reservation, taken), run.holdings.held + run.reserved_for_report())
         cost = limits.max_cost_usd
+        tokens = _left_of(limits.max_tokens, used.tokens + kept.tokens)
+        of_share = run.tokens_left(TokenShare.ANALYSIS, run.holdings.held_tokens)
+        if of_share is not None:
+            tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
         left = AgentShare(
             sources=max(0, sources_left(run.state, limits) - sum(share.sources for share in taken)),
             model_calls=_left_of(limits.max_model_calls, used.model_calls + kept.calls),
-            tokens=_left_of(limits.max_tokens, used.tokens + kept.tokens),
+            tokens=tokens,
             cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - kept.cost_usd),
         )
         for agent, share in zip(fresh, shares_of(left, len(fresh)), strict=True):

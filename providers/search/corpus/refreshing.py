@@ -16,7 +16,7 @@ from providers.interfaces import NO_DOCUMENT, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable
 from providers.search.corpus.definitions import CorpusDefinition
-from providers.search.corpus.index import IndexDamaged, IndexWriter
+from providers.search.corpus.index import IndexDamaged, IndexWriter, translated_errors
 from providers.search.corpus.indexed_file import TASK, IndexedFile
 from providers.search.corpus.scanning import FoundFile, scan_folder, skipped_file
 
@@ -56,7 +56,8 @@ async def refresh_index(
         if rebuild:
             remove_index(index)
         try:
-            await _refresh(definition, index, pool, progress)
+            with translated_errors():
+                await _refresh(definition, index, pool, progress)
         except IndexDamaged:
             remove_index(index)
             await _refresh(definition, index, pool, progress)

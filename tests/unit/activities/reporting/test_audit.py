@@ -8,28 +8,22 @@ from typing import Any
 import pytest
 
 from activities.reporting.audit import AuditResult, audit
-from activities.reporting.render import render
 from benchmarks.truth.forgery import forge
 from contracts.addresses import digest
 from providers.errors import ContentMissing
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from tests.fakes.killers import HereCalls
-from tests.unit.activities.reporting.memory_store import MemoryStore
-from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
+from tests.unit.activities.reporting.sample import DOCUMENTS, SAMPLE, VACUUM, rendered, store_of
+from tests.unit.activities.scripted import MemoryStore
 
-SAMPLE = Sample()
-RENDERING = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
+RENDERING = rendered()
 REPORT: dict[str, Any] = json.loads(RENDERING.document)
 
 
 @pytest.fixture
 async def store() -> MemoryStore:
     """The stored documents of the sample run."""
-    filled = MemoryStore()
-    for _, text in DOCUMENTS.values():
-        await filled.put_text(text)
-        await filled.put(("raw " + text).encode(), "text/html")
-    return filled
+    return await store_of(SAMPLE.texts)
 
 
 async def audited(
@@ -131,13 +125,11 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("offset_differs", ["evidence", 0, "start"], lambda start: start + 1),
     ("offset_differs", ["evidence", 0, "end"], lambda end: end - 1),
     ("context_differs", ["evidence", 0, "prefix"], "other"),
-    ("context_differs", ["evidence", 0, "suffix"], "other"),
     ("evidence_without_source", ["evidence", 0, "source_id"], "src-0000000000"),
     ("id_twice", ["evidence"], lambda items: [*items, items[0]]),
     ("id_twice", ["sources"], lambda items: [*items, items[0]]),
     ("evidence_without_text", ["sources", 0, "text_hash"], None),
     ("number_twice", ["citations", 1, "number"], 1),
-    ("number_twice", ["citations", 0, "number"], 0),
     ("source_twice", ["citations", 1, "source_id"], SAMPLE.rule.source_id),
     ("citation_without_source", ["citations", 0, "source_id"], "src-0000000000"),
     ("cited_differs", ["sources", 0, "cited"], False),
@@ -146,12 +138,10 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("number_unknown", ["report", "markdown"], lambda text: text + "\nMore [3].\n"),
     ("marker_left", ["report", "markdown"], lambda text: text + "\nMore [ev-0000000000].\n"),
     ("address_unknown", ["report", "markdown"], lambda text: text + "\nSee https://evil.test/x now.\n"),
-    ("address_unknown", ["report", "markdown"], lambda text: text + "\n[x](javascript:alert)\n"),
     ("address_unknown", ["report", "markdown"], lambda text: text + "\n[x][y]\n\n[y]: //evil.test\n"),
     ("claim_moved", ["claims", 0, "start"], lambda start: start + 1),
     ("claim_moved", ["claims", 0, "text"], "Other words. [1]"),
     ("claim_without_evidence", ["claims", 0, "evidence_ids"], ["ev-0000000000"]),
-    ("claim_without_evidence", ["claims", 0, "evidence_ids"], []),
     ("claim_without_evidence", ["claims", 0], lambda claim: claim | {"evidence_ids": [], "citation_numbers": []}),
     ("claim_numbers_differ", ["claims", 0, "citation_numbers"], [2]),
     ("claim_not_the_quote", ["claims", 0, "evidence_ids"], [SAMPLE.problem.id]),
@@ -164,6 +154,12 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("finding_without_evidence", ["findings", 0, "evidence_ids"], ["ev-0000000000"]),
     ("text_altered", ["report", "markdown"], lambda text: text.replace("two billion", "two million")),
     ("text_altered", ["report", "markdown"], lambda text: text.replace("## Method", "Nobody knows.\n\n## Method")),
+    ("quotation_differs", ["report", "markdown"], lambda text: text.replace("> To avoid this", "> To avoid all this")),
+    (
+        "quotation_differs",
+        ["report", "markdown"],
+        lambda text: text.replace("transactions. [1]", "transactions. [2]", 1),
+    ),
     ("evidence_without_source", ["sources"], lambda items: items[1:]),
     ("tally_differs", ["verification", "verdict_counts"], {"supported": 8}),
     ("tally_differs", ["verification", "effective_citations"], 99),
@@ -171,7 +167,6 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("outcome_differs", ["claims", 5, "verdict"], "contradicted"),
     ("tally_differs", ["verification", "mode"], "full"),
     ("tally_differs", ["citations_count"], 9),
-    ("tally_differs", ["queries_failed"], 9),
     ("tally_differs", ["confidence_summary"], {"high": 9}),
     ("id_differs", ["sources", 0, "url"], "corpus:manual/other.html"),
     ("id_differs", ["evidence", 0, "end"], lambda end: end + 1),
@@ -179,7 +174,6 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("reason_differs", ["claims", 5, "reason"], "Everything agrees."),
     ("notice_missing", ["outcome"], "partial"),
     ("malformed", ["schema_version"], 2),
-    ("malformed", ["evidence", 0, "quote"], ""),
     ("malformed", ["claims"], None),
 ]
 

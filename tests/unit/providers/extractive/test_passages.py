@@ -1,8 +1,118 @@
 """Passages: what is shown for a question, word for word, and what is not."""
 
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any
+
 import pytest
 
-from tests.unit.providers.extractive.shelf import MANUAL, Shelf
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef, Evidence
+from contracts.plan import PlanNode
+from contracts.roles import AnalyzeInput, AnalyzerAnswer, SourceExtract, WriteInput
+from contracts.vocabulary import Quality
+from providers.extractive.brief import analyze, write
+from providers.text import KNOWN_LANGUAGES, language_data, question_stems, word_keys, words
+
+MANUAL: Mapping[str, str] = {
+    "Pumps": """# Pumps
+
+The Kelvar pump moves cooling water through the reactor. It was designed by Ada Lindqvist in 1962.
+
+## Maintenance
+
+The filter of the Kelvar pump is changed every 400 hours. It also needs new seals once a year. However, seals made
+before 1999 last only six months.
+
+To change the filter, follow these steps:
+
+1. Close the inlet valve.
+2. Open the lid with the long key.
+3. Replace the filter and close the lid.
+
+Start the pump again with this command:
+
+```
+kelvarctl start --slow
+```
+
+## Settings
+
+| Setting | Default | Meaning |
+| --- | --- | --- |
+| flow_limit | 40 l/min | the most water that may pass |
+| pressure_alarm | 6 bar | the pressure at which an alarm rings |
+
+restart_delay (seconds)
+How long the pump waits before it starts again after a failure. The default is 30.
+""",
+    "Boilers": """# Boilers
+
+A boiler heats water with gas. Its burner is checked by a certified engineer every spring.
+""",
+    "Copy of Pumps": """# Old pages
+
+The filter of the Kelvar pump is changed every 400 hours. It also needs new seals once a year.
+""",
+    "Index": """# Index
+
+filter, Pumps, 12
+Kelvar pump, Pumps, 10
+seals, Pumps, 12
+burner, Boilers, 3
+valve, Pumps, 13
+""",
+}
+
+
+class Shelf:
+    """Documents by title, as a run has read them."""
+
+    def __init__(self, documents: Mapping[str, str] = MANUAL, language: str = "en") -> None:
+        self.texts = {digest(text): text for text in documents.values()}
+        self.sources = [
+            SourceExtract(
+                id=f"src-{number}",
+                url=f"corpus:manual/{number}.md",
+                title=title,
+                quality=Quality.HIGH,
+                text=DocumentRef(hash=digest(text), media_type="text/plain", size=len(text)),
+            )
+            for number, (title, text) in enumerate(documents.items())
+        ]
+        self.language = language
+
+    def analyze(self, question: str, facet: str = "question", **changes: Any) -> AnalyzerAnswer:
+        """The analysis of one sub-query."""
+        fields = {"query": question, "sources": self.sources, "max_findings": 10} | self._counted(question) | changes
+        task = AnalyzeInput(language=self.language, sub_query=PlanNode(id="sq-1", text=question, facet=facet), **fields)
+        return analyze(task, self.texts)
+
+    def passages(self, question: str, **changes: Any) -> list[str]:
+        """The quotes of one question, best first; each is checked against its text."""
+        found = [quote for finding in self.analyze(question, **changes).findings for quote in finding.quotes]
+        by_id = {source.id: self.texts[source.text.hash] for source in self.sources if source.text}
+        assert all(by_id[one.source_id][one.start : (one.start or 0) + len(one.quote)] == one.quote for one in found)
+        return [one.quote for one in found]
+
+    def brief(self, question: str, **changes: Any) -> str:
+        """The brief of one question as Markdown."""
+        found = [quote for finding in self.analyze(question).findings for quote in finding.quotes]
+        evidence = [
+            Evidence(
+                id=f"ev-{number}", source_id=one.source_id, start=one.start or 0, end=(one.start or 0) + len(one.quote)
+            )
+            for number, one in enumerate(found)
+        ]
+        fields = {"query": question, "source_count": len(self.sources), "evidence": evidence}
+        task = WriteInput(language=self.language, sources=self.sources, **(fields | self._counted(question) | changes))
+        return write(task, self.texts).markdown
+
+    def _counted(self, question: str) -> dict[str, Any]:
+        """What a search of the shelf knows of the words, as if there were a hundred documents."""
+        keys = [{key for word in words(text) for key in word_keys(word, self.language)} for text in self.texts.values()]
+        counts = {stem: sum(stem in each for each in keys) for stem in question_stems(question, self.language)}
+        return {"documents_searched": 100, "term_documents": counts}
 
 
 @pytest.mark.parametrize(
@@ -11,11 +121,7 @@ from tests.unit.providers.extractive.shelf import MANUAL, Shelf
         ("Who designed the Kelvar pump?", "designed by Ada Lindqvist"),
         ("How often is the filter of the Kelvar pump changed?", "every 400 hours"),
         ("What is the default of the flow limit?", "40 l/min"),
-        ("At which pressure does an alarm ring?", "6 bar"),
-        ("What is restart_delay?", "How long the pump waits"),
         ("How long does the pump wait before it starts after a failure?", "The default is 30"),
-        ("Which kinds of boilers are there?", "system boilers, which have a tank"),
-        ("Who checks the burner of a boiler?", "certified engineer"),
         ("How do I start the pump again?", "kelvarctl start"),
         ("How do I change the filter?", "Close the inlet valve"),
     ],
@@ -30,7 +136,6 @@ def test_the_expected_passage_is_among_the_first_three(question: str, expected: 
     [
         "Who won the football championship in Norway?",
         "How do I deploy Kubernetes on the pump?",
-        "What is a flux capacitor?",
     ],
 )
 def test_what_the_documents_do_not_speak_of_is_empty(question: str) -> None:
@@ -40,66 +145,41 @@ def test_what_the_documents_do_not_speak_of_is_empty(question: str) -> None:
     assert [gap.description for gap in analysis.gaps] == [f"No passage matches enough of “{question}”."]
 
 
-def test_a_pronoun_brings_the_sentence_before_it() -> None:
-    """A passage that opens with a pronoun is shown with what it stands for."""
-    long = " ".join(f"Room {number} has a window to the garden." for number in range(48))
-    text = f"# House\n\n{long} The Kelvar pump stands in the cellar. It was painted green by Olga. {long}\n"
-    (first, *_) = Shelf({"House": text}).passages("Who painted it green?")
-    assert first.startswith("The Kelvar pump stands in the cellar. It was painted green")
-
-
-def test_a_sentence_that_corrects_stays_with_what_it_corrects() -> None:
-    """“However, …” is not cut off."""
-    filler = " ".join(f"Chapter {number} deals with the valves of the year {1900 + number}." for number in range(24))
-    text = f"# Seals\n\n{filler} Seals of rubber last a year. However, those made before 1999 last a month. {filler}\n"
-    assert any(
-        "However, those made before 1999" in each
-        for each in Shelf({"Seals": text}).passages("How long do seals of rubber last?")
-    )
+@pytest.mark.parametrize(
+    ("sentences", "question", "expected"),
+    [
+        (
+            "The Kelvar pump stands in the cellar. It was painted green by Olga.",
+            "Who painted it green?",
+            "The Kelvar pump stands in the cellar. It was painted green",
+        ),
+        (
+            "Seals of rubber last a year. However, those made before 1999 last a month.",
+            "How long do seals of rubber last?",
+            "Seals of rubber last a year. However, those made before 1999",
+        ),
+    ],
+)
+def test_sentences_that_need_each_other_stay_together(sentences: str, question: str, expected: str) -> None:
+    """A pronoun brings what it stands for, a correction is not cut off."""
+    filler = " ".join(f"Room {number} has a window to the garden." for number in range(48))
+    shown = Shelf({"House": f"# House\n\n{filler} {sentences} {filler}\n"}).passages(question)
+    assert any(expected in passage for passage in shown)
 
 
 def test_a_row_is_shown_under_the_header_of_its_table() -> None:
-    """A short table is quoted with its header; of a long one the caption has it."""
+    """A value without the name of its column says nothing."""
     assert "| Setting | Default | Meaning |" in Shelf().passages("What does flow_limit mean?")[0]
-    rows = "\n".join(
-        f"| option_{number} | {number} s | time that step number {number} may take at most |" for number in range(40)
-    )
-    brief = Shelf({"Options": f"# Options\n\n| Name | Value | Meaning |\n| --- | --- | --- |\n{rows}\n"}).brief(
-        "What is option_31?"
-    )
-    assert "Name · Value · Meaning" in brief
-    assert "> option\\_31 · 31 s" in brief or "> option_31 · 31 s" in brief
-
-
-def test_an_item_is_shown_with_the_introduction_of_its_list() -> None:
-    """In the passage where there is room, else in the caption."""
-    assert Shelf().passages("Which boilers need no tank?")[0].startswith("The three kinds of boilers are:")
-    items = "\n".join(f"- part {number} of the machine, delivered in week {number} by lorry" for number in range(40))
-    brief = Shelf({"Parts": f"# Parts\n\nThese parts are ordered in Malmö:\n\n{items}\n"}).brief("What is part 33?")
-    assert "(These parts are ordered in Malmö:)" in brief
-
-
-def test_code_belongs_to_the_step_that_announces_it() -> None:
-    """The listing is quoted with the sentence that ends in a colon, a list with the one that announces it."""
-    text = "# Start\n\nStart the pump with this command:\n\n```\nkelvarctl start --slow\n```\n\nThen wait.\n"
-    assert Shelf({"Start": text}).passages("Which command starts the pump?")[0].endswith("kelvarctl start --slow\n```")
-    assert any(
-        each.endswith("stand behind a fireplace") for each in Shelf().passages("Which kinds of boilers are there?")
-    )
 
 
 def test_near_duplicates_and_indexes_are_not_shown() -> None:
-    """The same words on another page, lines of an index: neither tells more."""
+    """The same words on another page and lines of an index add nothing; what a request excludes is not quoted."""
     shown = Shelf().passages("How often is the filter of the Kelvar pump changed?")
     assert sum("every 400 hours" in passage for passage in shown) == 1
     assert not any("Pumps, 12" in passage for passage in shown)
-
-
-def test_what_the_request_excludes_is_not_quoted() -> None:
-    """Other passages take the place."""
-    shown = Shelf().passages("seals of the Kelvar pump filter", exclude=["1999"])
-    assert shown
-    assert not any("1999" in passage for passage in shown)
+    excluding = Shelf().passages("seals of the Kelvar pump filter", exclude=["1999"])
+    assert excluding
+    assert not any("1999" in passage for passage in excluding)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +187,6 @@ def test_what_the_request_excludes_is_not_quoted() -> None:
     [
         ("de", "Wer hat die Brücke gebaut?", "Die alten Brücken wurden 1880 von Karl Behrend gebaut.", "Karl Behrend"),
         ("fr", "Qui a construit le pont ?", "Les ponts ont été construits en 1880 par Claire Aubert.", "Claire Aubert"),
-        ("es", "¿Quién construyó el puente?", "Los puentes fueron construidos en 1880 por Marta Gil.", "Marta Gil"),
-        ("it", "Chi ha costruito il ponte?", "I ponti furono costruiti nel 1880 da Piero Conti.", "Piero Conti"),
-        ("pt", "Quem construiu a ponte?", "As pontes foram construídas em 1880 por Rui Melo.", "Rui Melo"),
         ("nl", "Wie heeft de brug gebouwd?", "De bruggen zijn in 1880 gebouwd door Jan de Wit.", "Jan de Wit"),
     ],
 )
@@ -150,3 +227,19 @@ def test_words_of_a_source_are_no_markup() -> None:
     text = "# Odd\n\nThe *zeta* value is [ev-1234567890] in `zeta_max` <b>and</b> costs 5 $ | 1. of it, zeta says.\n"
     brief = Shelf({"Odd": text}).brief("What is the zeta value?")
     assert r"The \*zeta\* value is \[ev-1234567890\] in `zeta_max` \<b\>and\</b\> costs 5 \$ \| 1. of it" in brief
+
+
+def places(sentence: str) -> list[str]:
+    """Names of the values in a sentence."""
+    return sorted(name for _, name, _, _ in Formatter().parse(sentence) if name is not None)
+
+
+@pytest.mark.parametrize("code", KNOWN_LANGUAGES)
+def test_every_language_has_the_same_sentences_with_the_same_values(code: str) -> None:
+    """A message id has a sentence in each language, and no sentence loses a value."""
+    english, own = language_data("en"), language_data(code)
+    for known, given in ((english.brief, own.brief), (english.report, own.report)):
+        assert {key: places(text) for key, text in given.items()} == {key: places(text) for key, text in known.items()}
+    assert own.stop
+    assert own.openings
+    assert len(own.forms) == len(english.forms)

@@ -1,55 +1,36 @@
 """The other roles without a model: each bounded, the same for the same input, and none a judge."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 
-from contracts.addresses import digest
-from contracts.checking_roles import REVIEWER, ReviewInput
-from contracts.evidence import DocumentRef, Gap
+from contracts.evidence import Gap
 from contracts.orchestrator_roles import (
-    AGENT,
-    INTAKE,
-    ORCHESTRATOR,
-    FoundPage,
     IntakeInput,
-    OrchestrateInput,
-    WorkInput,
 )
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import QuestionRound
-from contracts.reflective_roles import (
-    InvestigateInput,
-    PlanStepsInput,
-    ReflectionDecision,
-    ReflectOnStepInput,
-    ResearchStepInput,
-    StepSummary,
-)
 from contracts.roles import PLANNER, ClarifyInput, PlanInput, RefineInput, ReflectInput, RoleInput
-from contracts.vocabulary import Action, EngineKind, NodeStatus
+from contracts.tool_turns import Transcript
+from contracts.vocabulary import Action, EngineKind
 from providers.errors import InvalidCall
 from providers.extractive import ExtractiveEngine, roles
 from providers.interfaces import EngineTask
 
 QUESTION = "How does a vacuum prevent wraparound?"
+NOTHING_DONE = Transcript(opening="")
 
 
-@pytest.mark.parametrize("most", [1, 2, 4])
+@pytest.mark.parametrize("most", [1, 4])
 def test_a_plan_is_the_question_and_its_words_in_other_forms(most: int) -> None:
-    """Never more sub-queries than allowed, priorities from 1, each at least ten characters (S0-042, S0-044)."""
+    """Never more sub-queries than allowed, priorities from 1, the words of the question in each (S0-042 to S0-044)."""
     made = roles.plan(PlanInput(query=QUESTION, max_sub_queries=most))
     assert made.sub_queries[0].query == QUESTION
     assert [each.priority for each in made.sub_queries] == list(range(1, most + 1))
     assert all("vacuum prevent wraparound" in each.query for each in made.sub_queries[1:])
+    assert len({each.query for each in made.sub_queries}) == most
     assert len(roles.plan(PlanInput(query="WAL", max_sub_queries=3)).sub_queries[0].query) >= 10
-
-
-def test_each_sub_query_has_the_words_of_the_question() -> None:
-    """The words that it is about, and those of one form of an answer (S0-043)."""
-    made = roles.plan(PlanInput(query="Wie lange wird eine Sperre gehalten?", language="de", max_sub_queries=4))
-    assert all("Sperre" in each.query for each in made.sub_queries)
-    assert len({each.query for each in made.sub_queries}) == 4
 
 
 def test_what_a_person_asks_for_is_planned() -> None:
@@ -72,7 +53,7 @@ def test_what_a_person_asks_for_is_planned() -> None:
 def test_a_person_is_asked_only_without_a_subject_or_on_demand(changes: dict[str, Any], questions: int) -> None:
     """Once asked, the run goes by the answers."""
     assert len(roles.clarify(ClarifyInput(**changes)).questions) == questions
-    said = roles.take_in(IntakeInput(**changes), _none())
+    said = roles.take_in(IntakeInput(**changes), NOTHING_DONE)
     assert [block["name"] for block in said.content] == ["ask_person" if questions else "generate_plan"]
 
 
@@ -107,78 +88,10 @@ def test_only_a_search_that_was_not_tried_makes_another_iteration() -> None:
     assert not roles.refine(task.model_copy(update={"remaining_iterations": 0})).iteration_recommendation.should_iterate
 
 
-def test_steps_are_the_forms_of_the_question_that_have_no_step() -> None:
-    """Suggestions come first, each step is searched for once, and the last planned step ends the work."""
-    made = roles.plan_steps(PlanStepsInput(query=QUESTION, most=3, suggested_changes=["Look at locks"]))
-    assert [each.title for each in made.steps][:2] == ["Look at locks", QUESTION]
-    again = roles.plan_steps(PlanStepsInput(query=QUESTION, most=3, steps=[StepSummary(title=QUESTION)]))
-    assert QUESTION not in [each.title for each in again.steps]
-    assert len(roles.investigate(InvestigateInput(query=QUESTION, most_queries=2)).queries) == 2
-    assert roles.search_for_step(ResearchStepInput(step_title="Locks", turn=1)).queries == ["Locks"]
-    assert roles.search_for_step(ResearchStepInput(step_title="Locks", turn=2)).queries == []
-    done = StepSummary(title="a", status=NodeStatus.COMPLETED, finding_count=0)
-    for pending, gaps, decision in (
-        ([], [], ReflectionDecision.COMPLETE),
-        (["b"], [], ReflectionDecision.CONTINUE),
-        (["b"], ["open"], ReflectionDecision.ADJUST),
-    ):
-        task = ReflectOnStepInput(steps=[done], pending=pending, open_gaps=gaps)
-        assert roles.reflect_on_step(task).decision is decision
-
-
-def test_an_orchestrator_sends_an_agent_for_each_step_then_reports() -> None:
-    """All at once, as many as a turn may call; a step that has an agent is not served twice."""
-    task = OrchestrateInput(query=QUESTION, steps=["a step", "another"], unserved=[1, 2], most_calls=8)
-    assert [block["name"] for block in roles.orchestrate(task, _none()).content] == ["research_agent"] * 2
-    done = task.model_copy(update={"unserved": []})
-    assert [block["name"] for block in roles.orchestrate(done, _none()).content] == ["generate_report"]
-
-
-def test_an_agent_searches_opens_and_reports() -> None:
-    """The best pages first, within what is left; gaps go into its report."""
-    start = WorkInput(query="a task", searches_left=1, pages_left=2, most_calls=8)
-    assert roles.work(start, _none()).content[0]["input"] == {"query": "a task"}
-    found = start.model_copy(
-        update={
-            "searches": 1,
-            "found": [FoundPage(index=3, rank=3), FoundPage(index=1, rank=1), FoundPage(index=2, rank=2)],
-        }
-    )
-    assert [block["input"]["index"] for block in roles.work(found, _none()).content] == [1, 2]
-    over = start.model_copy(update={"searches": 1, "pages_left": 0, "open_gaps": ["when"]})
-    assert roles.work(over, _none()).content[0]["input"] == {"open_questions": ["when"]}
-
-
-def test_a_review_counts() -> None:
-    """Covered sub-queries, cited sentences, sources: no opinion."""
-    text = "# T\n\nThe first sentence cites a passage [ev-1]. The second sentence cites nothing at all.\n"
-    task = ReviewInput(
-        draft=DocumentRef(hash=digest("a draft")), sub_queries=["a", "b"], unanswered=["b"], sources_cited=2
-    )
-    made = roles.review(task, {digest("a draft"): text})
-    assert (made.coverage, made.support, made.depth, made.missing) == (5.0, 5.0, 4.0, ["b"])
-
-
-async def test_the_engine_does_every_role_and_refuses_others() -> None:
-    """By the input of the role; scripts by its name."""
-    for role, given, kind in (
-        (PLANNER, PlanInput(query=QUESTION), "PlannerAnswer"),
-        (REVIEWER, ReviewInput(draft=DocumentRef(hash=digest("a draft"))), "ReviewerAnswer"),
-        (INTAKE, IntakeInput(query=QUESTION), "TurnAnswer"),
-        (ORCHESTRATOR, OrchestrateInput(query=QUESTION), "TurnAnswer"),
-        (AGENT, WorkInput(query=QUESTION), "TurnAnswer"),
-    ):
-        answer = await ExtractiveEngine().answer(_task(role, given))
-        assert (type(answer.content).__name__, answer.engine) == (kind, EngineKind.EXTRACTIVE)
+async def test_a_role_without_a_rule_is_refused() -> None:
+    """The engine answers by the input of a role; what it does not know is an error, never an empty answer."""
+    task = EngineTask(PLANNER, PlanInput(query=QUESTION), {}, system="", prompt="", prompt_version="")
+    answer = await ExtractiveEngine().answer(task)
+    assert (type(answer.content), answer.engine) == (PLANNER.answer, EngineKind.EXTRACTIVE)
     with pytest.raises(InvalidCall):
-        await ExtractiveEngine().answer(_task(PLANNER, RoleInput(query=QUESTION)))
-
-
-def _task(role: Any, given: RoleInput) -> EngineTask:
-    return EngineTask(role=role, input=given, documents={}, system="", prompt="", prompt_version="")
-
-
-def _none() -> Any:
-    from contracts.tool_turns import Transcript
-
-    return Transcript(opening="")
+        await ExtractiveEngine().answer(dataclasses.replace(task, input=RoleInput(query=QUESTION)))

@@ -9,6 +9,7 @@ import pytest
 
 from activities.roles.prompt_rendering import render_role
 from contracts.plan import PlanNode
+from contracts.resolved import ModelPrice
 from contracts.roles import (
     ANALYZER,
     PLANNER,
@@ -23,7 +24,7 @@ from contracts.roles import (
     RoleSpec,
     WriteInput,
 )
-from contracts.vocabulary import EngineKind, Phase, Tier
+from contracts.vocabulary import EngineKind, Phase
 from providers.errors import (
     AnswerCut,
     AnswerRefused,
@@ -36,14 +37,12 @@ from providers.errors import (
     Unavailable,
 )
 from providers.interfaces import EngineTask
-from providers.models.chat import ChatMode
+from providers.models.chat import ChatMode, TokenCounts
 from providers.models.endpoints import (
     EndpointCapabilities,
-    ModelDirectory,
     ModelEndpoint,
-    split_name,
 )
-from providers.models.language_model import LanguageModelEngine, time_for_call
+from providers.models.language_model import LanguageModelEngine
 from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import OpenLimiter, engine_for
@@ -103,15 +102,6 @@ async def pair(
             yield engine, main, other
 
 
-async def failure(scenario: str, role: str = "supervisor", mode: ChatMode = ChatMode.NATIVE) -> ProviderError:
-    """The error of one answer, which took exactly one request."""
-    async with one(scenario, EndpointCapabilities(mode=mode)) as (engine, api):
-        with pytest.raises(ProviderError) as caught:
-            await engine.answer(task_of(role))
-        assert len(api.calls) == 1
-    return caught.value
-
-
 # --- requests and answers --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", list(ChatMode))
 @pytest.mark.parametrize("name", list(TASKS))
@@ -135,9 +125,9 @@ async def test_usage_and_cost_of_an_answer() -> None:
     assert answer.usage.cost_usd == pytest.approx((10 + 30 + 50) / 1e6 + 20 * 5 / 1e6)
 
 
-@pytest.mark.parametrize(("scenario", "model"), [("good", "qwen3-8b"), ("no_usage", SPARE)])
+@pytest.mark.parametrize(("scenario", "model"), [("good", "qwen3-8b"), ("no_usage", SPARE), ("negative_usage", SPARE)])
 async def test_an_unknown_cost_is_null(scenario: str, model: str) -> None:
-    """Neither a model without a price nor an answer without counts passes for free."""
+    """Neither a model without a price nor an answer without sound counts passes for free."""
     async with one(scenario) as (engine, _):
         answer = await engine.answer(task_of("supervisor", model=model))
     assert (answer.usage.cost_usd, answer.usage.model_calls) == (None, 1)
@@ -156,36 +146,14 @@ async def test_an_unknown_cost_is_null(scenario: str, model: str) -> None:
 async def test_a_paid_answer_that_cannot_be_used_carries_its_cost(
     scenario: str, kind: type[AnswerUnusable], mode: ChatMode
 ) -> None:
-    """Every bad answer ends as its own error after one request, and its cost is not lost."""
-    error = await failure(scenario, "analyzer", mode)
-    assert type(error) is kind
-    assert error.usage.model_calls == 1
+    """Every bad answer ends as its own error after one request, of which no other model gets a second one."""
+    async with pair(scenario, own={"default": EndpointCapabilities(mode=mode)}) as (engine, main, other):
+        with pytest.raises(ProviderError) as caught:
+            await engine.answer(task_of("analyzer", model=MAIN))
+    assert type(caught.value) is kind
+    assert (len(main.calls), len(other.calls), caught.value.usage.model_calls) == (1, 0, 1)
     if (scenario, mode) != ("deep", ChatMode.TOOL):  # too deep to read even the counts
-        assert error.usage.cost_usd is not None
-
-
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        *("prose_json", "wrong_enum", "surrogates", "trailing_comma", "unclosed", "too_closed"),
-        *("no_stop_reason", "negative_usage", "long_number", "not_a_number"),
-    ],
-)
-async def test_small_faults_do_not_cost_a_second_call(scenario: str) -> None:
-    """What can be read is read, and UTF-8 can carry it."""
-    async with one(scenario) as (engine, api):
-        answer = await engine.answer(task_of("analyzer"))
-    assert len(api.calls) == 1
-    assert answer.content.model_dump_json().encode()
-
-
-async def test_gives_up_before_its_caller_does() -> None:
-    """A slow endpoint ends as `Unavailable` within the caller's own limit."""
-    async with one("slow") as (engine, api):
-        with pytest.raises(Unavailable):
-            await engine.answer(task_of("planner", time_limit_seconds=2.0))
-    assert len(api.calls) == 1
-    assert (time_for_call(300), time_for_call(10)) == (290, 9)
+        assert caught.value.usage.cost_usd == pytest.approx(main.book.owed_usd(PRICES))
 
 
 @pytest.mark.parametrize(
@@ -205,19 +173,14 @@ async def test_refused_parameters_lead_to_weaker_modes(scenario: str, tried: lis
     assert sent == [*tried, tried[-1], *tried]
 
 
-async def test_the_prompt_has_the_schema_only_in_text_mode_and_the_problem_only_in_a_repair() -> None:
-    """Without any parameter for schemas the prompt says it in words; a report has no schema."""
+async def test_the_problem_of_an_unusable_answer_is_in_the_prompt_of_its_repair() -> None:
+    """In text mode the prompt says the schema in words; a report has none."""
     async with one(own=EndpointCapabilities(mode=ChatMode.TEXT)) as (engine, api):
         await engine.answer(task_of("planner", repair="sub_queries: Field required"))
         await engine.answer(task_of("synthesizer"))
-    async with one(own=EndpointCapabilities(mode=ChatMode.TOOL)) as (engine, plain):
-        await engine.answer(task_of("planner"))
-        await engine.answer(task_of("supervisor"))
     assert '"sub_queries"' in api.requests[0].prompt
     assert "sub_queries: Field required" in api.requests[0].prompt
     assert "schema" not in api.requests[1].prompt
-    assert plain.requests[0].prompt == TASKS["planner"][2]
-    assert [len(request.body["tools"]) for request in plain.requests] == [1, 1]
 
 
 async def test_the_cap_leaves_room_for_hidden_reasoning() -> None:
@@ -226,14 +189,6 @@ async def test_the_cap_leaves_room_for_hidden_reasoning() -> None:
         answer = await engine.answer(task_of("supervisor"))
     assert api.requests[0].body["max_tokens"] == SUPERVISOR.output_tokens + 100
     assert answer.usage.output_tokens == 5_000
-
-
-async def test_without_a_model_name_nothing_is_sent() -> None:
-    """The error says which variable names the model."""
-    async with one() as (engine, api):
-        with pytest.raises(NotConfigured, match="RESEARCH_MODEL"):
-            await engine.answer(task_of("planner", model=None))
-    assert api.calls == []
 
 
 async def test_a_refused_cap_names_figure_and_setting() -> None:
@@ -266,8 +221,6 @@ async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> 
     """Stable beginnings are marked, what differs comes after them, and the price is the fake's."""
     async with one(own=KEEPS, book=TokenBook(cacheable=1_024, counts_tools=True)) as (engine, api):
         usages = [(await engine.answer(analysis(number))).usage for number in range(4)]
-    async with one(own=EndpointCapabilities(mode=ChatMode.TOOL)) as (engine, plain):
-        await engine.answer(analysis(0))
     first, *others = api.book.charges
     assert first.write > 1_000
     assert all(charge.read == first.write and charge.write == 0 for charge in others)
@@ -275,17 +228,8 @@ async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> 
     marked, own = api.requests[0].body["messages"][0]["content"]
     assert "cache_control" in marked
     assert "cache_control" not in own
-    assert marked["text"] + own["text"] == plain.requests[0].body["messages"][0]["content"]
+    assert marked["text"] + own["text"] == analysis(0).prompt
     assert ' id="sq-0"' in own["text"]
-
-
-async def test_an_endpoint_that_refuses_marks_gets_none() -> None:
-    """A refusal costs nothing, also for calls side by side, and later requests have no marks."""
-    async with one("lacks_caching", KEEPS) as (engine, api):
-        await asyncio.gather(*(engine.answer(analysis(number)) for number in range(4)))
-        await engine.answer(analysis(5))
-    assert len(api.book.charges) == 5
-    assert api.calls[-1].status == 200
 
 
 # --- failover --------------------------------------------------------------------------------------------------------
@@ -293,9 +237,8 @@ async def test_an_endpoint_that_refuses_marks_gets_none() -> None:
     ("scenario", "named"),
     [
         ("status:429:7", "RateLimited"),
-        *((name, "Unavailable") for name in ("status:500", "status:529:3", "status:408", "reset", "truncated")),
-        *((name, "Unavailable") for name in ("reset_after_headers", "html_200", "html_502")),
-        *((name, "NotConfigured") for name in ("status:401", "status:403", "no_credit", "moved")),
+        *((name, "Unavailable") for name in ("status:500", "status:529:3", "truncated", "html_200")),
+        *((name, "NotConfigured") for name in ("status:401", "no_credit", "moved")),
         *((name, "InvalidCall") for name in ("unknown_model", "status:404")),
     ],
 )
@@ -309,7 +252,7 @@ async def test_another_model_answers_where_one_does_not(scenario: str, named: st
     assert answer.usage.cost_usd == pytest.approx(other.book.owed_usd(PRICES))
 
 
-@pytest.mark.parametrize("scenario", ["status:400", "echo_400", "too_long", "status:413"])
+@pytest.mark.parametrize("scenario", ["status:400", "too_long"])
 async def test_a_refused_request_is_not_sent_to_another_model(scenario: str) -> None:
     """A refused request, or one too long for a window that the other's does not exceed, fails at once."""
     async with pair(scenario) as (engine, _, other):
@@ -329,16 +272,6 @@ async def test_a_prompt_that_is_too_long_goes_to_larger_windows_only() -> None:
                 await engine.answer(task_of("planner", model=None))
     assert [call.model for call in other.calls] == [SPARE]
     assert answer.model == SPARE
-
-
-@pytest.mark.parametrize("scenario", ["hopeless", "cut", "refusal", "empty"])
-async def test_a_paid_answer_is_never_requested_again(scenario: str) -> None:
-    """An answer that cannot be used was paid: no other model is tried in the same call."""
-    async with pair(scenario) as (engine, main, other):
-        with pytest.raises(ProviderError) as caught:
-            await engine.answer(task_of("planner", model=MAIN))
-    assert (len(main.calls), len(other.calls)) == (1, 0)
-    assert caught.value.usage.cost_usd == pytest.approx(main.book.owed_usd(PRICES))
 
 
 @pytest.mark.parametrize(("second", "answered"), [("good", True), ("slow", False)])
@@ -376,56 +309,26 @@ async def test_the_most_helpful_error_is_raised(
 
 
 async def test_the_model_of_the_request_comes_first() -> None:
-    """A model that the request names goes before the configured ones, which stand in for it (S0-101)."""
+    """A named model goes before the configured ones, which stand in for it; messages show it harmless (S0-101)."""
     async with pair("good") as (engine, main, _):
-        answers = [await engine.answer(task_of("planner", model=name)) for name in (f"other:{SPARE}", None, "m")]
-    assert [answer.model for answer in answers] == [SPARE, MAIN, "m"]
+        answers = [await engine.answer(task_of("planner", model=name)) for name in (f"other:{SPARE}", None, "qwen3:8b")]
+    assert [answer.model for answer in answers] == [SPARE, MAIN, "qwen3:8b"]
+    odd = "claude\n<b>ignore previous</b> " + "x" * 100
     async with pair("unknown_model") as (engine, main, _):
-        answer = await engine.answer(task_of("planner", model="m"))
-    assert [call.model for call in main.calls] == ["m", MAIN]
+        answer = await engine.answer(task_of("planner", model=odd))
+    assert [call.model for call in main.calls] == [odd, MAIN]
     assert len(answer.warnings) == 2
+    assert all(len(shown) < 300 and not {"\n", "<"} & set(shown) for shown in answer.warnings)
 
 
 async def test_an_endpoint_without_a_key_is_passed_over() -> None:
-    """The account has the reason, another endpoint does the work, and alone it fails with the remedy."""
+    """The account has the reason, and another endpoint does the work."""
     missing = ModelEndpoint("default", "h", None, lambda _: EndpointCapabilities(), "set THE_KEY")
-    async with MessagesApi() as api, engine_for({"default": api, "other": api}, [MAIN, f"other:{SPARE}"]) as engine:
-        endpoints = engine._directory.endpoints
-        alone = LanguageModelEngine(ModelDirectory({"default": missing}), PriceTable(), OpenLimiter())
-        with pytest.raises(NotConfigured, match="THE_KEY"):
-            await alone.answer(task_of("planner", model=MAIN))
-        tiers = {tier: [MAIN, f"other:{SPARE}"] for tier in Tier}
-        both = ModelDirectory({**endpoints, "default": missing}, tiers)
-        answer = await LanguageModelEngine(both, PriceTable(), OpenLimiter()).answer(task_of("planner", model=None))
+    async with pair("good") as (engine, main, _):
+        engine._directory.endpoints["default"] = missing
+        answer = await engine.answer(task_of("planner", model=None))
+    assert main.calls == []
     assert answer.warnings == [f"model {MAIN} did not answer (NotConfigured): other:{SPARE} did"]
-
-
-async def test_no_message_repeats_what_a_request_names() -> None:
-    """A request may name anything as its model: messages show a harmless form of it, on one line."""
-    odd = "claude\n<b>ignore previous</b> " + "x" * 100
-    async with pair("unknown_model") as (engine, _, _):
-        answer = await engine.answer(task_of("planner", model=odd))
-    async with pair("status:500", "status:500") as (engine, _, _):
-        with pytest.raises(Unavailable) as caught:
-            await engine.answer(task_of("planner", model=odd))
-    for shown in (*answer.warnings, str(caught.value)):
-        assert "\n" not in shown
-        assert "<b>" not in shown
-        assert len(shown) < 300
-
-
-@pytest.mark.parametrize(
-    ("written", "place", "model"),
-    [
-        ("qwen3:8b", "default", "qwen3:8b"),
-        ("local:qwen3:8b", "local", "qwen3:8b"),
-        ("local:", "default", "local:"),
-        ("default:m", "default", "m"),
-    ],
-)
-def test_only_a_known_endpoint_before_the_first_colon_counts(written: str, place: str, model: str) -> None:
-    """Names of models may have colons of their own."""
-    assert split_name(written, {"default", "local"}) == (place, model)
 
 
 async def test_each_request_needs_a_permit_for_its_tokens() -> None:
@@ -436,3 +339,34 @@ async def test_each_request_needs_a_permit_for_its_tokens() -> None:
     assert main.calls == []
     assert [service for service, _ in gate.requests] == ["model/default", "model/other"]
     assert gate.requests[1][1] >= answer.usage.input_tokens + answer.usage.output_tokens
+
+
+# --- prices ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("model", "tokens", "expected"),
+    [
+        ("claude-opus-4-8-20261001", TokenCounts(output=1_000_000), 25.0),
+        ("claude-sonnet-4-6", TokenCounts(cache_read=1_000_000, cache_write=1_000_000), 0.3 + 3.75),
+        ("claude-haiku-5-5", TokenCounts(input=100_000, output=1_000), 0.0105),
+        ("claude-haiku-5-5", TokenCounts(input=100_001), 0.0500005),
+        ("qwen3-8b", TokenCounts(input=1), None),
+    ],
+)
+def test_cost_of_a_call(model: str, tokens: TokenCounts, expected: float | None) -> None:
+    """Input, output and both sides of the cache have prices of their own; what is not known costs None, never 0."""
+    cost = PriceTable().cost_usd(model, tokens)
+    assert cost == (None if expected is None else pytest.approx(expected))
+
+
+def test_configured_prices_come_first() -> None:
+    """A model may have another price at one endpoint; a reservation counts long prompts and writes to the cache."""
+    free, own = ModelPrice(input=0, output=0), ModelPrice(input=1, output=2)
+    table = PriceTable({"local:m": free, "m": own, "claude-opus-4-8": own})
+    million = TokenCounts(input=1_000_000)
+    assert table.cost_usd("m", million, written="local:m") == 0
+    assert table.cost_usd("m", million, written="other:m") == 1
+    assert table.cost_usd("claude-opus-4-8-20261001", million) == 1
+    assert table.cost_usd("m", TokenCounts(cache_read=1_000_000, cache_write=1_000_000)) == pytest.approx(1.35)
+    assert table.highest("m") == ModelPrice(input=1.25, output=2)
+    assert table.highest("claude-haiku-5-5") == ModelPrice(input=0.625, output=2.5)
+    assert table.highest("qwen3-8b") is None

@@ -3,10 +3,9 @@
 import asyncio
 import datetime as dt
 import gzip
-import ipaddress
 import ssl
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from providers.errors import RateLimited, SourceUnreadable, Unavailable
+from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import MOST_REDIRECTS, Egress, Fetched, FetchPolicy
 from providers.reading.reader import POLICY
@@ -46,34 +45,39 @@ async def server() -> AsyncIterator[WebServer]:
 
 @pytest.fixture
 async def egress(server: WebServer) -> AsyncIterator[Egress]:
-    """A way out to this server."""
-    made = Egress("test", allow_hosts={host_and_port(server.host)})
+    """A way out to this server, which is allowed although it is on loopback."""
+    made = Egress("test-agent/1", allow_hosts={host_and_port(server.host)})
     yield made
     await made.close()
 
 
-async def fetch(server: WebServer, answer: Reply, policy: FetchPolicy = POLICY) -> Fetched:
-    """What comes of one answer of a server that is allowed although it is on loopback."""
-    server.pages["/"] = answer
-    egress = Egress("test-agent/1", allow_hosts={host_and_port(server.host)})
-    try:
+Fetch = Callable[..., Awaitable[Fetched]]
+
+
+@pytest.fixture
+def fetch(server: WebServer, egress: Egress) -> Fetch:
+    """Fetches one answer of the server."""
+
+    async def fetching(answer: Reply, policy: FetchPolicy = POLICY) -> Fetched:
+        server.pages["/"] = answer
         return await egress.fetch(server.url(), policy)
-    finally:
-        await egress.close()
+
+    return fetching
 
 
-async def kind_of(server: WebServer, answer: Reply, policy: FetchPolicy = POLICY) -> str:
-    """The kind of the failure."""
+async def kind_of(fetching: Awaitable[Fetched]) -> str:
+    """The kind as which a page is refused."""
     with pytest.raises(SourceUnreadable) as raised:
-        await fetch(server, answer, policy)
+        await fetching
     return raised.value.kind
 
 
-async def test_a_page_comes_with_its_final_address_and_kind(server: WebServer) -> None:
+# --- redirects and statuses ------------------------------------------------------------------------------------------
+async def test_a_page_comes_with_its_final_address_and_kind(server: WebServer, fetch: Fetch) -> None:
     """Relative redirects are followed; the request says who asks, and carries no cookie or credential back."""
     server.pages["/b/c"] = page("Words.")
     answer = reply(status=301, Location="b/c#part", Set_Cookie="id=1", WWW_Authenticate="Basic")
-    fetched = await fetch(server, answer)
+    fetched = await fetch(answer)
     assert (fetched.url, fetched.media_type, fetched.charset) == (server.url("/b/c"), "text/html", None)
     assert b"Words." in fetched.body
     head = server.heads[-1]
@@ -88,56 +92,51 @@ async def test_a_page_comes_with_its_final_address_and_kind(server: WebServer) -
         ("http://[::ffff:7f00:1]/", "refused_address"),
         ("http://2130706433/", "refused_host"),
         ("//169.254.169.254/latest", "refused_address"),
-        ("///169.254.169.254/latest", "refused_url"),
         ("http:169.254.169.254", "refused_url"),
         ("file:///etc/passwd", "refused_scheme"),
-        ("JavaScript:alert(1)", "refused_scheme"),
         ("http://localhost/", "refused_host"),
         ("/x y", "refused_url"),
-        ("/x\x01y", "refused_url"),
         ("\\\\127.0.0.1/x", "refused_url"),
         ("/" + "x" * 10_000, "refused_url"),
         ("http://a@public.test/", "refused_url"),
     ],
 )
 @pytest.mark.parametrize("status", [301, 308])
-async def test_redirects_pass_the_whole_gate(server: WebServer, location: str, kind: str, status: int) -> None:
+async def test_redirects_pass_the_whole_gate(
+    server: WebServer, fetch: Fetch, location: str, kind: str, status: int
+) -> None:
     """Whatever a server says: a redirect is a URL that a stranger named."""
-    if location == "/x\x01y":  # a strict parser of headers may refuse it before the gate does
-        with pytest.raises((SourceUnreadable, Unavailable)):
-            await fetch(server, redirect(location, status))
-    else:
-        assert await kind_of(server, redirect(location, status)) == kind
+    assert await kind_of(fetch(redirect(location, status))) == kind
     assert len(server.asked) == 1
 
 
-async def test_a_redirect_with_a_line_end_sets_no_header_and_leads_nowhere(server: WebServer) -> None:
-    """What follows the line end is another header of the answer, never part of a request."""
+@pytest.mark.parametrize("location", ["/next\r\n Host: 127.0.0.1\r\nX: y", "/x\x01y"])
+async def test_a_redirect_with_a_control_character_leads_nowhere(
+    server: WebServer, fetch: Fetch, location: str
+) -> None:
+    """What follows a line end is another header of the answer, never part of a request."""
     with pytest.raises((SourceUnreadable, Unavailable)):
-        await fetch(server, redirect("/next\r\n Host: 127.0.0.1\r\nX: y"))
+        await fetch(redirect(location))
     assert [path for _, path in server.asked] == ["/"]
 
 
-async def test_redirects_are_counted(server: WebServer) -> None:
+async def test_redirects_are_counted(server: WebServer, fetch: Fetch) -> None:
     """Five redirects are followed, a sixth is not, also in a circle."""
     server.pages |= {f"/{number}": redirect(f"/{number + 1}") for number in range(1, MOST_REDIRECTS + 1)}
     server.pages[f"/{MOST_REDIRECTS}"] = page("Words.")
-    assert (await fetch(server, redirect("/1"))).url == server.url("/5")
-    server.pages[f"/{MOST_REDIRECTS}"] = redirect("/6")
-    assert await kind_of(server, redirect("/1")) == "refused_redirect"
-    assert ("127.0.0.1", "/6") not in [(host.split(":")[0], path) for host, path in server.asked]
+    assert (await fetch(redirect("/1"))).url == server.url("/5")
+    server.pages[f"/{MOST_REDIRECTS}"] = redirect("/")
     server.asked.clear()
-    server.pages["/a"] = redirect("/")
-    assert await kind_of(server, redirect("/a")) == "refused_redirect"
+    assert await kind_of(fetch(redirect("/1"))) == "refused_redirect"
     assert len(server.asked) == MOST_REDIRECTS + 1
 
 
-async def test_other_answers_are_no_documents(server: WebServer) -> None:
+async def test_other_answers_are_no_documents(server: WebServer, fetch: Fetch) -> None:
     """Anything but 200 and a redirect has a typed reason, and no challenge is answered."""
-    kinds, statuses = {}, [300, 304, 305, 306, 999, 206, 410, 404, 401, 403, 451, 204, 203, 418]
+    kinds, statuses = {}, [300, 304, 305, 999, 206, 410, 404, 401, 403, 451, 204, 418]
     for status in statuses:
         answer = reply("" if status in {204, 304} else "x", status, WWW_Authenticate="NTLM", Location="/x")
-        kinds[status] = await kind_of(server, answer)
+        kinds[status] = await kind_of(fetch(answer))
     assert kinds.pop(404) == kinds.pop(410) == "not_found"
     assert kinds.pop(401) == kinds.pop(403) == kinds.pop(451) == "permission_denied"
     assert kinds.pop(204) == "empty"
@@ -145,18 +144,15 @@ async def test_other_answers_are_no_documents(server: WebServer) -> None:
     assert len(server.asked) == len(statuses)
 
 
-async def test_servers_that_ask_to_wait_are_asked_again_later(server: WebServer) -> None:
-    """429 and 5xx may be tried again, after the stated time within its bounds."""
-    with pytest.raises(RateLimited) as limited:
-        await fetch(server, reply(status=429, Retry_After="7"))
-    assert limited.value.retry_after == 7
-    with pytest.raises(Unavailable) as down:
-        await fetch(server, reply(status=503, Retry_After="99999999999"))
-    assert down.value.retry_after == 300
-    with pytest.raises(Unavailable):
-        await fetch(server, reply(status=500))
+async def test_a_body_where_there_is_none_is_not_taken_for_another_answer(server: WebServer, egress: Egress) -> None:
+    """Bytes after an answer without content are not the answer to the next request."""
+    stray = b"HTTP/1.1 204 Said\r\nContent-Length: 40\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"
+    server.pages |= {"/": stray, "/next": page("Words.")}
+    assert await kind_of(egress.fetch(server.url(), POLICY)) == "empty"
+    assert b"Words." in (await egress.fetch(server.url("/next"), POLICY)).body
 
 
+# --- limits of time and size -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "answer",
     [
@@ -165,116 +161,107 @@ async def test_servers_that_ask_to_wait_are_asked_again_later(server: WebServer)
         endless(b"", b"", 0.01),
         endless(b"HTTP/1.1 200 OK\r\n", b"", 0.01),
         endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        endless(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\nContent-Type: text/html\r\n\r\n", b"x", 0.01),
     ],
-    ids=["chunks", "silent body", "silence", "silent headers", "continue flood", "trickle"],
+    ids=["trickle", "silent body", "silence", "silent headers", "continue flood"],
 )
-async def test_slow_servers_cost_their_deadline(server: WebServer, answer: Reply) -> None:
+async def test_slow_servers_cost_their_deadline(fetch: Fetch, answer: Reply) -> None:
     """A trickle never exceeds the time for one step, so the whole has a time of its own."""
     async with asyncio.timeout(10):
-        assert await kind_of(server, answer, SOON) == "timeout"
+        assert await kind_of(fetch(answer, SOON)) == "timeout"
+
+
+async def test_a_step_that_takes_too_long_has_a_reason(server: WebServer) -> None:
+    """A server that accepts and says nothing costs the time of one step (S0-126)."""
+    server.pages["/"] = endless(b"", b"", 0.01)
+    impatient = httpx2.Timeout(connect=1, read=0.05, write=1, pool=1)
+    egress = Egress("test", allow_hosts={host_and_port(server.host)}, waits=impatient)
+    assert await kind_of(egress.fetch(server.url(), POLICY)) == "timeout"
+    await egress.close()
+
+
+async def hang_up(writer: asyncio.StreamWriter) -> None:
+    """Answer nothing."""
+    writer.close()
+
+
+async def half_a_page(writer: asyncio.StreamWriter) -> None:
+    """Announce more than is sent."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\nContent-Type: text/html\r\n\r\n<p>half")
+    await writer.drain()
 
 
 @pytest.mark.parametrize(
     "answer",
     [
+        hang_up,
+        half_a_page,
         endless(b"HTTP/1.1 200 OK\r\n", b"X-Filler: " + b"y" * 200 + b"\r\n"),
         b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: %s\r\n" % (n, b"y" * 200) for n in range(5_000)) + b"\r\nwords",
         b"<html>an answer without a head, as in the first days</html>",
-        b"SSH-2.0-OpenSSH_9.6\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 9\r\n\r\nabcde",
         CHUNKED + b"zz\r\nabc\r\n",
     ],
-    ids=["endless headers", "5,000 headers", "no head", "another protocol", "two lengths", "bad chunk"],
+    ids=["hang up", "half a page", "endless headers", "5,000 headers", "no head", "two lengths", "bad chunk"],
 )
-async def test_what_is_not_http_is_refused(server: WebServer, answer: Reply) -> None:
-    """A typed error, soon."""
+async def test_what_is_not_a_whole_answer_is_refused(fetch: Fetch, answer: Reply) -> None:
+    """A typed error, soon: half a page is never taken for a page."""
     async with asyncio.timeout(10):
         with pytest.raises((Unavailable, SourceUnreadable)):
-            await fetch(server, answer, SOON)
+            await fetch(answer, SOON)
 
 
-async def test_a_body_that_breaks_off_is_no_document(server: WebServer) -> None:
-    """Half a page is never taken for a page."""
-
-    async def half(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\nContent-Type: text/html\r\n\r\n<p>half")
-        await writer.drain()
-
-    with pytest.raises(Unavailable):
-        await fetch(server, half)
-
-
-def packed(data: bytes) -> bytes:
-    """A response that is compressed."""
-    return reply(data, Content_Encoding="gzip")
-
-
-async def test_compressed_pages_are_unpacked_within_limits(server: WebServer) -> None:
-    """One layer; a bomb stops at the limit, garbage and a cut end are malformed, other codings are not read."""
-    html = b"<!doctype html><html><body><p>Words.</p></body></html>"
-    assert (await fetch(server, packed(gzip.compress(html)))).body == html
-    assert (await fetch(server, reply(zlib.compress(html), Content_Encoding="deflate"))).body == html
-    assert await kind_of(server, packed(gzip.compress(b"<html>" + b" " * 50_000_000, 1))) == "too_large"
-    assert (
-        await kind_of(server, reply(gzip.compress(gzip.compress(html)), Content_Encoding="gzip, gzip")) == "wrong_type"
-    )
-    assert await kind_of(server, reply(html, Content_Encoding="br")) == "wrong_type"
-    assert await kind_of(server, packed(b"\x1f\x8b garbage")) == "malformed"
-    assert await kind_of(server, packed(gzip.compress(html)[:-12])) == "malformed"
-
-
-async def test_bytes_behind_a_compressed_page_are_not_gathered(server: WebServer) -> None:
-    """The page ends where its compressed content ends, whatever is sent after it."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
-    html = b"<!doctype html><html><body>Words.</body></html>"
-    assert (await fetch(server, endless(head + gzip.compress(html), b"x" * 65_536))).body == html
-
-
-async def test_compressed_bytes_that_unpack_to_nothing_are_counted(server: WebServer) -> None:
-    """What arrives counts too: empty blocks without end stop at the limit."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
-    opening = gzip.compress(b"")[:10]
-    assert await kind_of(server, endless(head + opening, b"\x00\x00\x00\xff\xff" * 10_000)) == "too_large"
+HTML = b"<!doctype html><html><body><p>Words.</p></body></html>"
+ZIPPED = gzip.compress(HTML)
+PLAIN_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+GZIP_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    "head", [b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", CHUNKED], ids=["until it closes", "chunks"]
+    ("answer", "kind"),
+    [
+        (reply(gzip.compress(b"<html>" + b" " * 50_000_000, 1), Content_Encoding="gzip"), "too_large"),
+        (endless(GZIP_HEAD + gzip.compress(b"")[:10], b"\x00\x00\x00\xff\xff" * 10_000), "too_large"),
+        (endless(PLAIN_HEAD, b"w" * 4_096), "too_large"),
+        (endless(CHUNKED, b"1000\r\n" + b"w" * 4_096 + b"\r\n"), "too_large"),
+        (reply(gzip.compress(ZIPPED), Content_Encoding="gzip, gzip"), "wrong_type"),
+        (reply(HTML, Content_Encoding="br"), "wrong_type"),
+        (reply(b"\x1f\x8b garbage", Content_Encoding="gzip"), "malformed"),
+        (reply(ZIPPED[:-12], Content_Encoding="gzip"), "malformed"),
+        (endless(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n", b"", 0.01), "wrong_type"),
+        (reply(""), "empty"),
+    ],
+    ids=[
+        *("bomb", "empty blocks", "endless", "endless chunks", "two layers", "brotli", "garbage", "cut end"),
+        *("film", "nothing"),
+    ],
 )
-async def test_an_endless_body_stops_at_the_limit(server: WebServer, head: bytes) -> None:
-    """No more than the limit is kept, however fast it comes."""
-    piece = b"1000\r\n" + b"w" * 4_096 + b"\r\n" if head is CHUNKED else b"w" * 4_096
-    assert await kind_of(server, endless(head, piece)) == "too_large"
+async def test_bodies_have_limits(fetch: Fetch, answer: Reply, kind: str) -> None:
+    """What arrives counts, and what it unpacks to; one layer is unpacked, and no film is waited for."""
+    assert await kind_of(fetch(answer)) == kind
 
 
-async def test_an_unwanted_type_is_refused_by_its_header(server: WebServer) -> None:
-    """The body of a film is not waited for."""
-    film = endless(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n", b"", 0.01)
-    assert await kind_of(server, film) == "wrong_type"
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply(ZIPPED, Content_Encoding="gzip"),
+        reply(zlib.compress(HTML), Content_Encoding="deflate"),
+        endless(GZIP_HEAD + ZIPPED, b"x" * 65_536),
+        reply(HTML, content_type=None),
+        reply(HTML, content_type=""),
+    ],
+    ids=["gzip", "deflate", "bytes behind it", "without a type", "with an empty type"],
+)
+async def test_honest_bodies_are_read(fetch: Fetch, answer: Reply) -> None:
+    """Compressed ones end where their content ends; a server that states no type is not punished for it."""
+    assert (await fetch(answer)).body == HTML
 
 
-async def test_a_page_without_a_type_is_accepted(server: WebServer) -> None:
-    """A server that states nothing is not punished for it; one that sends nothing has no document."""
-    for stated in (None, ""):
-        assert (await fetch(server, reply("words", content_type=stated))).media_type is None
-    assert await kind_of(server, reply("")) == "empty"
-
-
-async def test_other_places_that_a_server_offers_are_ignored(server: WebServer) -> None:
-    """Alternative services, refresh headers and scripts lead nowhere."""
-    body = "<html><meta http-equiv=refresh content='0;url=http://127.0.0.1/'><script>location='/x'</script>Words</html>"
-    await fetch(server, reply(body, Alt_Svc='h2="127.0.0.1:1"', Refresh="0; url=/x", Link="</x>; rel=preload"))
-    assert [path for _, path in server.asked] == ["/"]
-
-
-def certificates(folder: Path, name: str, *, days: int = 1) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """TLS of a server whose certificate is for `name`, and of a client that trusts its maker."""
+# --- TLS and the environment -----------------------------------------------------------------------------------------
+def certificates(folder: Path, *, days: int = 1) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """TLS of a server whose certificate is for public.test, and of a client that trusts its maker."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     now = dt.datetime.now(dt.UTC)
-    alternative: x509.GeneralName = x509.DNSName(name)
-    if name[0].isdigit():
-        alternative = x509.IPAddress(ipaddress.ip_address(name))
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -283,92 +270,54 @@ def certificates(folder: Path, name: str, *, days: int = 1) -> tuple[ssl.SSLCont
         .serial_number(1)
         .not_valid_before(now - dt.timedelta(days=9))
         .not_valid_after(now + dt.timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("public.test")]), critical=False)
         .sign(key, hashes.SHA256())
     )
     pem = certificate.public_bytes(serialization.Encoding.PEM)
     secret = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    path = folder / f"{name}{days}.pem"
+    path = folder / f"{days}.pem"
     path.write_bytes(secret + pem)
     served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     served.load_cert_chain(path)
     return served, ssl.create_default_context(cadata=pem.decode())
 
 
-async def test_https_is_checked_against_the_name_and_never_left(tmp_path: Path) -> None:
+PAGES = {"/": page("Words."), "/down": redirect("http://public.test/")}
+NAMES = {"public.test": [[PUBLIC_ADDRESS]], "other.test": [[PUBLIC_ADDRESS]]}
+
+
+@pytest.mark.parametrize(
+    ("url", "days", "trusted", "kind"),
+    [
+        ("https://public.test/", 1, True, ""),
+        ("https://public.test/down", 1, True, "refused_redirect"),
+        ("https://other.test/", 1, True, "certificate"),
+        ("https://public.test/", 1, False, "certificate"),
+        ("https://public.test/", -1, True, "certificate"),
+    ],
+    ids=["valid", "redirect to http", "another name", "unknown maker", "expired"],
+)
+async def test_https_is_checked_against_the_name_and_never_left(
+    tmp_path: Path, url: str, days: int, trusted: bool, kind: str
+) -> None:
     """The certificate must be valid and for the host that was asked for; a redirect to http is refused."""
-    served, trusting = certificates(tmp_path, "public.test")
-    pages = {"/": page("Words."), "/down": redirect("http://public.test/")}
-    async with WebServer(pages, served) as server:
+    served, trusting = certificates(tmp_path, days=days)
+    async with WebServer(PAGES, served) as server:
         network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
-        names = {"public.test": [[PUBLIC_ADDRESS]], "other.test": [[PUBLIC_ADDRESS]]}
-        egress = Egress("test", resolver=FixedResolver(names), network=network, tls=trusting)
-        assert (await egress.fetch("https://public.test/", POLICY)).url == "https://public.test/"
-        with pytest.raises(SourceUnreadable) as down:
-            await egress.fetch("https://public.test/down", POLICY)
-        with pytest.raises(SourceUnreadable) as other:
-            await egress.fetch("https://other.test/", POLICY)
+        egress = Egress("test", resolver=FixedResolver(NAMES), network=network, tls=trusting if trusted else None)
+        if kind:
+            assert await kind_of(egress.fetch(url, POLICY)) == kind
+        else:
+            assert (await egress.fetch(url, POLICY)).url == url
         await egress.close()
-        strict = Egress("test", resolver=FixedResolver(names), network=network)
-        with pytest.raises(SourceUnreadable) as unknown:
-            await strict.fetch("https://public.test/", POLICY)
-        await strict.close()
-    served, trusting = certificates(tmp_path, "public.test", days=-1)
-    async with WebServer(pages, served) as server:
-        network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
-        egress = Egress("test", resolver=FixedResolver(names), network=network, tls=trusting)
-        with pytest.raises(SourceUnreadable) as expired:
-            await egress.fetch("https://public.test/", POLICY)
-        await egress.close()
-    assert down.value.kind == "refused_redirect"
-    assert other.value.kind == unknown.value.kind == expired.value.kind == "certificate"
 
 
-async def test_proxies_of_the_environment_are_not_used(server: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxies_of_the_environment_are_not_used(
+    server: WebServer, fetch: Fetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing in the environment changes where a request goes."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert (await fetch(server, page("Words."))).url == server.url()
-
-
-async def test_no_answer_at_all_may_be_tried_again(server: WebServer) -> None:
-    """A server that hangs up, and a step that takes too long (S0-126)."""
-
-    async def hang_up(writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
-    with pytest.raises(Unavailable):
-        await fetch(server, hang_up)
-    server.pages["/"] = endless(b"", b"", 0.01)
-    impatient = httpx2.Timeout(connect=1, read=0.05, write=1, pool=1)
-    egress = Egress("test", allow_hosts={host_and_port(server.host)}, waits=impatient)
-    with pytest.raises(SourceUnreadable) as raised:
-        await egress.fetch(server.url(), POLICY)
-    await egress.close()
-    assert raised.value.kind == "timeout"
-
-
-async def test_a_body_where_there_is_none_is_not_taken_for_another_answer(server: WebServer, egress: Egress) -> None:
-    """Bytes after an answer without content are not the answer to the next request."""
-    stray = b"HTTP/1.1 204 Said\r\nContent-Length: 40\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"
-    server.pages |= {"/": stray, "/next": page("Words.")}
-    with pytest.raises(SourceUnreadable) as raised:
-        await egress.fetch(server.url(), POLICY)
-    assert raised.value.kind == "empty"
-    assert b"Words." in (await egress.fetch(server.url("/next"), POLICY)).body
-
-
-async def test_a_megabyte_that_unpacks_to_a_gigabyte_costs_its_beginning(server: WebServer, egress: Egress) -> None:
-    """The bomb is not unpacked to see that it is one."""
-    packer = zlib.compressobj(9, wbits=31)
-    opening = packer.compress(b"<html>") + packer.flush(zlib.Z_FULL_FLUSH)
-    packer.compress(b" " * 1_000_000)
-    megabyte = packer.flush(zlib.Z_FULL_FLUSH)
-    bomb = opening + megabyte * 1_074
-    assert len(bomb) < 1_200_000
-    server.pages["/"] = reply(bomb, Content_Encoding="gzip")
-    with pytest.raises(SourceUnreadable) as raised:
-        await egress.fetch(server.url(), POLICY)
-    assert raised.value.kind == "too_large"
+    assert (await fetch(page("Words."))).url == server.url()

@@ -1,11 +1,10 @@
 """The gate for URLs and the list of public addresses."""
 
 import ipaddress
-import unicodedata
 
 import httpx2
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
@@ -17,11 +16,6 @@ from providers.reading.egress.address_rules import (
     host_and_port,
     is_public,
 )
-
-NUMBERS = st.integers(0, 2**32 - 1)
-PRIVATE = NUMBERS.filter(lambda number: not is_public(ipaddress.IPv4Address(number)))
-WIDE_DIGITS = str.maketrans("0123456789", "０１２３４５６７８９")
-DOTS = ["。", "．", "｡", "․"]
 
 
 def refusal(url: str) -> str:
@@ -46,11 +40,8 @@ def passed(url: str) -> httpx2.URL | None:
     ("url", "host", "target"),
     [
         ("http://public.test#@127.0.0.1/", b"public.test", b"/"),
-        ("HTTP://PUBLIC.TEST/", b"public.test", b"/"),
         ("http://public.test.:80/", b"public.test", b"/"),
         ("http://bücher.example/", b"xn--bcher-kva.example", b"/"),
-        ("http://public.test/a%2fb", b"public.test", b"/a%2fb"),
-        ("http://public.test?x", b"public.test", b"/?x"),
         ("http://93.184.216.34/", b"93.184.216.34", b"/"),
         ("https://[2606:4700:0::1111]:443/p#f", b"2606:4700::1111", b"/p"),
         ("https://public.test/?next=http://127.0.0.1/@x", b"public.test", b"/?next=http://127.0.0.1/@x"),
@@ -69,37 +60,23 @@ def test_honest_urls_reach_the_host_that_they_name(url: str, host: bytes, target
         ("http://" + "a" * 2_048 + ".com/", "refused_url"),
         ("http://public.test/\u202egpj.exe", "refused_url"),
         ("http://pub\u00adlic.test/", "refused_url"),
-        ("http://public.test/ x", "refused_url"),
-        ("javascript:alert(1)", "refused_scheme"),
         ("public.test/x", "refused_scheme"),
         ("http://public.test:٨٠/", "refused_url"),
         ("http://public.test:8_0/", "refused_url"),
-        ("http://public.test:+80/", "refused_url"),
-        ("http://public.test:80:80/", "refused_url"),
-        ("http://public.test:080/", "refused_port"),
         ("http://public.test:443/", "refused_port"),
-        ("http://93。184.216.34/", "refused_host"),
         ("http://public。test/", "refused_host"),
         ("http://public.test../", "refused_host"),
-        ("http://./", "refused_host"),
-        ("http://.public.test/", "refused_host"),
         ("http://a..b.test/", "refused_host"),
-        ("http://public.test'/", "refused_host"),
         ("http://1.2.3.4.5/", "refused_host"),
-        ("http://1.2.3/", "refused_host"),
         ("http://public.0x1/", "refused_host"),
-        ("http://public.1a/", "refused_host"),
         ("http://" + "a" * 64 + ".test/", "refused_host"),
-        ("http://" + "a." * 127 + "test/", "refused_host"),
         ("http://app.localhost./", "refused_host"),
         ("http://printer.home.arpa/", "refused_host"),
         ("http://[fe80::1%eth0]/", "refused_url"),
-        ("http://[::1]x/", "refused_url"),
-        ("http://[v1.x]/", "refused_url"),
     ],
 )
 def test_refusals_are_typed(url: str, kind: str) -> None:
-    """Each class of bad URL has its reason."""
+    """Each class of bad URL has its reason, beside those of `refused_urls.json`."""
     assert refusal(url) == kind
 
 
@@ -112,56 +89,6 @@ def test_only_the_exact_pair_is_excepted() -> None:
     for url in ["http://127.0.0.1/", "http://127.0.0.1:8081/", "http://2130706433:8080/", "http://a@127.0.0.1:8080/"]:
         with pytest.raises(SourceUnreadable):
             check_url(url, allowed)
-
-
-@given(NUMBERS, st.sampled_from(["http", "https", "HTTP"]), st.sampled_from(["", "/", "/x?y#z"]))
-def test_numbers_are_no_hosts(number: int, scheme: str, rest: str) -> None:
-    """Decimal, octal, hexadecimal and shortened spellings of any address, public or not, are refused."""
-    a, b, c, d = ipaddress.IPv4Address(number).packed
-    spellings = [
-        f"{number}", f"0{number:o}", f"{number:#x}", f"{number:#X}".replace("X", "x"), f"{a}.{number & 0xFFFFFF}",
-        f"{a}.{b}.{number & 0xFFFF}", f"{a:#x}.{b}.{c}.{d}", f"{a}.{b}.{c}.{d:#x}", f"0{a:o}.{b}.{c}.{d}",
-        f"{a}.{b}.{c}.0{d:o}", f"{a:03}.{b:03}.{c:03}.{d:04}", f"{number + 2**32}", f"{a}.{b}.{c}.{d}.0",
-    ]  # fmt: skip
-    for spelling in spellings:
-        for dot in ("", "."):
-            refusal(f"{scheme}://{spelling}{dot}{rest}")
-
-
-@given(PRIVATE, st.sampled_from(["", "."]), st.sampled_from(["", ":80"]))
-def test_private_addresses_are_refused_in_plain_and_in_ipv6(number: int, dot: str, port: str) -> None:
-    """Dotted quads, and every textual form of IPv6 that carries them."""
-    quad = str(ipaddress.IPv4Address(number))
-    assert refusal(f"http://{quad}{dot}{port}/") == "refused_address"
-    high, low = number >> 16, number & 0xFFFF
-    prefixes = ["::", "::ffff:", "::ffff:0:", "64:ff9b::", "0:0:0:0:0:ffff:", "fe80::5efe:", "2a00:1450::5efe:"]
-    texts = [f"{prefix}{tail}" for prefix in prefixes for tail in (quad, f"{high:x}:{low:x}", f"{high:X}:{low:04X}")]
-    for text in [*texts, f"2002:{high:x}:{low:x}::1"]:
-        assert refusal(f"http://[{text}]{port}/") == "refused_address"
-
-
-@given(PRIVATE, st.sampled_from(DOTS), st.integers(0, 3))
-def test_look_alike_characters_are_refused(number: int, dot: str, part: int) -> None:
-    """Digits and dots of other scripts, which some parsers turn into plain ones."""
-    quad = str(ipaddress.IPv4Address(number))
-    refusal(f"http://{quad.translate(WIDE_DIGITS)}/")
-    parts = quad.split(".")
-    parts[part] = parts[part].translate(WIDE_DIGITS)
-    refusal(f"http://{'.'.join(parts)}/")
-    refusal(f"http://{quad.replace('.', dot, 1)}/")
-
-
-@given(st.text(min_size=1, max_size=12), PRIVATE, st.sampled_from(["@", "%40", "%2f@", ":x@", "\\@", "/@", "#@", "?@"]))
-def test_a_private_address_behind_a_trick_is_never_the_target(name: str, number: int, trick: str) -> None:
-    """User names, encodings and separators: a URL is refused, or it leads to the name before them."""
-    quad = str(ipaddress.IPv4Address(number))
-    for url in (
-        f"http://{name}{trick}{quad}/",
-        f"http://public.test{trick}{quad}/",
-        f"http://{quad}{trick}public.test/",
-    ):
-        target = passed(url)
-        assert target is None or (target.raw_host != quad.encode() and not target.userinfo)
 
 
 @given(st.text(max_size=40))
@@ -179,28 +106,9 @@ def test_any_text_is_refused_or_leads_to_a_plain_host(text: str) -> None:
             assert all(character.isalnum() or character in "-_." for character in host)
 
 
-@given(st.characters())
-def test_a_character_in_a_host_is_itself_or_refused(character: str) -> None:
-    """No character becomes another one on the way to the resolver, except by the rules for names in other scripts."""
-    assume(character.lower() != character.upper() or not character.isascii())
-    try:
-        host = check_url(f"http://a{character}b.test/").raw_host.decode("ascii")
-    except SourceUnreadable:
-        return
-    same = unicodedata.normalize("NFKC", character) == character
-    assert same
-    assert host.startswith("xn--") or host == f"a{character.lower()}b.test"
-
-
 PRIVATE_IPV4 = st.sampled_from(SPECIAL_IPV4).flatmap(
     lambda network: st.integers(int(network[0]), int(network[-1])).map(ipaddress.IPv4Address)
 )
-
-
-@pytest.mark.parametrize("text", ["93.184.216.34", "1.1.1.1", "223.255.255.255", "2606:4700::1111", "2a00:1450::1"])
-def test_addresses_of_the_internet_are_public(text: str) -> None:
-    """Ordinary addresses may be reached."""
-    assert is_public(ipaddress.ip_address(text))
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,24 @@
-"""Connections: every address of a host is judged before one packet is sent."""
+"""Names and connections: every address of a host is judged before one packet is sent, and no name holds up others."""
 
 import asyncio
+import ipaddress
 import json
+import socket
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import httpcore2
 import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import IpAddress
 from providers.reading.egress.client import Egress
-from providers.reading.egress.network import GuardedBackend
+from providers.reading.egress.network import MOST_THREADS, SystemResolver
 from providers.reading.reader import POLICY
 from providers.reading.robots import Robots
+from providers.storage.content import ObstoreContentStore
 from tests.fakes.web import PUBLIC_ADDRESS, FixedResolver, RecordingNetwork, WebServer, page, reply
+from workers.process_exit import run_to_end
 
 REFUSED = json.loads(Path(__file__).with_name("refused_urls.json").read_text(encoding="utf-8"))
 NAMES = {
@@ -109,19 +113,43 @@ async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
     assert [address for address, _ in network.connects] == ["2606:4700::1111", PUBLIC_ADDRESS, "1.1.1.1"]
 
 
-class NoAnswer:
-    """A resolver that never answers."""
+class SlowNames:
+    """A look-up in which names that begin with `slow` wait until they are let go, then fail."""
 
-    async def resolve(self, host: str) -> Sequence[IpAddress]:
-        """Wait for ever."""
-        await asyncio.Event().wait()
-        return []
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.waiting = 0
+
+    def __call__(self, host: str) -> Sequence[IpAddress]:
+        """Addresses of a name."""
+        if not host.startswith("slow"):
+            return [ipaddress.ip_address(PUBLIC_ADDRESS)]
+        self.waiting += 1
+        self.let_go.wait(60)
+        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
 
 
-async def test_a_silent_resolver_costs_the_time_for_connecting() -> None:
-    """Looking a name up counts as connecting."""
-    backend = GuardedBackend(NoAnswer(), inner=RecordingNetwork())
-    with pytest.raises(httpcore2.ConnectTimeout):
-        await backend.connect_tcp("public.test", 80, timeout=0.02)
-    with pytest.raises(NotImplementedError):
-        await backend.connect_unix_socket("socket")
+def test_silent_names_hold_up_neither_reading_nor_archiving(tmp_path: Path) -> None:
+    """While many names hang, another site is read with its rules, and content is written."""
+    names = SlowNames()
+
+    async def work() -> bytes:
+        async with WebServer({"/a": page("Words.")}) as server:
+            recording = RecordingNetwork({PUBLIC_ADDRESS: server.port})
+            egress = Egress("test", resolver=SystemResolver(names), network=recording)
+            hosts = [f"http://slow{number}.silent.test/" for number in range(MOST_THREADS - 1)]
+            reads = [asyncio.create_task(egress.fetch(host, POLICY)) for host in hosts]
+            while names.waiting < len(hosts):
+                await asyncio.sleep(0.001)
+            await ObstoreContentStore(tmp_path).put_text("Words.", "text/plain")
+            fetched = await egress.fetch("http://good.test/a", POLICY, Robots(egress, "test").check)
+            for read in reads:
+                read.cancel()
+            await asyncio.gather(*reads, return_exceptions=True)
+            await egress.close()
+            return fetched.body
+
+    try:
+        assert b"Words." in run_to_end(work())
+    finally:
+        names.let_go.set()

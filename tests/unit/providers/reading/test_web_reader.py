@@ -1,21 +1,21 @@
-"""The reader of pages: from a URL to a document, as a worker has it."""
+"""The reader of pages: from a URL to a document, within the rules of sites and the domains of a run."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
+from providers.domains import Domains, domains_named
 from providers.errors import RateLimited, SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
 from providers.reading.reader import Visit, WebReader
 from providers.reading.robots import Robots
-from tests.fakes.office_documents import presentation, saved
-from tests.fakes.web import WebServer, endless, page, redirect, reply
+from tests.fakes.web import WebServer, page, redirect, reply
 
 SENTENCE = "Vacuum removes dead rows from a table and makes their space free for others."
+HERE, THERE = "127.0.0.1", "localhost"
 
 
 @pytest.fixture
@@ -26,59 +26,48 @@ async def server() -> AsyncIterator[WebServer]:
 
 
 @pytest.fixture
-async def reader(server: WebServer) -> AsyncIterator[WebReader]:
-    """A reader that may ask this server."""
-    egress = Egress("test", allow_hosts={host_and_port(server.host)})
+async def other() -> AsyncIterator[WebServer]:
+    """Another server, which the reader knows by another name as well."""
+    async with WebServer({}) as running:
+        yield running
+
+
+@asynccontextmanager
+async def reader_of(*servers: WebServer, visit: Visit | None = None) -> AsyncIterator[WebReader]:
+    """A reader that may ask these servers, under both names of this machine."""
+    hosts = {host_and_port(f"{name}:{server.port}") for server in servers for name in (HERE, THERE)}
+    egress = Egress("test", allow_hosts=hosts)
     async with SubprocessPool(1) as pool:
-        yield WebReader(egress, pool, Robots(egress, "durable-research"))
+        options = {} if visit is None else {"visit": visit}
+        yield WebReader(egress, pool, Robots(egress, "durable-research"), **options)
     await egress.close()
+
+
+@pytest.fixture
+async def reader(server: WebServer, other: WebServer) -> AsyncIterator[WebReader]:
+    """A reader that may ask both servers."""
+    async with reader_of(server, other) as made:
+        yield made
 
 
 async def test_a_page_becomes_a_document(server: WebServer, reader: WebReader) -> None:
     """Title, text and the bytes as they came, under the address that the redirects ended at (S0-055)."""
-    server.pages |= {"/old": redirect("/new?a=1#top", 301), "/new?a=1": page(SENTENCE, title="Vacuum")}
+    body = f"<html><head><title>Vacuum</title></head><body><p>{SENTENCE * 6} Größe.</p></body></html>".encode("cp1252")
+    found = reply(body, content_type="text/html; charset=windows-1252")
+    server.pages |= {"/old": redirect("/new?a=1#top", 301), "/new?a=1": found}
     document = await reader.read(server.url("/old"))
     assert (document.url, document.title, document.media_type) == (server.url("/new?a=1"), "Vacuum", "text/html")
-    assert SENTENCE in document.text
-    assert document.raw == server.pages["/new?a=1"].partition(b"\r\n\r\n")[2]  # type: ignore[union-attr]
-
-
-async def test_the_character_set_of_the_server_is_used(server: WebServer, reader: WebReader) -> None:
-    """A page that only the header explains is read in its letters, and archived as it came."""
-    body = "<html><body><p>Очистка удаляет мёртвые строки.</p></body></html>".encode("koi8-r")
-    server.pages["/"] = reply(body, content_type="text/html; charset=koi8-r")
-    document = await reader.read(server.url())
-    assert "Очистка удаляет мёртвые строки." in document.text
+    assert document.text == f"{SENTENCE * 6} Größe."
+    assert document.language == "en"
     assert document.raw == body
 
 
-async def test_pages_and_slides_are_known(server: WebServer, reader: WebReader) -> None:
-    """What a document of the web says has a page to be cited by, as far as its text is kept."""
-    kind = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-    server.pages["/"] = reply(saved(presentation()), content_type=kind)
-    document = await reader.read(server.url())
-    assert document.media_type == kind
-    assert document.pages == [0, document.text.index("## Hidden"), document.text.index("## Costs")]
-
-
-async def test_texts_keep_their_kind(server: WebServer, reader: WebReader) -> None:
-    """Plain text, Markdown and JSON are read without an extension in the address."""
-    server.pages |= {
-        "/a": reply(SENTENCE, content_type="text/plain"),
-        "/b": reply(f"# Vacuum\n\n{SENTENCE}\n", content_type="text/markdown; charset=utf-8"),
-        "/c": reply('{"text": "words"}', content_type="application/json"),
-    }
-    kinds = [(await reader.read(server.url(path))).media_type for path in ("/a", "/b", "/c")]
-    assert kinds == ["text/plain", "text/markdown", "application/json"]
-
-
-async def test_a_hostile_page_costs_its_child_only(server: WebServer, reader: WebReader) -> None:
-    """What would make a parser hang is refused in the child, and the next page is read."""
-    server.pages |= {"/bad": reply("<html><p " + "a=1 " * 5_000 + ">x</html>"), "/good": page(SENTENCE)}
-    with pytest.raises(SourceUnreadable) as raised:
-        await reader.read(server.url("/bad"))
-    assert raised.value.kind == "too_large"
-    assert SENTENCE in (await reader.read(server.url("/good"))).text
+async def test_a_page_with_too_little_text_says_so(server: WebServer, reader: WebReader) -> None:
+    """A page that says nothing without scripts is no source; the reason says how little there was."""
+    server.pages["/"] = reply("<body><div id=app></div><p>Loading…</p></body>")
+    with pytest.raises(SourceUnreadable, match=r"too little text \(8 characters\), HTTP status 200") as raised:
+        await reader.read(server.url())
+    assert raised.value.kind == "too_little_text"
 
 
 async def test_the_rules_of_each_site_on_the_way_are_asked(server: WebServer, reader: WebReader) -> None:
@@ -94,21 +83,13 @@ async def test_the_rules_of_each_site_on_the_way_are_asked(server: WebServer, re
     assert [path for _, path in server.asked] == ["/robots.txt", "/open"]
 
 
-async def test_private_places_are_refused_without_an_exception(server: WebServer, reader: WebReader) -> None:
-    """The exception is for one port of one host."""
-    for url in (f"http://localhost:{server.port}/", "http://127.0.0.1/", f"http://127.1:{server.port}/"):
-        with pytest.raises(SourceUnreadable) as raised:
-            await reader.read(url)
-        assert raised.value.kind.startswith("refused_")
-    assert server.asked == []
-
-
+# --- politeness ------------------------------------------------------------------------------------------------------
 class NotedVisits:
     """Politeness that notes who comes and goes, and makes those wait who come to a host of `busy`."""
 
     def __init__(self, busy: str = "") -> None:
         self.busy = busy
-        self.begun: list[tuple[str, str, float]] = []
+        self.begun: list[tuple[str, float]] = []
         self.open: list[str] = []
 
     @asynccontextmanager
@@ -124,71 +105,50 @@ class NotedVisits:
             self.open.remove(host)
 
 
-@asynccontextmanager
-async def polite_reader(visit: Visit, *servers: WebServer) -> AsyncIterator[WebReader]:
-    """A reader that may ask these servers, and minds its manners."""
-    egress = Egress("test", allow_hosts={host_and_port(server.host) for server in servers})
-    async with SubprocessPool(1) as pool:
-        yield WebReader(egress, pool, Robots(egress, "durable-research"), visit=visit)
-    await egress.close()
-
-
-async def test_each_host_on_the_way_is_visited_once_and_left(server: WebServer) -> None:
+async def test_each_host_on_the_way_is_visited_once_and_left(server: WebServer, other: WebServer) -> None:
     """With the delay that its robots.txt asks for; a redirect on the same host is the same visit."""
-    async with WebServer({"/robots.txt": reply("User-agent: *\nCrawl-delay: 4", content_type="text/plain")}) as second:
-        second.pages |= {"/b": redirect("/c"), "/c": page(SENTENCE)}
-        server.pages["/a"] = redirect(second.url("/b"))
-        visits = NotedVisits()
-        async with polite_reader(visits.visit, server, second) as reader:
-            await reader.read(server.url("/a"))
-            await reader.read(server.url("/a"))
-    hosts = [(host, delay) for host, delay in visits.begun]
-    assert hosts == [(server.host, 0.0), (second.host, 4.0)] * 2
+    delay = reply("User-agent: *\nCrawl-delay: 4", content_type="text/plain")
+    other.pages |= {"/robots.txt": delay, "/b": redirect("/c"), "/c": page(SENTENCE)}
+    server.pages["/a"] = redirect(other.url("/b"))
+    visits = NotedVisits()
+    async with reader_of(server, other, visit=visits.visit) as reader:
+        await reader.read(server.url("/a"))
+    assert visits.begun == [(server.host, 0.0), (other.host, 4.0)]
     assert visits.open == []
 
 
-async def test_who_must_wait_asks_nothing_and_keeps_no_place(server: WebServer) -> None:
-    """Told to wait at the second host, the first one is left, and no page of the second is asked for."""
-    async with WebServer({"/b": page(SENTENCE)}) as second:
-        server.pages["/a"] = redirect(second.url("/b"))
-        visits = NotedVisits(busy=second.host)
-        async with polite_reader(visits.visit, server, second) as reader:
-            with pytest.raises(RateLimited) as raised:
-                await reader.read(server.url("/a"))
+async def test_who_must_wait_asks_nothing_and_keeps_no_place(server: WebServer, other: WebServer) -> None:
+    """Made to wait at the second host, the first one is left, and no page of the second is asked for."""
+    server.pages["/a"] = redirect(other.url("/b"))
+    visits = NotedVisits(busy=other.host)
+    async with reader_of(server, other, visit=visits.visit) as reader:
+        with pytest.raises(RateLimited) as raised:
+            await reader.read(server.url("/a"))
     assert raised.value.retry_after == 3
     assert visits.open == []
-    assert [path for _, path in second.asked] == ["/robots.txt"]
+    assert [path for _, path in other.asked] == ["/robots.txt"]
 
 
-async def test_visits_end_with_errors_and_cancellation(server: WebServer) -> None:
-    """A host is left whatever happens there."""
-    reached = asyncio.Event()
-
-    async def hold(writer: asyncio.StreamWriter) -> None:
-        reached.set()
-        await endless(b"", b"", 0.01)(writer)
-
-    server.pages |= {"/limited": reply(status=429), "/slow": hold}
-    visits = NotedVisits()
-    async with polite_reader(visits.visit, server) as reader:
-        with pytest.raises(RateLimited):
-            await reader.read(server.url("/limited"))
-        assert visits.open == []
-        reading = asyncio.create_task(reader.read(server.url("/slow")))
-        await reached.wait()
-        assert visits.open == [server.host]
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
-    assert visits.open == []
-    assert len(visits.begun) == 2
-
-
-async def test_facts_come_with_a_page_and_too_little_text_is_a_reason(server: WebServer, reader: WebReader) -> None:
-    """The language is part of a document; a page that says nothing without scripts says how little."""
-    good = page(SENTENCE * 6, "By the way: the rest of the manual is about the other things that there are to know.")
-    server.pages |= {"/empty": reply("<body><div id=app></div><p>Loading…</p></body>"), "/good": good}
-    with pytest.raises(SourceUnreadable, match=r"too little text \(8 characters\), HTTP status 200") as raised:
-        await reader.read(server.url("/empty"))
-    assert raised.value.kind == "too_little_text"
-    document = await reader.read(server.url("/good"))
-    assert document.language == "en"
+# --- domains of a run ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("domains", "kind"),
+    [
+        (domains_named([], [THERE]), "refused_domains_deny"),
+        (domains_named([HERE], []), "refused_domains_allow"),
+        (domains_named([THERE, HERE], [THERE]), "refused_domains_deny"),
+    ],
+)
+async def test_no_host_outside_the_domains_is_asked(
+    server: WebServer, other: WebServer, reader: WebReader, domains: Domains, kind: str
+) -> None:
+    """Neither behind a redirect, nor between two pages within, nor for its robots.txt; the reason names the list."""
+    foreign = f"http://{THERE}:{other.port}/counter"
+    server.pages |= {"/docs": redirect(foreign), "/end": page(SENTENCE)}
+    other.pages["/counter"] = redirect(server.url("/end"))
+    assert (await reader.read(server.url("/docs"))).way == [server.url("/docs"), foreign, server.url("/end")]
+    other.asked.clear()
+    for url in (server.url("/docs"), foreign):
+        with pytest.raises(SourceUnreadable, match=r"search\.domains_") as raised:
+            await reader.read(url, domains)
+        assert raised.value.kind == kind
+    assert other.asked == []

@@ -1,8 +1,6 @@
 """Limits, outcomes, prices and the cache of a search provider."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -42,26 +40,11 @@ def limited(provider: Provider, limits: ServiceLimits | None = None) -> LimitedS
     return LimitedSearch(provider, SERVICE, limiter, cost_usd=0.008)
 
 
-async def test_one_permit_for_each_request_of_an_operation() -> None:
-    """Every request takes a permit of the service for the operation of its run; the operator's price is taken."""
-    asked = []
-
-    class Watched:
-        @asynccontextmanager
-        async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
-            asked.append((service, tokens))
-            yield
-
-    search = LimitedSearch(Provider(), SERVICE, Watched(), cost_usd=0.008)
-    assert (await search.search(asking("tavily"))).cost_usd == 0.008
-    assert asked == [(SERVICE, 0)]
-
-
 async def test_a_request_beyond_the_limit_does_not_reach_the_provider() -> None:
-    """It must wait; so must the next one after a 429."""
+    """It must wait; so must the next one after a 429. The operator's price is taken."""
     provider = Provider()
     search = limited(provider, ServiceLimits(1))
-    await search.search(asking("tavily"))
+    assert (await search.search(asking("tavily"))).cost_usd == 0.008
     with pytest.raises(RateLimited):
         await search.search(asking("tavily").model_copy(update={"operation": "another"}))
     assert len(provider.asked) == 1
@@ -88,34 +71,34 @@ async def test_a_repeated_search_is_cached_and_free() -> None:
     assert (again.hits, again.warnings) == (first.hits, first.warnings)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"tenant": "other"},
-        {"text": "Words"},
-        {"max_results": 5},
-        {"offset": 10},
-        {"source_type": SourceType.NEWS},
-        {"domains_allow": ["a.example"]},
-        {"domains_deny": ["a.example"]},
-        {"language": "de"},
-        {"published_from": "2024-01-01"},
-        {"published_to": "2024-01-01"},
-        {"corpus": "notes"},
-    ],
-)
-async def test_everything_that_shapes_the_answer_is_in_the_key(changes: dict[str, Any]) -> None:
+SHAPING: dict[str, Any] = {
+    "text": "Words",
+    "max_results": 5,
+    "offset": 10,
+    "source_type": SourceType.NEWS,
+    "domains_allow": ["a.example"],
+    "domains_deny": ["a.example"],
+    "language": "de",
+    "published_from": "2024-01-01",
+    "published_to": "2024-01-01",
+    "corpus": "notes",
+}
+"""Another value for each field that shapes an answer."""
+CALLER = {"research_id", "tenant", "operation", "questions", "date", "resolved_entry", "earlier_entry", "titled"}
+CALLER |= {"permitted", "patience_seconds"}
+
+
+@pytest.mark.parametrize("field", [*SHAPING, "tenant"])
+async def test_everything_that_shapes_the_answer_is_in_the_key(field: str) -> None:
     """A search that differs in anything but its caller is made again; so is one of another provider's instance."""
     provider, cache = Provider(), Cache(MemorySharedStore())
+    changed = asking("tavily").model_copy(update={field: SHAPING.get(field, "other")})
     await CachedSearch(provider, cache).search(asking("tavily"))
-    assert not (await CachedSearch(provider, cache).search(asking("tavily").model_copy(update=changes))).cached
+    assert not (await CachedSearch(provider, cache).search(changed)).cached
     assert not (await CachedSearch(provider, cache, "elsewhere").search(asking("tavily"))).cached
     assert len(provider.asked) == 3
 
 
 def test_every_field_of_a_request_is_judged() -> None:
-    """A new field of searches must be decided on: here are all that do not shape the answer, and all that do."""
-    shaping = "provider corpus text max_results offset source_type domains_allow domains_deny language".split()
-    shaping += ["published_from", "published_to"]
-    others = {"questions", "date", "resolved_entry", "earlier_entry", "titled", "permitted", "patience_seconds"}
-    assert set(SearchRequest.model_fields) == {*shaping, *others, "research_id", "tenant", "operation"}
+    """A new field of searches must be decided on: whether it shapes the answer."""
+    assert set(SearchRequest.model_fields) == {"provider", *SHAPING, *CALLER}

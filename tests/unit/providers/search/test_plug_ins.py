@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from providers.errors import NotConfigured
 from providers.search import declarations
 from providers.search.declarations import SearchDeclaration, declare_installed, declared_names
 from tests.fakes.loopback import HttpRequest, LoopbackServer
@@ -94,7 +93,6 @@ def test_the_documentation_shows_the_example() -> None:
     assert len((EXAMPLE / "example_search.py").read_text(encoding="utf-8").splitlines()) <= 60
 
 
-NO_DECLARATION = object()
 MISNAMED = SearchDeclaration("other", "Other", "nowhere:Other", address="https://other.example")
 TAVILY = SearchDeclaration("tavily", "Not Tavily", "nowhere:Other", address="https://other.example")
 
@@ -103,8 +101,6 @@ TAVILY = SearchDeclaration("tavily", "Not Tavily", "nowhere:Other", address="htt
     ("name", "value", "problem"),
     [
         ("broken", "no_such_module:X", "the search provider broken of an installed package cannot be loaded"),
-        ("broken", f"{__name__}:MISSING", "the search provider broken of an installed package cannot be loaded"),
-        ("broken", f"{__name__}:NO_DECLARATION", "the search provider broken of an installed package is no Search"),
         ("broken", f"{__name__}:MISNAMED", "broken of an installed package is no SearchDeclaration of that name"),
         ("tavily", f"{__name__}:TAVILY", "two search providers are named tavily"),
     ],
@@ -122,9 +118,3 @@ def test_a_bad_plug_in_is_named(
     with pytest.raises(SettingsError, match=problem):
         load_settings(environment={}, user_folder=tmp_path)
     assert declared_names() == before
-
-
-def test_an_implementation_that_cannot_be_loaded_is_named_when_it_is_opened() -> None:
-    """The declaration is data: the class is loaded where it is used."""
-    with pytest.raises(NotConfigured, match="the search provider other cannot be loaded: ModuleNotFoundError"):
-        MISNAMED.open(None, {})  # type: ignore[arg-type]

@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from contracts.messages import SearchResponse
-from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.models.prices import PriceTable
-from providers.search.anthropic_search import cost_usd
+from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
 from providers.search.declarations import search_declaration
-from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, PROVIDERS, Item, message
+from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, Item, message
 from tests.fakes.search_apis import SearchApis, asking, open_provider, search
 
 
@@ -19,57 +17,15 @@ async def answered(name: str, answer: Any, **given: Any) -> SearchResponse:
         return await search(name, server, **given)
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
-async def test_a_cost_is_known_or_called_unknown(name: str) -> None:
-    """Free services cost 0; where a plan decides, no figure is made up; a model's search has its price."""
-    async with SearchApis() as server:
-        cost = (await search(name, server)).cost_usd
-    if name == "anthropic":
-        assert cost == pytest.approx(0.0125)  # 2,000 and 100 tokens of claude-haiku-4-5, and a hundredth for the search
-    else:
-        assert cost == (None if search_declaration(name).paid else 0.0)
-
-
 async def test_tavily_is_asked_for_one_cheap_search() -> None:
-    """Neither answers nor images nor whole pages are paid for; 20 results are all it gives, without pages."""
+    """Neither answers nor images nor whole pages are paid for; 20 results are all it gives; no price is made up."""
     async with SearchApis() as server:
         answer = await search("tavily", server, max_results=10, offset=15)
     body = server.asked[0].body
     assert (body["max_results"], body["search_depth"]) == (20, "basic")
     assert not any(body[name] for name in ("include_answer", "include_raw_content", "include_images"))
     assert [hit.rank for hit in answer.hits] == [16, 17, 18, 19, 20]
-
-
-async def test_dates_of_news_become_iso_dates() -> None:
-    """A date in a mail's form is read; one that is none is unknown and excludes no result (X-16)."""
-    dates = ["Tue, 05 Mar 2024 10:00:00 GMT", "0000", "3 days ago", "May 17, 2024"]
-    rows = [{"url": f"https://{n}.example/", "published_date": text} for n, text in enumerate(dates)]
-    hits = (await answered("tavily", {"results": rows}, published_from="2024-01-01")).hits
-    assert [hit.published_at for hit in hits] == ["2024-03-05", None, None, "2024-05-17"]
-
-
-@pytest.mark.parametrize("status", [432, 433])
-async def test_a_used_up_plan_is_a_quota(status: int) -> None:
-    """The service's own statuses for its plans mean what 429 means elsewhere."""
-    async with open_provider("tavily", "http://127.0.0.1:1") as provider:
-        assert isinstance(provider.error(status, []), RateLimited)  # type: ignore[attr-defined]
-
-
-async def test_brave_gives_the_right_hits_for_an_odd_offset() -> None:
-    """The hits from the fourteenth on, although no page starts there; without news boxes, videos and bold type."""
-    async with SearchApis() as server:
-        answer = await search("brave", server, max_results=4, offset=13)
-    assert [hit.rank for hit in answer.hits] == [14, 15, 16, 17]
-    assert [hit.title for hit in answer.hits] == [f"Result number {n}" for n in (13, 14, 15, 16)]
-    sent = server.asked[0].parameters
-    assert (sent["result_filter"], sent["text_decorations"]) == ("web", "false")
-
-
-async def test_an_instance_of_searxng_that_refuses_json_names_the_setting() -> None:
-    """403 is how an instance answers whose settings do not allow the format."""
-    async with SearchApis("403") as server:
-        with pytest.raises(NotConfigured, match=r"json under search\.formats"):
-            await search("searxng", server)
+    assert answer.cost_usd is None
 
 
 async def test_silent_engines_of_searxng_are_a_failure_without_results() -> None:
@@ -78,39 +34,11 @@ async def test_silent_engines_of_searxng_are_a_failure_without_results() -> None
         await answered("searxng", {"results": [], "unresponsive_engines": [["example", "timeout"]]})
 
 
-async def test_scientific_results_of_searxng_are_academic_sources() -> None:
-    """Category, authors, DOI and date are taken where an engine gives them."""
-    async with SearchApis() as server:
-        hits = (await search("searxng", server, "!!g what !images is :de <3 1 < 2 and why?", max_results=2)).hits
-    assert [hit.source_type for hit in hits] == ["web", "academic"]
-    assert (hits[1].authors, hits[1].doi, hits[1].published_at) == (["Ada Lovelace"], "10.1234/example", "2024-05-17")
-    assert server.asked[0].query == "g what images is de 3 1 < 2 and why?", "syntax does not come from a question"
-
-
-def articles(*titles: str, server: str = "//de.wiki.example", path: str = "/wiki/$1") -> dict[str, Any]:
-    """An answer of Wikipedia with these articles."""
-    found = [{"title": title, "snippet": "", "timestamp": "2024-05-17T08:00:00Z"} for title in titles]
-    return {"query": {"general": {"server": server, "articlepath": path}, "search": found}}
-
-
-async def test_addresses_of_articles_follow_the_wikis_own_form() -> None:
-    """Host and path come from the wiki; titles are escaped as it does; the date of an edit excludes no article."""
-    found = articles("C++", "Größe & 50% (Maß)", "Was? Wo/wie", path="/w/index.php/$1")
-    answer = await answered("wikipedia", found, published_to="2020-12-31")
-    assert [hit.url for hit in answer.hits] == [
-        "http://de.wiki.example/w/index.php/C%2B%2B",
-        "http://de.wiki.example/w/index.php/Gr%C3%B6%C3%9Fe_%26_50%25_(Ma%C3%9F)",
-        "http://de.wiki.example/w/index.php/Was%3F_Wo/wie",
-    ]
-    assert answer.warnings == ["cannot keep to dates of publication: some hits may lie outside"]
-
-
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
         ("ratelimited", RateLimited),
         ("readonly", Unavailable),
-        ("internal_api_error_X", Unavailable),
         ("badvalue", InvalidCall),
     ],
 )
@@ -121,19 +49,14 @@ async def test_errors_of_a_wiki_with_status_200_are_errors(code: str, kind: type
 
 
 async def test_the_language_of_wikipedia_is_its_host() -> None:
-    """English is used where no language is given, or no wiki is known, which is a warning.
-
-    Outside the domains of a request no request is made: all articles have one host.
-    """
-    rows = [Item(0, "", "Katze", "")]
-    async with SearchApis(results=rows) as server:
+    """English is used where no wiki is known, with a warning; outside the domains of a request nothing is asked."""
+    async with SearchApis(results=[Item(0, "", "Katze", "")]) as server:
         place: dict[str, str | None] = {"WIKIPEDIA_BASE_URL": server.url("wikipedia") + "/{language}"}
         german = await search("wikipedia", server, values=place, language="de")
-        default = await search("wikipedia", server, values=place)
         unknown = await search("wikipedia", server, values=place, language="qqq")
-    assert [asked.path for asked in server.asked] == ["/de/w/api.php", "/en/w/api.php", "/en/w/api.php"]
+    assert [asked.path for asked in server.asked] == ["/de/w/api.php", "/en/w/api.php"]
     assert german.hits[0].url == "https://de.wikipedia.example/wiki/Page_0:_a_title"
-    assert german.warnings == default.warnings == []
+    assert german.warnings == []
     assert unknown.warnings == ["has no articles in the language qqq: the English ones were asked"]
     async with open_provider("wikipedia", search_declaration("wikipedia").address, 0.001) as provider:
         for given in ({"domains_allow": ["nasa.gov"]}, {"domains_deny": ["wikipedia.org"]}):
@@ -153,25 +76,6 @@ async def test_googles_library_asks_once_at_our_address_with_our_engine(monkeypa
     sent = {name: asked.parameters[name] for name in ("cx", "num", "start", "alt")}
     assert sent == {"cx": CSE_ID, "num": "4", "start": "7", "alt": "json"}
     assert asked.headers["x-goog-api-client"].startswith("gdcl/")
-
-
-async def test_the_last_results_of_limited_services_can_be_reached() -> None:
-    """Google refuses windows beyond 100, Semantic Scholar beyond 1,000: the window is cut to fit."""
-    async with SearchApis(results=2_000) as server:
-        google = await search("google", server, offset=95)
-        papers = await search("semantic_scholar", server, offset=995)
-    assert [hit.rank for hit in google.hits] == [96, 97, 98, 99, 100]
-    assert [hit.rank for hit in papers.hits] == [996, 997, 998, 999, 1000]
-
-
-async def test_an_unknown_engine_of_google_names_what_to_check() -> None:
-    """A refused call names the variable that is most likely wrong; a missing key is refused before (S0-171)."""
-    async with SearchApis() as server:
-        with pytest.raises(InvalidCall, match="check GOOGLE_CSE_ID"):
-            await search("google", server, values={"GOOGLE_CSE_ID": "another"})
-    with pytest.raises(NotConfigured, match="GOOGLE_API_KEY"):
-        async with open_provider("google", "http://127.0.0.1:1", GOOGLE_API_KEY=None):
-            pass
 
 
 async def test_papers_need_no_key_and_come_with_all_of_a_citation() -> None:
@@ -195,7 +99,7 @@ OLD_DOI = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-#"
     [
         ({"openAccessPdf": {"url": "https://a.example/p.pdf"}, "publicationDate": "2024-05"},
          "https://a.example/p.pdf", "2024-05"),
-        ({"openAccessPdf": {"url": ""}, "externalIds": {"ArXiv": "1706.03762", "DOI": "10.1/x"}, "year": 2017},
+        ({"externalIds": {"ArXiv": "1706.03762", "DOI": "10.1/x"}, "year": 2017},
          "https://arxiv.org/abs/1706.03762", "2017"),
         ({"externalIds": {"DOI": OLD_DOI}, "publicationDate": "soon", "year": 1998},
          "https://doi.org/10.1002/(SICI)1097-4571(199806)49:8%3C693::AID-ASI4%3E3.0.CO;2-%23", "1998"),
@@ -265,11 +169,8 @@ async def test_the_text_of_the_model_is_never_read() -> None:
     ("answer", "kind", "words", "cost"),
     [
         (message(failed("too_many_requests")) | {"usage": UNSEARCHED}, RateLimited, "asks to wait", 0.0015),
-        (message(failed("query_too_long")) | {"usage": USAGE | {"server_tool_use": None}}, InvalidCall, "refuses",
-         0.0015),
         (message(failed("something_new")) | {"usage": {}}, Unavailable, "not available", None),
         (message({"type": "text", "text": "done"}) | {"usage": UNSEARCHED}, InvalidCall, "made no search", 0.0015),
-        (message(stop_reason="refusal") | {"usage": UNSEARCHED}, InvalidCall, "made no search", 0.0015),
         (message({"type": "web_search_tool_result", "content": 7}) | {"usage": USAGE}, Unavailable, "documented form",
          0.0115),
     ],
@@ -281,27 +182,3 @@ async def test_an_answer_without_results_is_a_paid_failure(
     with pytest.raises(kind, match=words) as raised:
         await answered("anthropic", answer)
     assert raised.value.usage.cost_usd == (None if cost is None else pytest.approx(cost))
-
-
-async def test_an_empty_account_is_a_matter_of_configuration() -> None:
-    """400 for an empty account names the account that has to pay; a gateway without a key gets no credential."""
-    async with open_provider("anthropic", "http://127.0.0.1:1", ANTHROPIC_API_KEY="k") as provider:
-        said = b'{"error": {"message": "Your credit balance is too low"}}'
-        error = provider.error(400, [], said)  # type: ignore[attr-defined]
-    assert isinstance(error, NotConfigured)
-    assert "ANTHROPIC_API_KEY" in str(error)
-
-
-@pytest.mark.parametrize(
-    ("usage", "model", "cost"),
-    [
-        (USAGE, f"{MODEL}-20251001", 0.0115),
-        (USAGE, "a-model-without-a-price", None),
-        (USAGE | {"server_tool_use": {"web_search_requests": -1}}, MODEL, None),
-        (USAGE | {"input_tokens": None}, MODEL, None),
-        (None, MODEL, None),
-    ],
-)
-def test_a_cost_is_tokens_and_searches_or_unknown(usage: Any, model: str, cost: float | None) -> None:
-    """Figures are never made up: without a price or a count the cost is null."""
-    assert cost_usd(PriceTable(), model, usage) == (None if cost is None else pytest.approx(cost))

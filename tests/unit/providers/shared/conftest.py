@@ -10,9 +10,8 @@ from providers.interfaces import SharedStore
 from tests.fakes.shared_stores import Opener, opener
 from tests.fakes.valkey import ValkeyServer, running_valkey
 
-SHARED_BY_PROCESSES = ["sqlite", "valkey"]
-WHERE_IT_CAN_BE_REMOVED = [*SHARED_BY_PROCESSES, "memory"]
-EVERYWHERE = WHERE_IT_CAN_BE_REMOVED
+shared_by_processes = pytest.mark.parametrize("kind", ["sqlite", "valkey"])
+everywhere = pytest.mark.parametrize("kind", ["sqlite", "valkey", "memory"])
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The journal of paid calls over each kind of store, alone and shared by several real processes."""
 
 import asyncio
-import sys
 
 import pytest
 
@@ -10,8 +9,8 @@ from providers.interfaces import SharedStore
 from providers.shared import paid_calls
 from providers.shared.paid_calls import CallLease, CallStore
 from tests.fakes.memory_store import MemorySharedStore
-from tests.fakes.shared_stores import ROOT, BrokenStore, processes
-from tests.unit.providers.shared.conftest import EVERYWHERE, SHARED_BY_PROCESSES, Stores
+from tests.fakes.shared_stores import BrokenStore, processes
+from tests.unit.providers.shared.conftest import Stores, everywhere, shared_by_processes
 
 SOON = 40.0
 
@@ -36,9 +35,6 @@ async def main():
     sys.stdin.readline()
 asyncio.run(main())
 """
-
-everywhere = pytest.mark.parametrize("kind", EVERYWHERE)
-shared_by_processes = pytest.mark.parametrize("kind", SHARED_BY_PROCESSES)
 
 
 class Journals:
@@ -95,7 +91,7 @@ async def test_an_answered_call_is_never_made_again(journals: Journals) -> None:
 
 @everywhere
 async def test_a_lease_that_ran_out_frees_the_call(journals: Journals) -> None:
-    """The next attempt gets what a killed process had begun; the late answer of the first one still counts."""
+    """The next attempt gets what a killed process had begun; the late answer of the first one still counts (F1)."""
     first = await begun(journals.calls)
     await expire(journals.store)
     await journals.calls.renew(first, 60.0)
@@ -113,7 +109,7 @@ async def test_a_lease_that_ran_out_frees_the_call(journals: Journals) -> None:
 
 
 @everywhere
-@pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
+@pytest.mark.parametrize("turns", [0, 1, 3, 8])
 async def test_a_cancelled_begin_leaves_no_lease(journals: Journals, turns: int) -> None:
     """Cancelling an attempt at any moment while it begins does not block the call for the length of a lease."""
     beginning = asyncio.create_task(journals.calls.begin("k", "r-1", 600.0))
@@ -124,16 +120,17 @@ async def test_a_cancelled_begin_leaves_no_lease(journals: Journals, turns: int)
     if isinstance(outcome, CallLease):  # it was quicker
         await journals.calls.release(outcome)
     async with asyncio.timeout(SOON):
-        while True:  # a server may make the change after its client has left
-            try:
-                return assert_free(await journals.other.begin("k", "r-1", 60.0))
-            except CallInFlight:
-                await journals.other.forget("r-1")
+        while await refused(journals.other):  # a server may make the change after its client has left
+            await journals.other.forget("r-1")
 
 
-def assert_free(lease: CallLease | str) -> None:
-    """Check that the call was begun."""
-    assert isinstance(lease, CallLease)
+async def refused(calls: CallStore) -> bool:
+    """Whether a call that nobody has answered cannot be begun."""
+    try:
+        await begun(calls)
+    except CallInFlight:
+        return True
+    return False
 
 
 @everywhere
@@ -162,25 +159,6 @@ async def test_processes_that_race_share_the_calls(address: str) -> None:
     async with asyncio.timeout(SOON):
         won = await processes(BEGINNER, address, "40", count=3)
     assert sorted(int(number) for line in won for number in line.split()) == list(range(40))
-
-
-@shared_by_processes
-async def test_a_killed_process_frees_its_calls_with_its_lease(address: str, journals: Journals) -> None:
-    """After kill -9 the store is sound, and the call can be made when the lease has run out (F1)."""
-    pipe, command = asyncio.subprocess.PIPE, (sys.executable, "-c", BEGINNER, address, "1")
-    killed = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, cwd=ROOT)
-    async with asyncio.timeout(SOON):
-        assert killed.stdin
-        assert killed.stdout
-        killed.stdin.write(b"\n")
-        assert await killed.stdout.readline() == b"ready\n"
-        assert await killed.stdout.readline() == b"0\n"
-        killed.kill()
-        await killed.communicate()
-    with pytest.raises(CallInFlight):
-        await journals.calls.begin("key-0", "r-1", 60.0)
-    await expire(journals.store, "key-0")
-    await begun(journals.calls, "key-0")
 
 
 async def test_an_answer_written_while_the_lease_is_taken_is_found() -> None:

@@ -1,8 +1,13 @@
-"""Limits of services: a pause delays every worker and fails no call, and a configured rate is kept."""
+"""What all workers observe together: limits and waits of services, politeness towards hosts, the queue of runs."""
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 
 from providers.errors import RateLimited, StoreUnavailable, Unavailable
+from providers.retry_after import retry_after_seconds
 from providers.shared.limits import (
     LONGEST_NAMED_SECONDS,
     LONGEST_PAUSE_SECONDS,
@@ -13,6 +18,17 @@ from providers.shared.limits import (
     record_failure,
     take_turn,
 )
+from providers.shared.politeness import LEASE_SECONDS, HostState, Politeness, start_request
+from providers.shared.run_queue import (
+    GRACE_SECONDS,
+    LONGEST_RUN_SECONDS,
+    QueueLimits,
+    QueueState,
+    RunQueue,
+    ask,
+    forget_lost,
+    release,
+)
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import away
 
@@ -22,12 +38,12 @@ class World:
 
     def __init__(self, **limits: float) -> None:
         self.now = 1_000.0
-        store = MemorySharedStore(lambda: self.now)
+        self.store = MemorySharedStore(lambda: self.now)
         configured = {"service": ServiceLimits(**limits)} if limits else {}  # type: ignore[arg-type]
-        self.one, self.other = Limiter(store, configured), Limiter(store, configured)
+        self.one, self.other = Limiter(self.store, configured), Limiter(self.store, configured)
 
     async def call(self, worker: Limiter, error: Exception | None = None, tokens: int = 0) -> float:
-        """Make a call that ends with an error or well; return the seconds that it was told to wait, 0 if it was made."""
+        """Make a call that ends with an error or well; return the seconds that it has to wait, 0 if it was made."""
         try:
             async with worker.permit("service", tokens):
                 if error is not None:
@@ -37,6 +53,14 @@ class World:
         except Unavailable:
             return 0.0
         return 0.0
+
+    async def visit(self, delay: float = 0.0, host: str = "site.test") -> float:
+        """Make a request to a host; return the seconds that it has to wait, 0 if it was made."""
+        try:
+            async with Politeness(self.store).visit(host, delay):
+                return 0.0
+        except RateLimited as error:
+            return error.retry_after or 0.0
 
 
 async def test_a_refusal_pauses_every_worker_for_the_named_time() -> None:
@@ -92,3 +116,159 @@ async def test_an_unreachable_store_makes_calls_wait() -> None:
     with pytest.raises(StoreUnavailable):
         async with limiter.permit("service"):
             raise AssertionError("no call may be made")
+
+
+async def test_two_requests_at_once_to_a_host_and_no_more() -> None:
+    """Of all workers together; another host is free, and a host is free again, however its requests ended."""
+    world = World()
+
+    async def hang() -> None:
+        async with Politeness(world.store).visit("Site.test"):
+            await asyncio.sleep(60)
+
+    visits = [asyncio.create_task(hang()) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    assert await world.visit() > 0
+    assert await world.visit(host="other.test") == 0
+    for visit in visits:
+        visit.cancel()
+    await asyncio.gather(*visits, return_exceptions=True)
+    assert await world.visit() == 0
+
+
+async def test_a_crawl_delay_lies_between_two_starts() -> None:
+    """A site that names a delay is asked once at a time, that far apart, and at most ten seconds."""
+    world = World()
+    assert await world.visit(3.0) == 0
+    assert await world.visit(3.0) == pytest.approx(3)
+    world.now += 3
+    assert await world.visit(3_600.0) == pytest.approx(7)
+
+
+def test_the_lease_of_a_killed_worker_expires() -> None:
+    """A request that never ended blocks its place for a minute."""
+    state, _ = start_request(HostState(), 1_000.0, "killed", 0.0)
+    state, _ = start_request(state, 1_000.0, "killed-too", 0.0)
+    assert start_request(state, 1_000.0 + LEASE_SECONDS - 1, "next", 0.0)[1] > 0
+    assert start_request(state, 1_000.0 + LEASE_SECONDS, "next", 0.0)[1] == 0
+
+
+NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        *(([("Retry-After", value)], wait) for value, wait in (("0", 0), ("  7 ", 7), ("9" * 5_000, 300))),
+        *(([("Retry-After", value)], None) for value in ("-1", "1.5", "", "1e3", "nan", "5, 10", "٣")),
+        ([("Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT")], 0),
+        ([("Retry-After", "Sat, 21 Nov 2026 20:01:30 GMT")], 90),
+        ([("Retry-After", "Sat, 30 Feb 2026 20:01:30 GMT")], None),
+        ([("date", "Wed, 21 Oct 2099 07:28:00 GMT"), ("retry-after", "Wed, 21 Oct 2099 07:28:12 GMT")], 12),
+        ([("retry-after-ms", "-1"), ("retry-after", "4")], 4),
+        ([("retry-after-ms", "1500"), ("retry-after", "4")], 1.5),
+        ([("retry-after", "5"), ("retry-after", "10")], None),
+        ([], None),
+    ],
+)
+def test_a_named_wait_is_read_with_care(headers: list[tuple[str, str]], expected: float | None) -> None:
+    """Whole seconds and dates count, by the clock of the response; nonsense is ignored, and no wait exceeds 300 s."""
+    assert retry_after_seconds(headers, NOW) == expected
+
+
+# --- the queue of runs ------------------------------------------------------------------------------------------------
+START = 1_000_000.0
+
+
+class Hall:
+    """A queue with its time in hand."""
+
+    def __init__(self, limits: QueueLimits) -> None:
+        self.limits, self.state, self.now = limits, QueueState(), START
+
+    def place(self, research_id: str, tenant: str = "a") -> int:
+        """The place that a run is given; 0 admits it."""
+        return ask(self.state, research_id, tenant, self.limits, self.now).place
+
+    def running(self) -> Counter[str]:
+        """How many runs of each tenant go on."""
+        return Counter(run.tenant for run in self.state.running)
+
+
+def test_no_more_go_on_than_there_is_room_for() -> None:
+    """The others are told their places, keep them by asking, and go on in the order in which they came."""
+    hall = Hall(QueueLimits(at_once=2))
+    assert [hall.place(name) for name in "abcde"] == [0, 0, 1, 2, 3]
+    assert [hall.place(name) for name in "edcba"] == [3, 2, 1, 0, 0]
+    release(hall.state, "a")
+    assert [hall.place(name) for name in "edc"] == [3, 2, 0]
+    assert [hall.place(name) for name in "ed"] == [2, 1]
+
+
+def test_a_tenant_does_not_wait_for_all_of_another() -> None:
+    """Twenty runs of one tenant, then one of another: it is the next to begin."""
+    hall = Hall(QueueLimits(at_once=3))
+    for number in range(20):
+        hall.place(f"a-{number}")
+        hall.now += 0.1
+    assert hall.place("b-0", "b") == 1
+    assert hall.place("a-3") == 2
+    release(hall.state, "a-0")
+    assert hall.place("a-3") == 2
+    assert hall.place("b-0", "b") == 0
+
+
+def test_a_tenant_has_a_limit_of_its_own() -> None:
+    """Room stays free for others, and whoever waits for its own tenant stands behind those who wait for room."""
+    hall = Hall(QueueLimits(at_once=4, at_once_per_tenant=2))
+    assert [hall.place(f"a-{number}") for number in range(4)] == [0, 0, 1, 2]
+    assert [hall.place(f"b-{number}", "b") for number in range(2)] == [0, 0]
+    assert hall.running() == {"a": 2, "b": 2}
+    assert hall.place("c", "c") == 1
+    assert hall.place("a-2") == 2
+    release(hall.state, "a-0")
+    assert hall.place("c", "c") == 0
+
+
+def test_who_is_not_heard_of_loses_its_place() -> None:
+    """A waiting run that asks no more is forgotten soon, one that goes on when no run could last longer."""
+    hall = Hall(QueueLimits(at_once=1))
+    assert [hall.place(name) for name in "abc"] == [0, 1, 2]
+    hall.now += GRACE_SECONDS + 2
+    assert hall.place("c") == 1
+    hall.now += LONGEST_RUN_SECONDS
+    assert hall.place("c") == 0
+
+
+def test_a_run_that_is_not_open_any_more_gives_its_place_back() -> None:
+    """A terminated run reported no end; one that began just now may not be listed yet."""
+    hall = Hall(QueueLimits(at_once=2))
+    hall.place("lost")
+    hall.now += GRACE_SECONDS + 1
+    hall.place("new")
+    assert hall.place("next") == 1
+    assert forget_lost(hall.state, [], hall.now) == ["lost"]
+    assert hall.place("next") == 0
+
+
+async def test_workers_share_one_queue() -> None:
+    """What one worker admits counts for another; the server is asked who is open only while somebody waits."""
+    now, asked = [START], []
+
+    async def open_runs() -> list[str]:
+        asked.append(now[0])
+        return ["one"]
+
+    store = MemorySharedStore(lambda: now[0])
+    here, there = (RunQueue(store, QueueLimits(at_once=1), open_runs) for _ in range(2))
+    assert (await here.take("one", "a")).place == 0
+    assert asked == []
+    turn = await there.take("two", "a")
+    assert (turn.place, turn.waiting) == (1, 1)
+    assert turn.pause_seconds >= 1
+    await here.take("two", "a")
+    assert asked == [START]
+    await there.release("one")
+    assert (await here.take("two", "a")).place == 0
+    now[0] += GRACE_SECONDS + 1
+    assert (await here.take("three", "a")).place == 0

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,32 +12,12 @@ from providers.interfaces import SharedStore
 from providers.shared.stores import sqlite_store
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
-from tests.fakes.shared_stores import processes
 from tests.fakes.valkey import ValkeyServer, free_port
-from tests.unit.providers.shared.conftest import EVERYWHERE, SHARED_BY_PROCESSES
+from tests.unit.providers.shared.conftest import everywhere
 
 SOON = 30.0
 BRIEFLY = 0.25
 PASSWORD = "hunter2-secret"
-
-COUNTER = """
-import asyncio, sys
-from tests.fakes.shared_stores import opener
-async def main():
-    store = opener(sys.argv[1])()
-    await store.get("counter")
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for _ in range(int(sys.argv[2])):
-        while True:
-            current = (await store.get("counter")).value
-            if await store.swap("counter", current, b"%d" % (int(current or 0) + 1), 60.0):
-                break
-    await store.close()
-asyncio.run(main())
-"""
-
-everywhere = pytest.mark.parametrize("kind", EVERYWHERE)
 
 
 async def value_of(store: SharedStore, key: str) -> bytes | None:
@@ -72,27 +51,14 @@ async def test_a_value_is_replaced_only_if_it_is_the_expected_one(store: SharedS
 
 
 @everywhere
-async def test_any_bytes_under_any_text(store: SharedStore) -> None:
-    """Values are bytes and keys are texts: nothing in them is special, half surrogates and globs included."""
-    values = [b"", b"\x00", bytes(range(256)), b"\n\n", b"\r\n$-1\r\n", b"x" * 300_000]
-    keys = ["", "k", "K", "k ", "ключ", "🔑", "e\u0301", "é", "\ud800", "a*b", "a?b", "a[b]", "a\\b", "a\x00b", "a\nb"]
-    written = {key: values[number % len(values)] + bytes([number]) for number, key in enumerate(keys)}
-    written["empty"] = b""
-    for key, value in written.items():
-        assert await store.swap(key, None, value)
-    assert {key: await value_of(store, key) for key in written} == written
-    assert await store.swap("empty", b"", b"!")
-
-
-@everywhere
 async def test_values_expire_and_each_change_sets_the_time(store: SharedStore) -> None:
     """An expired value counts as absent; a swap without a time makes a value stay."""
     assert await store.swap("short", None, b"1", 0.03)
     assert await store.swap("shortened", None, b"1", 600.0)
     assert await store.swap("shortened", b"1", b"1", 0.03)
-    assert await store.swap("stays", None, b"1", 0.5)
+    assert await store.swap("stays", None, b"1", 0.03)
     assert await store.swap("stays", b"1", b"1")
-    await store.swap("ended", None, b"1", 0.51)
+    await store.swap("ended", None, b"1", 0.04)
     for key in ("short", "shortened", "ended"):
         await until_gone(store, key)
     assert not await store.swap("short", b"1", b"2")
@@ -102,27 +68,10 @@ async def test_values_expire_and_each_change_sets_the_time(store: SharedStore) -
 
 
 @everywhere
-async def test_a_cancelled_change_harms_nothing(store: SharedStore) -> None:
-    """Cancelled at any moment, a change is made or not, and every later answer belongs to its question."""
-    await store.swap("a", None, b"a")
-    for turns in range(12):
-        tasks = [asyncio.create_task(store.swap(f"k{turns}", None, b"1")), asyncio.create_task(store.get("a"))]
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert await value_of(store, "a") == b"a"
-        assert await value_of(store, f"k{turns}") in {None, b"1"}
-    await store.close()
-    await store.close()
-
-
-@everywhere
 async def test_a_prefix_removes_its_keys_and_no_other(store: SharedStore) -> None:
     """A prefix is taken literally, however many keys it has; expired ones are not counted."""
     others = ["calls/r1", "calls/r-10/a", "Calls/r-1/a", "a*", "axc", "é"]
-    many = [f"calls/r-1/{number}" for number in range(1_100)]
+    many = [f"calls/r-1/{number}" for number in range(1_100)]  # more than a server lists at once
     await asyncio.gather(*(store.swap(key, None, b"1") for key in [*others, *many, "calls/r-1/\U0010ffff", "a?c"]))
     await store.swap("calls/r-1/expired", None, b"1", 0.01)
     await until_gone(store, "calls/r-1/expired")
@@ -132,27 +81,12 @@ async def test_a_prefix_removes_its_keys_and_no_other(store: SharedStore) -> Non
     assert [await value_of(store, key) for key in others] == [b"1"] * len(others)
 
 
-@pytest.mark.parametrize("kind", SHARED_BY_PROCESSES)
-async def test_processes_that_race_lose_no_change(address: str, store: SharedStore) -> None:
-    """Of processes that swap the same value at the same moment one succeeds."""
-    async with asyncio.timeout(2 * SOON):
-        await processes(COUNTER, address, "40", count=3)
-    assert await value_of(store, "counter") == b"120"
-
-
-@contextlib.contextmanager
-def held(path: Path) -> Iterator[sqlite3.Connection]:
-    """Another writer's connection that has the file until it is rolled back."""
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-        yield writer
-
-
 async def test_a_file_that_is_busy_or_full(tmp_path: Path) -> None:
     """A writer that never ends is an outage and a full disk `StorageFull`; nothing is lost, and both heal."""
     store = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=True, patience_seconds=BRIEFLY)
     assert await store.swap("k", None, b"1")
-    with held(store.path) as writer:
+    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
         with pytest.raises(SharedStateUnavailable) as raised:
             await store.swap("k", b"1", b"2")
         assert raised.value.retry_after == 1.0
@@ -196,26 +130,6 @@ async def test_removed_values_leave_the_file(tmp_path: Path, monkeypatch: pytest
     await store.close()
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "localhost:6379",
-        f"http://:{PASSWORD}@localhost",
-        f"redis://:{PASSWORD}@localhost:port/0",
-        f"redis://:{PASSWORD}@localhost:99999/0",
-        f"redis://:{PASSWORD}@[::1/0",
-        f"redis://:{PASSWORD}@localhost/?db=many",
-        f"redis://:{PASSWORD}@localhost/0?no_such_option=1",
-    ],
-)
-def test_an_address_that_is_none_is_named_by_its_variable(url: str) -> None:
-    """The message names the variable and shows nothing of its value."""
-    with pytest.raises(NotConfigured, match="REDIS_URL") as raised:
-        RedisSharedStore(url)
-    assert PASSWORD not in repr(raised.value)
-
-
 async def test_keys_of_others_stay(valkey: ValkeyServer) -> None:
     """Every key has our prefix, and a key of another type counts as nothing and is written over (F17)."""
     await valkey.tell("SET", "theirs", "1")
@@ -243,7 +157,7 @@ async def test_servers_in_trouble_are_outages(valkey: ValkeyServer) -> None:
     valkey.pause()
     try:
         async with asyncio.timeout(SOON):  # one after another they would take minutes
-            outcomes = await asyncio.gather(*(store.get("k") for _ in range(1_000)), return_exceptions=True)
+            outcomes = await asyncio.gather(*(store.get("k") for _ in range(100)), return_exceptions=True)
     finally:
         valkey.resume()
     assert {type(each) for each in outcomes} == {SharedStateUnavailable}
@@ -253,6 +167,9 @@ async def test_servers_in_trouble_are_outages(valkey: ValkeyServer) -> None:
         )):  # fmt: skip
             await asyncio.sleep(BRIEFLY)
     await store.close()
+    with pytest.raises(NotConfigured, match="REDIS_URL") as misspelled:
+        RedisSharedStore(f"redis://:{PASSWORD}@localhost:99999/0")
+    assert PASSWORD not in repr(misspelled.value)
     for url in (f"redis://:{PASSWORD}@127.0.0.1:{valkey.port}/0", f"redis://127.0.0.1:{free_port()}"):
         wrong = RedisSharedStore(url)
         with pytest.raises(SharedStateUnavailable) as raised:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,12 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
 from contracts.evidence import DocumentRef
-from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput
+from contracts.roles import SYNTHESIZER
 from contracts.vocabulary import Outcome
 from providers.storage.sessions import documents_of
 from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun
-from tests.unit.workflows.test_supervisor_strategy import QUESTION
 from workflows.driver import Driver
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
@@ -33,41 +31,7 @@ async def stopped_after(world: World, units: int) -> ResearchRun:
     return run
 
 
-async def heard(run: ResearchRun, activity: str) -> list[RoleInput]:
-    """What an activity is sent in the rest of a run."""
-    assert isinstance(run.host, InProcessHost)
-    work, asked = run.host.implementations[activity], list[RoleInput]()
-
-    async def listening(request: Any) -> Any:
-        asked.append(request)
-        return await work(request)
-
-    run.host.implementations[activity] = listening
-    await Driver(run, SupervisorStrategy(), stored=True).conduct()
-    return asked
-
-
-async def test_the_workflow_knows_labels_and_entries_hold_the_rest(tmp_path: Path) -> None:
-    """Sources, findings and evidence lack their details in the state, and have them once it is completed."""
-    world = World(tmp_path)
-    run = await stopped_after(world, ANALYZED)
-    whole = await world.notebooks.complete_state(run.state)
-    assert run.state.sources.keys() == whole.sources.keys()
-    for key, label in run.state.sources.items():
-        assert (label.retrieved_at, label.raw, label.sections) == (None, None, [])
-        assert whole.sources[key].retrieved_at
-        assert whole.sources[key].raw == DocumentRef(
-            hash=label.content_hash or "", media_type="text/markdown", size=whole.sources[key].raw.size
-        )
-        assert whole.sources[key].sections
-    assert {item.quote_hash for item in run.state.evidence.values()} == {""}
-    assert all(item.quote_hash.startswith("sha256:") for item in whole.evidence.values())
-    assert [finding.statement for finding in whole.findings] == [finding.statement for finding in run.state.findings]
-
-
-@pytest.mark.parametrize(
-    ("starts", "page"), [([0], 1), ([0, 1, 50_000], 2), ([0, 1, 1, 50_000], 3), ([0, 50_000], 1), (None, None)]
-)
+@pytest.mark.parametrize(("starts", "page"), [([0], 1), ([0, 1, 1, 50_000], 3), (None, None)])
 async def test_evidence_knows_its_page(starts: list[int] | None, page: int | None, tmp_path: Path) -> None:
     """It is the one on which the quote begins; pages without words count, documents without pages have none."""
     world = World(tmp_path)
@@ -79,46 +43,13 @@ async def test_evidence_knows_its_page(starts: list[int] | None, page: int | Non
     assert {item.page for item in whole.evidence.values()} == {page}
 
 
-async def test_roles_are_sent_references_and_told_everything(tmp_path: Path) -> None:
-    """An analysis and a report are asked for with hashes; what the activity makes of them is complete."""
-    world = World(tmp_path)
-    (asked, *_) = await heard(await stopped_after(world, PLANNED_AND_GATHERED), ANALYZER.activity)
-    assert "freeze_max_age" not in asked.model_dump_json()
-    assert asked.query == ""
-    completed = await world.notebooks.complete_input(asked, ANALYZER)
-    assert completed.query == QUESTION
-    assert all(source.id and source.title and source.text for source in completed.sources)
-    other = World(tmp_path / "other")
-    (asked,) = await heard(await stopped_after(other, ANALYZED), SYNTHESIZER.activity)
-    assert (asked.findings, asked.evidence, asked.sources) == ([], [], [])
-    completed = await other.notebooks.complete_input(asked, SYNTHESIZER)
-    assert {key for finding in completed.findings for key in finding.evidence_ids} == {
-        item.id for item in completed.evidence
-    }
-    assert {source.id for source in completed.sources} == {key for one in completed.findings for key in one.source_ids}
-
-
-def entry_of_source(run: ResearchRun) -> str:
-    return next(source.entry for source in run.state.sources.values() if source.entry)
-
-
-def entry_of_finding(run: ResearchRun) -> str:
-    return next(finding.entry for finding in run.state.findings if finding.entry)
-
-
-@pytest.mark.parametrize(
-    ("units", "entry", "activity"),
-    [(PLANNED_AND_GATHERED, entry_of_source, ANALYZER.activity), (ANALYZED, entry_of_finding, SYNTHESIZER.activity)],
-)
-async def test_an_entry_that_is_gone_is_an_error(
-    tmp_path: Path, units: int, entry: Callable[[ResearchRun], str], activity: str
-) -> None:
+async def test_an_entry_that_is_gone_is_an_error(tmp_path: Path) -> None:
     """No role works on less than it was sent: the failure names the entry and says what to do."""
     world = World(tmp_path)
-    run = await stopped_after(world, units)
-    gone = entry(run)
+    run = await stopped_after(world, ANALYZED)
+    gone = next(finding.entry for finding in run.state.findings if finding.entry)
     assert isinstance(run.host, InProcessHost)
-    work, caught = run.host.implementations[activity], list[ApplicationError]()
+    work, caught = run.host.implementations[SYNTHESIZER.activity], list[ApplicationError]()
 
     async def without(request: Any) -> Any:
         await world.content.delete(DocumentRef(hash=gone))
@@ -129,8 +60,8 @@ async def test_an_entry_that_is_gone_is_an_error(
             caught.append(error)
             raise
 
-    run.host.implementations[activity] = without
-    # The run may fail or end in part: what it was told is what counts.
+    run.host.implementations[SYNTHESIZER.activity] = without
+    # The run may fail or end in part: the failure of the activity counts.
     with contextlib.suppress(ActivityError):
         await Driver(run, SupervisorStrategy(), stored=True).conduct()
     assert {error.type for error in caught} == {failures.CONTENT_MISSING}

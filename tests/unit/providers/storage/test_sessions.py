@@ -1,4 +1,4 @@
-"""Sessions as records: in the home of one host, and in an object store that hosts share."""
+"""Documents and sessions: in the home of one host, and in an object store that hosts share."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ import pytest
 
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.vocabulary import RunStatus
-from providers.errors import InvalidCall, NotConfigured, StorageFull, Unavailable
-from providers.storage.content import ObstoreContentStore, open_store
+from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, StorageFull, Unavailable
+from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore, SessionUnreadable
 from providers.storage.stored_records import Records, open_records
 from tests.fakes.object_store import ObjectStoreServer
@@ -68,7 +68,7 @@ async def test_processes_share_their_sessions(opened: Opened) -> None:
     assert len(await here.list()) == 7
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"head": 1}', b'{"head": {}, "state": {}}', b"\xff\xfe"])
+@pytest.mark.parametrize("data", [b"", b"{", b'{"head": 1}', b"\xff\xfe"])
 async def test_a_damaged_session_is_named_and_harms_no_other(opened: Opened, data: bytes) -> None:
     """It is listed as unreadable, and loading it names its file; a record under a foreign name is damaged, too."""
     store = opened()
@@ -86,13 +86,13 @@ async def test_a_damaged_session_is_named_and_harms_no_other(opened: Opened, dat
 
 @pytest.mark.parametrize("version", [1, SCHEMA_VERSION + 1, None])
 async def test_a_state_of_another_version_is_refused(opened: Opened, version: int | None) -> None:
-    """A session of another version is refused with that version, never half understood."""
+    """The error names the version; nothing is half understood."""
     await opened().save("r-1", json.dumps({"schema_version": version}), closed=False)
     with pytest.raises(SessionUnreadable, match=rf"r-1\.json is of version {version}"):
         await opened().load("r-1")
 
 
-@pytest.mark.parametrize("name", ["../r-1", "/etc/passwd", "a/b", "", ".", "..", ".hidden", "a\x00b", "x" * 200, "a b"])
+@pytest.mark.parametrize("name", ["../r-1", "/etc/passwd", "a/b", "", "..", ".hidden", "a\x00b", "x" * 200])
 async def test_an_id_that_is_a_path_is_refused(opened: Opened, tmp_path: Path, name: str) -> None:
     """No id reaches outside the folder."""
     store = opened()
@@ -125,26 +125,12 @@ async def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path) -> None:
     assert [session.query for session in await store.list()] == ["Old?"]
 
 
-def test_sessions_of_one_host_lie_in_its_home(tmp_path: Path) -> None:
-    """A folder for documents moves no session; an address that cannot be used names what to set."""
-    for address in (None, str(tmp_path / "content"), f"file://{tmp_path}/content"):
-        open_records(address, tmp_path / "home", SESSIONS).write("r-1", b"{}")
-    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")] == ["home/sessions/r-1.json"]
-    with pytest.raises(NotConfigured, match="RESEARCH_CONTENT_URL"):
-        open_store("gopher://somewhere/deep")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(NotConfigured, match="the folder below cannot be used: Not a directory"):
-        open_store(tmp_path / "file" / "below")
-
-
-@pytest.mark.parametrize("there_before", [True, False])
 async def test_a_late_write_replaces_no_newer_session(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, there_before: bool
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A save that another host's save overtakes fails, to be tried again: the newer checkpoint stays."""
     late, newer = Records(url, SESSIONS), RecordSessionStore(open_records(url, tmp_path, SESSIONS))
-    if there_before:
-        await newer.save("r-1", state("First?"), closed=False)
+    await newer.save("r-1", state("First?"), closed=False)
     condition = await asyncio.to_thread(late._condition, "r-1")
     monkeypatch.setattr(late, "_condition", lambda _: condition)
     await newer.save("r-1", state("Newer?"), closed=False)
@@ -167,3 +153,28 @@ async def test_a_store_that_is_down_is_no_empty_one(bucket: ObjectStoreServer, u
     bucket.down = False
     assert [one.query for one in await store.list()] == ["Why?"]
     assert await content.get_text(page) == "A page."
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+async def test_equal_content_is_stored_once_at_its_sharded_name(tmp_path: Path) -> None:
+    """Puts of the same bytes at the same time give one reference and one file; the size of a text is in characters."""
+    store = ObstoreContentStore(tmp_path)
+    references = await asyncio.gather(*(store.put(b"\0\xff" * 1_000, "application/pdf") for _ in range(8)))
+    assert len(set(references)) == 1
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*")] == [name_of(references[0])]
+    assert await store.get(references[0]) == b"\0\xff" * 1_000
+    text = await store.put_text("2^32 – é 😀")
+    assert (await store.get_text(text), text.size) == ("2^32 – é 😀", 10)
+
+
+async def test_a_changed_document_is_corrupt_and_a_deleted_one_missing(tmp_path: Path) -> None:
+    """A stored document that is not what its hash says is never served; deleting twice is no error (invariant 10)."""
+    store = ObstoreContentStore(tmp_path)
+    reference = await store.put(b"original", "text/plain")
+    (tmp_path / name_of(reference)).write_bytes(b"0riginal")
+    with pytest.raises(ContentCorrupt):
+        await store.get(reference)
+    for _ in range(2):
+        await store.delete(reference)
+    with pytest.raises(ContentMissing):
+        await store.get(reference)

@@ -1,14 +1,17 @@
-"""Rules judge a claim by its passages: what they decide, what they only notice, and what they leave open."""
+"""Rules judge a claim by its passages: which ones are chosen, how amounts are read, and what is decided."""
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.evidence import Verdict
-from providers.verification.rules import UNDECIDED, check, check_numbers, shared_words
+from providers.verification.passage_selection import LONGEST, SHORTEST, select_passages, spans_of
+from providers.verification.quantities import Comparison, compare, find_quantities
+from providers.verification.rules import UNDECIDED, check, check_numbers
 
 KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days with retention.max."
 
@@ -16,10 +19,8 @@ KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be ra
 @pytest.mark.parametrize(
     ("claim", "verdict", "reason"),
     [
-        ("Kestrel keeps each message for 72 hours by default.", Verdict.SUPPORTED, "agree"),
         ("Kestrel keeps each message for three days by default.", Verdict.SUPPORTED, "agree"),
         ("Kestrel keeps each message for 48 hours by default.", Verdict.CONTRADICTED, "“72 hours”"),
-        ("Kestrel keeps each message for 72 minutes by default.", Verdict.CONTRADICTED, "“72 hours”"),
         ("The limit can be raised to 14 GB with retention.max.", Verdict.UNSUPPORTED, "“14 GB” is in no cited passage"),
         (
             "The limit can be raised to 14 days with Valkey.",
@@ -70,12 +71,6 @@ def test_numbers_are_compared_across_languages() -> None:
     assert check_numbers("Die Ablage fasst 128 MB.", ["The store holds 128 MB."], "de") is None
 
 
-def test_the_share_of_words_ranks_passages() -> None:
-    """The passage that speaks of the claim has the greater share."""
-    near, far = shared_words("Kestrel keeps each message for days.", [KEEPS, "Ferries cross the lake."])
-    assert near > far
-
-
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_characters_can_be_judged(claim: str, passage: str) -> None:
     """No sign of Unicode breaks a judgement: pages and models write what they like."""
@@ -84,7 +79,7 @@ def test_any_characters_can_be_judged(claim: str, passage: str) -> None:
 
 FIRST = KEEPS.partition(" The")[0]
 PAIRS = [json.loads(line) for line in Path("benchmarks/truth/pairs.jsonl").read_text("utf-8").splitlines()]
-LEADS = ("Notably, ", "The source says: ", "According to the documentation, ", "In short, ", "[src-0a1b2c3d] ")
+LEADS = ("Notably, ", "According to the documentation, ", "[src-0a1b2c3d] ")
 
 
 @pytest.mark.parametrize("lead", LEADS)
@@ -95,15 +90,109 @@ def test_words_before_a_statement_are_no_part_of_it(lead: str) -> None:
         assert check(lead + pair["claim"], *about).verdict == check(pair["claim"], *about).verdict, pair["claim"]
 
 
-def test_the_day_of_writing_is_no_part_of_a_statement() -> None:
-    """What a source says without a day is supported with it; where it has days of its own nothing is decided."""
-    assert check(f"As of November 2026, {FIRST}", [KEEPS]).verdict is Verdict.SUPPORTED
-    counted = "Brenn had 84,300 inhabitants at the census of 2020."
-    assert check(f"As of 2010, {counted}", [counted]).verdict is Verdict.NOT_ENOUGH_INFORMATION
-
-
 @pytest.mark.parametrize("form", ["The source says: “{}”", "According to the manual, “{}”.", "“{}”"])
 def test_a_quotation_with_an_attribution_is_supported(form: str) -> None:
     """What is quoted word for word is borne out, whoever is said to have said it; a changed word is not."""
     assert check(form.format(FIRST), [KEEPS]).verdict is Verdict.SUPPORTED
     assert check(form.format(FIRST.replace("72", "27")), [KEEPS]).verdict is Verdict.CONTRADICTED
+
+
+# --- amounts, dates and versions ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("1.664 Spalten", "", 1664),
+        ("32 TiB", "byte", 32 * 1024**4),
+        ("$5.2bn", "USD", 5.2e9),
+        ("5,2 Mrd. Euro", "EUR", 5.2e9),
+        ("a fee of 300 Swiss francs, 20 per cent", "%", 20),
+        ("1.5 minutes", "second", 90),
+        ("two weeks", "second", 14 * 86400),
+        ("a year of 5 km", "metre", 5000),
+        ("20 °C", "°C", 20),
+        ("100 km/h", "metre/second", 100 / 3.6),
+        ("zwölf Stunden", "second", 12 * 3600),
+    ],
+)
+def test_a_number_is_read_with_its_unit(text: str, unit: str, value: float) -> None:
+    """Scales, units, currencies and locale forms come to one value in the base unit."""
+    found = [quantity for quantity in find_quantities(text, "de" if "ö" in text else "en") if quantity.unit == unit]
+    assert any(value == pytest.approx(reading) for quantity in found for reading in quantity.values)
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "match"),
+    [
+        ("60 seconds", "one minute", Comparison.EXACT),
+        ("a year", "twelve months", Comparison.NONE),
+        ("12 months", "1 year", Comparison.EXACT),
+        ("about 80", "81", Comparison.APPROXIMATE),
+        ("5.2 million", "5,187,000", Comparison.APPROXIMATE),
+        ("more than 5 million", "5.3 million", Comparison.APPROXIMATE),
+        ("more than 5 million", "4.9 million", Comparison.NONE),
+        ("at least 5 MB", "at most 5 MB", Comparison.OPPOSED),
+        ("5 MB", "5 GB", Comparison.NONE),
+        ("20 %", "20 percentage points", Comparison.NONE),
+        ("March 2024", "5 March 2024", Comparison.APPROXIMATE),
+        ("March 5th, 2024", "05.03.2024", Comparison.EXACT),
+        ("el 5 de marzo de 2024", "2024-03-05", Comparison.EXACT),
+        ("5 March 2024", "6 March 2024", Comparison.NONE),
+        ("3.11.2", "3.11.3", Comparison.NONE),
+        ("paid annually", "5 crowns a year", Comparison.NONE),
+        ("50 cents", "0.50 euros", Comparison.EXACT),
+        ("18:00", "6 pm", Comparison.EXACT),
+        ("6 millones de dólares", "6 million dollars", Comparison.EXACT),
+    ],
+)
+def test_two_spellings_are_compared_by_what_they_say(claim: str, source: str, match: Comparison) -> None:
+    """Rounding is allowed where the claim is the coarser, another unit or year never."""
+    mine, other = find_quantities(claim), find_quantities(source)
+    results = [compare(one, two) for one in mine for two in other] or [Comparison.NONE]
+    assert results[0] is match
+
+
+# --- passages from whole texts -----------------------------------------------------------------------------------------
+DAM = (
+    "# The dam\r\n\r\nThe dam at Halvern was finished in 1962 and holds back forty million cubic metres of water. 🐘\r\n"
+    "Its wall is 84 metres high, and the cafe\u0301 on its crest opens in summer for visitors.\r\n\r\n"
+    "A second dam was planned further down the valley, yet the town council refused it twice.\r\n"
+)
+TOWN = (
+    "The town of Halvern lies in a valley. It has a market square, two churches and a school for nine hundred pupils.\n"
+)
+
+
+def test_the_passage_that_speaks_of_the_question_comes_first() -> None:
+    """Offsets are those of the stored text, whatever its line ends, accents and emoji."""
+    (found,) = select_passages(["How high is the wall of the dam?"], [TOWN, DAM], most=8, most_of_a_text=3)
+    assert "🐘\r\nIts wall is 84 metres high" in DAM[found[0].start : found[0].end]
+    assert found[0].text == 1
+    assert select_passages(["Which whales sing in winter?"], [TOWN, DAM], most=8, most_of_a_text=3) == [[]]
+    assert select_passages(["word"], ["a " * 20_000], most=8, most_of_a_text=3) == [[]]
+
+
+def test_no_source_and_no_sentence_fills_the_list() -> None:
+    """So many of one text at most, and what says the same again is left out."""
+    sentences = [f"The harbour of Lindenau has a crane of type {name} for heavy loads of {name} stone.\n\n"
+                 for name in ("alpha", "beta", "gamma", "delta", "epsilon")]  # fmt: skip
+    own, copy = "".join(sentences), sentences[0]
+    (found,) = select_passages(["crane harbour Lindenau heavy loads"], [own, copy], most=8, most_of_a_text=2)
+    assert sum(span.text == 0 for span in found) <= 2
+    (same,) = select_passages(["crane harbour Lindenau heavy loads"], [copy, copy], most=8, most_of_a_text=3)
+    assert len(same) == 1
+
+
+PIECES = st.sampled_from(
+    ["The dam is high. ", "\r\n", "\n\n", "\n", "\r", "🐘", "cafe\u0301 ", "word " * 40, "x" * 700, "1962 "]
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_spans_are_ranges_of_the_text(text: str) -> None:
+    """Every span has 50 to 500 characters, begins and ends with words, and none overlaps the next (invariant 10)."""
+    spans = list(spans_of(text))
+    assert all(
+        SHORTEST <= end - start <= LONGEST and text[start:end] == text[start:end].strip() for start, end in spans
+    )
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(spans))

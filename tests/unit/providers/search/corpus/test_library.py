@@ -1,7 +1,7 @@
 """The corpus: indexing, searching and reading a folder of documents."""
 
 import asyncio
-import json
+import contextlib
 import os
 import sqlite3
 
@@ -10,10 +10,13 @@ import pytest_asyncio
 
 from contracts.addresses import digest
 from contracts.messages import SearchRequest
-from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
+from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable, StorageFull
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
-from tests.fakes.office_documents import one_page_pdf, presentation, saved, workbook
+from providers.search.corpus import CorpusDefinition, CorpusLibrary
+from providers.search.corpus.index import IndexWriter
+from providers.search.corpus.indexed_file import read_for_index
+from providers.search.corpus.scanning import FoundFile, is_key_name
+from tests.fakes.office_documents import one_page_pdf
 
 PAGES = {
     "wal.html": "<title>Write-Ahead Log</title><h1>Write-Ahead Log</h1><p>Every change is first written to the log.</p>"
@@ -72,31 +75,15 @@ async def test_indexes_a_folder_and_finds_the_section_that_answers(library):
 
 
 async def test_code_is_searched_and_words_are_counted_by_document(library):
-    """A listing is found like any other block, and a word counts once for each document that has it."""
+    """A listing is found like any other block; a word counts once for each document, and an absent one is spelled."""
     await library.refresh("manual")
     response = await ask(library, "checkpoint")
     assert {hit.url for hit in response.hits} >= {"corpus:manual/wal.html", "corpus:manual/guide/notes.md"}
     assert response.term_documents == {"checkpoint": 3}
     assert response.documents_searched == 4
-
-
-async def test_words_that_occur_nowhere_are_counted_as_zero(library):
-    """A response has the number of documents of each word, and the nearest spelling of an absent one."""
-    await library.refresh("manual")
-    response = await ask(library, "CockroachDB sharding")
-    assert response.hits == []
-    assert response.term_documents == {"cockroachdb": 0, "shard": 0}
+    absent = await ask(library, "CockroachDB sharding")
+    assert (absent.hits, absent.term_documents) == ([], {"cockroachdb": 0, "shard": 0})
     assert (await ask(library, "Vaccum of the databse")).spellings == {"vaccum": "Vacuum", "databs": "database"}
-
-
-async def test_the_rank_window_moves_on(library):
-    """Offset and maximum give the next window of one and the same ranking."""
-    await library.refresh("manual")
-    whole = await ask(library, "log database file")
-    first = await ask(library, "log database file", max_results=1)
-    second = await ask(library, "log database file", max_results=1, offset=1)
-    assert [first.hits[0], second.hits[0]] == whole.hits[:2]
-    assert second.hits[0].rank == 2
 
 
 HOSTILE_QUERIES = (
@@ -113,8 +100,8 @@ async def test_any_text_is_a_valid_query(library):
     assert (await ask(library, "")).hits == []
 
 
-async def test_only_changed_files_are_read_again(library, folder):
-    """A second refresh reads no file; a changed, a new and a removed file are noticed."""
+async def test_only_changed_files_are_read_again(library, folder, tmp_path, pool):
+    """A second refresh reads no file; changed, new and removed ones are noticed, and leave no trace of what was."""
     seen = []
     before = await library.refresh("manual")
     assert await library.refresh("manual", seen.append) == before
@@ -127,7 +114,12 @@ async def test_only_changed_files_are_read_again(library, folder):
     assert (after.files, after.digest != before.digest) == (4, True)
     response = await ask(library, "zirconium")
     assert sorted(hit.url for hit in response.hits) == ["corpus:manual/new.md", "corpus:manual/vacuum.html"]
-    assert (await ask(library, "default page size")).term_documents["default"] == 0
+    fresh = CorpusLibrary(tmp_path / "fresh", pool)
+    fresh.add("manual", folder)
+    for text in ("default page size", "rebuilds the database file", "checkpoint log", "zirconium"):
+        assert await ask(library, text) == await ask(fresh, text), text
+    (folder / "vacuum.html").write_text("<p>Other words.</p>")
+    assert (await library.read("corpus:manual/vacuum.html")).text == "Other words."
 
 
 async def test_the_digest_depends_on_paths_and_contents_alone(tmp_path, folder, pool, library):
@@ -152,7 +144,6 @@ async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, fold
         file.truncate(2 * 1024**3)
     os.mkfifo(folder / "pipe.txt")
     (folder / "loop.md").symlink_to("loop.md")
-    (folder / "gone.md").symlink_to("nowhere.md")
     (folder / "up").symlink_to(folder)
     (folder / "out.md").symlink_to(tmp_path / "secret.md")
     (tmp_path / "secret.md").write_text("secret")
@@ -168,38 +159,10 @@ async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, fold
         "deep.html": "too_large",
         "huge.txt": "too_large",
         "pipe.txt": "not_a_file",
-        **dict.fromkeys(("loop.md", "gone.md", "up", "out.md", "inside.md"), "not_a_file"),
+        **dict.fromkeys(("loop.md", "up", "out.md", "inside.md"), "not_a_file"),
     }
     assert (snapshot.files, snapshot.skipped) == (5, len(kinds))
     assert (await library.read("corpus:manual/x.pdf")).media_type == "text/html"
-
-
-async def test_office_documents_are_found_and_read_with_their_pages(tmp_path, pool):
-    """Sheets and slides are searched like pages; an old format is skipped with advice."""
-    root = tmp_path / "office"
-    root.mkdir()
-    (root / "plan.pptx").write_bytes(saved(presentation()))
-    (root / "figures.xlsx").write_bytes(saved(workbook()))
-    (root / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument\0".encode("utf-16-le"))
-    library = CorpusLibrary(tmp_path / "home", pool)
-    library.add("manual", root)
-    snapshot = await library.refresh("manual")
-    assert (snapshot.files, snapshot.skipped) == (2, 1)
-    (skipped,) = await library.skipped("manual")
-    assert (skipped.path, skipped.kind) == ("old.doc", "wrong_type")
-    assert skipped.reason.endswith("save it as .docx")
-    (hit,) = (await ask(library, "which site is in the north")).hits
-    assert (hit.url, hit.sections[0].heading) == ("corpus:manual/figures.xlsx", "Backups")
-    document = await library.read("corpus:manual/plan.pptx")
-    assert document.pages == [0, document.text.index("## Hidden"), document.text.index("## Costs")]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
-async def test_a_forbidden_file_is_skipped(library, folder):
-    """A file without read permission costs only itself."""
-    (folder / "vacuum.html").chmod(0)
-    await library.refresh("manual")
-    assert [one.kind for one in await library.skipped("manual")] == ["permission_denied"]
 
 
 async def test_a_file_that_kills_its_reader_costs_only_itself(tmp_path, folder):
@@ -207,13 +170,12 @@ async def test_a_file_that_kills_its_reader_costs_only_itself(tmp_path, folder):
     operators = b"BT /F1 12 Tf " + b"(a)Tj " * 2_000_000 + b"ET"
     (folder / "bomb.pdf").write_bytes(one_page_pdf("", stream=operators))
     # By the time of the processor: on a busy machine the neighbours take long, too.
-    async with SubprocessPool(1, cpu_seconds=2, wall_seconds=120) as pool:
-        library = CorpusLibrary(tmp_path / "home", pool)
-        library.add("manual", folder)
+    async with SubprocessPool(1, cpu_seconds=1, wall_seconds=120) as pool:
+        definition = CorpusDefinition(name="manual", path=folder, language="en")
+        library = CorpusLibrary(tmp_path / "home", pool, [definition])
         snapshot = await library.refresh("manual")
         assert snapshot.files == 4
         assert [(one.path, one.kind) for one in await library.skipped("manual")] == [("bomb.pdf", "timeout")]
-        assert (await library.refresh("manual")).skipped == 1
 
 
 async def test_names_with_odd_characters_are_found_and_read(library, folder):
@@ -242,14 +204,6 @@ async def test_addresses_stay_within_the_folder(library, folder, tmp_path):
         with pytest.raises(SourceUnreadable) as caught:
             await library.read(f"corpus:manual/{path}")
         assert caught.value.kind in {"outside", "not_found", "not_a_file"}, path
-
-
-async def test_a_file_changed_since_indexing_is_read_again(library, folder):
-    """Reading never returns a text that is no longer in the file."""
-    await library.refresh("manual")
-    (folder / "vacuum.html").write_text("<p>Other words.</p>")
-    document = await library.read("corpus:manual/vacuum.html")
-    assert document.text == "Other words."
 
 
 async def test_include_and_exclude_patterns(tmp_path, folder, pool):
@@ -285,8 +239,9 @@ async def test_unknown_corpora_and_lost_folders(library, folder, tmp_path, pool)
     with pytest.raises(CorpusUnknown):
         library.add("x", tmp_path / "nowhere")
     folder.rename(tmp_path / "moved")
-    with pytest.raises(CorpusUnknown):
-        await library.refresh("manual")
+    for name in ("manual", "../manual", "..", ""):
+        with pytest.raises(CorpusUnknown):
+            await library.refresh(name)
     configured = CorpusLibrary(tmp_path / "home", pool, [CorpusDefinition(name="c", path=tmp_path)])
     with pytest.raises(InvalidCall):
         configured.add("c", tmp_path / "moved")
@@ -303,55 +258,101 @@ async def test_two_refreshes_at_once_do_the_work_once(library, tmp_path, pool):
     assert sorted(one.total for one in progress if one.done == one.total) == [0, 4]
 
 
-async def test_a_damaged_index_is_replaced(library, tmp_path):
-    """An index that SQLite cannot read is replaced, not reported as an empty corpus."""
-    before = await library.refresh("manual")
-    index = tmp_path / "home/indexes/manual.sqlite3"
+def damage(index):
     index.write_bytes(b"no database at all" * 1_000)
-    assert (await library.refresh("manual")).digest == before.digest
-    answer = await ask(library, "checkpoint")
+
+
+def damage_in_part(index):
     index.write_bytes(index.read_bytes()[:8_192] + b"x" * 40_000)
-    assert await ask(library, "checkpoint") == answer
 
 
-async def test_an_index_of_another_version_is_replaced(library, folder, tmp_path):
-    """An index of another version is no state of the corpus: searching, reading and indexing do without it."""
+def make_old(index):
+    with contextlib.closing(sqlite3.connect(index)) as database:
+        database.executescript(
+            "DROP TABLE chunks; ALTER TABLE files DROP COLUMN document;"
+            "UPDATE meta SET value = '5 ' || substr(value, 3) WHERE key = 'identity'"
+        )
+
+
+async def test_a_full_disk_leaves_the_index_as_it_was(tmp_path):
+    """Running out of room undoes the batch: the earlier state can still be used."""
+
+    def read(name, words):
+        (tmp_path / name).write_text(words)
+        return FoundFile(name, name, 1, 1), read_for_index(str(tmp_path), name, "en")
+
+    with contextlib.closing(IndexWriter(tmp_path / "index.sqlite3", "me")) as writer:
+        writer.write([read("small.md", "some words")])
+        (pages,) = writer._database.execute("PRAGMA page_count").fetchone()
+        writer._database.execute(f"PRAGMA max_page_count = {pages + 3}")
+        large = " ".join(f"word{number}" for number in range(20_000))
+        with pytest.raises(StorageFull):
+            writer.write([read("other.md", "more words"), read("large.md", large)])
+        assert [path for path, _ in writer.hashes()] == ["small.md"]
+
+
+@pytest.mark.parametrize("spoil", [damage, damage_in_part, make_old])
+async def test_a_damaged_index_and_one_of_another_version_are_replaced(library, tmp_path, spoil):
+    """Searching, reading and indexing do without it, and it is never reported as an empty corpus."""
     before = await library.refresh("manual")
     answer = await ask(library, "checkpoint")
     index = tmp_path / "home/indexes/manual.sqlite3"
-
-    def make_old():
-        with sqlite3.connect(index) as database:
-            database.executescript(
-                "DROP TABLE chunks; ALTER TABLE files DROP COLUMN document;"
-                "UPDATE meta SET value = '5 ' || substr(value, 3) WHERE key = 'identity'"
-            )
-        database.close()
-
-    make_old()
-    assert (await library.describe("manual")).indexed_at == ""
-    assert await library.skipped("manual") == []
+    spoil(index)
     assert "checkpoint" in (await library.read("corpus:manual/wal.html")).text
     assert await ask(library, "checkpoint") == answer
-    make_old()
+    spoil(index)
     assert (await library.refresh("manual")).digest == before.digest
-    assert await ask(library, "checkpoint") == answer
 
 
-async def test_ingest_file_reads_a_single_file_the_same_way(folder, pool):
-    """A file outside any corpus gives the text that a corpus would store."""
-    document = await ingest_file(pool, folder / "wal.html")
-    assert document.url.endswith("/manual/wal.html")
-    assert document.text.startswith("# Write-Ahead Log\n\nEvery change")
-    with pytest.raises(SourceUnreadable) as caught:
-        await ingest_file(pool, folder)
-    assert caught.value.kind == "not_a_file"
+# --- keys between the documents ----------------------------------------------------------------------------------------
+PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nYSBwbGFudGVkIHNlY3JldA==\n-----END OPENSSH PRIVATE KEY-----\n"
+ACCOUNT = '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\\nYSBwbGFudGVk"}'
+CERTIFICATES = "# Certificates\n\nA key file begins with `-----BEGIN PRIVATE KEY-----`; keep it for yourself.\n"
 
 
-async def test_the_registry_is_plain_json(library, tmp_path, folder):
-    """People can read which folders are registered, and a name leads to no other file."""
-    for name in ("../manual", "..", ""):
-        with pytest.raises(CorpusUnknown):
-            library.definition(name)
-    entry = json.loads((tmp_path / "home/registered/manual.json").read_text())
-    assert (entry["name"], entry["path"]) == ("manual", str(folder))
+@pytest.fixture
+def project(tmp_path):
+    """Documents, and keys between them."""
+    made = tmp_path / "project"
+    for place in ("keys", ".ssh", "notes"):
+        (made / place).mkdir(parents=True)
+    (made / "certificates.md").write_text(CERTIFICATES)
+    (made / "id_ed25519").write_text("planted without its first line")
+    (made / "keys" / "Server.PEM").write_text("planted")
+    (made / ".env").write_text("TOKEN=planted")
+    (made / ".env.local").write_text("TOKEN=planted")
+    (made / ".ssh" / "config").write_text("planted")
+    (made / ".hidden.md").write_text("hidden, and no key")
+    (made / "credentials").write_text("planted")
+    (made / "notes" / "backup.txt").write_text("\n" + PEM)
+    (made / "notes" / "wide.txt").write_text(PEM, encoding="utf-16")
+    (made / "notes" / "account.json").write_text(ACCOUNT)
+    (made / "notes" / "linked.md").symlink_to("../credentials")
+    (made / "notes" / "out").symlink_to("/etc")
+    return made
+
+
+SECRET = {
+    *("id_ed25519", "keys/Server.PEM", ".env", ".env.local", ".ssh", "credentials", "notes/backup.txt"),
+    *("notes/wide.txt", "notes/account.json"),
+}
+
+
+async def test_keys_are_skipped_and_never_read(tmp_path, project, pool):
+    """By name or by content, hidden or linked, by the index or by address; a page about keys is a document until it is one."""
+    library = CorpusLibrary(tmp_path / "home", pool)
+    library.add("project", project)
+    snapshot = await library.refresh("project")
+    skipped = {one.path: one.kind for one in await library.skipped("project")}
+    assert {path for path, kind in skipped.items() if kind == "secret"} == SECRET
+    assert skipped["notes/out"] == skipped["notes/linked.md"] == "not_a_file"
+    assert snapshot.files == 1
+    assert "keep it for yourself" in (await library.read("corpus:project/certificates.md")).text
+    for path in sorted(SECRET):
+        with pytest.raises(SourceUnreadable) as caught:
+            await library.read(f"corpus:project/{path}")
+        assert caught.value.kind in {"secret", "not_found"}, path
+    assert not any(is_key_name(name) for name in ("keys.md", "environment.md", "pem.html", "id_rsa.md", "monkey.txt"))
+    (project / "certificates.md").write_text(PEM)
+    os.utime(project / "certificates.md", (1, 1))
+    assert (await library.refresh("project")).files == 0

@@ -1,0 +1,167 @@
+"""Allotment of a window's room to the items of a call: which item is shown at which level. Pure.
+
+`available_tokens` is the room of a window, `allot` divides it. Protected items are lowered last, then the five best
+sources and findings of high confidence, all else first; the result depends on the items alone, not on their order.
+"""
+
+import string
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Final
+
+from contracts.tokens import RATIOS, CallFidelity, ItemFidelity, Level, TokenSettings
+
+LARGEST_OVERHEAD: Final = 0.25
+"""Share of a window that the overhead takes at most."""
+LARGEST_OUTPUT: Final = 0.5
+SMALLEST_OUTPUT: Final = 0.25
+"""Shares of what is left that are kept for the answer at most: the smaller one where the content would not fit."""
+UNKNOWN: Final = 0.5
+"""Value of a part of a priority that is not known."""
+LETTERS: Final = f"{string.ascii_letters} \n".encode()
+BEYOND_ASCII: Final = bytes(range(128, 256))
+
+
+class Rank(IntEnum):
+    """The class of an item: a class is shortened only when the ones before it are on their last levels."""
+
+    REGULAR = 0
+    PRIORITY = 1
+    """One of the five best sources, or a finding of high confidence."""
+    PROTECTED = 2
+    """Named by the person."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContentItem:
+    """A part of the content of a call."""
+
+    id: str
+    kind: str
+    """`source`, `finding`, `passage`, `answer`, `draft` or `turn`."""
+    render: Callable[[Level], str]
+    """Its text in the prompt at a level; empty where it is dropped."""
+    rank: Rank = Rank.REGULAR
+    priority: float = UNKNOWN
+    """From 0 to 1; of a class the least important item is lowered first."""
+    last: Level = Level.TRUNCATED
+    """The lowest level at which it may be shown."""
+    levels: Sequence[Level] = tuple(Level)
+    """The levels that it has besides the whole."""
+    measure: Callable[[str], float] | None = None
+    """Tokens of a rendered text; None: as estimated."""
+
+    @cached_property
+    def ladder(self) -> list[Level]:
+        """Return the levels of the item, whole first. No item is both cut and dropped."""
+        ratio = RATIOS[self.last]
+        above = [level for level in self.levels if RATIOS[level] > ratio and level not in (Level.FULL, Level.TRUNCATED)]
+        return [Level.FULL, *above, *([self.last] if self.last is not Level.FULL else [])]
+
+    @cached_property
+    def _sizes(self) -> dict[Level, float]:
+        return {}
+
+    def size(self, level: Level) -> float:
+        """Return the estimated tokens of the item at a level, which is rendered for it once."""
+        if level not in self._sizes:
+            self._sizes[level] = (self.measure or estimated_tokens)(self.render(level))
+        return self._sizes[level]
+
+
+class ContextBudgetExceeded(Exception):
+    """The items do not fit at their last levels; `needed` tokens would."""
+
+    def __init__(self, needed: float) -> None:
+        super().__init__(f"the content needs {needed:.0f} tokens at least")
+        self.needed = needed
+
+
+def priority(
+    relevance: float = UNKNOWN, recency: float = UNKNOWN, quality: float = UNKNOWN, person: float = UNKNOWN
+) -> float:
+    """Return 0.4 relevance + 0.3 recency + 0.2 quality + 0.1 the person's wish, each from 0 to 1."""
+    return 0.4 * relevance + 0.3 * recency + 0.2 * quality + 0.1 * person
+
+
+def allot(items: Sequence[ContentItem], room: float, factor: float = 1.0) -> dict[str, Level]:
+    """Return the levels of the items that are not whole, so that all fit into so many tokens.
+
+    Items are lowered round by round, class by class: in each round every item of the class by one level, the least
+    important first, until the content fits. `factor` is that of the model's tokenizer. Raises `ContextBudgetExceeded`.
+    """
+    steps = {item.id: 0 for item in items}
+    total = sum(item.size(Level.FULL) for item in items) * factor
+    for rank in Rank:
+        lowered = sorted((item for item in items if item.rank is rank), key=lambda item: (item.priority, item.id))
+        for step in range(1, max((len(item.ladder) for item in lowered), default=0)):
+            for item in lowered:
+                if total <= room:
+                    return _levels(items, steps)
+                if step < len(item.ladder):
+                    steps[item.id] = step
+                    total += (item.size(item.ladder[step]) - item.size(item.ladder[step - 1])) * factor
+    if total > room:
+        raise ContextBudgetExceeded(total)
+    return _levels(items, steps)
+
+
+def _levels(items: Sequence[ContentItem], steps: dict[str, int]) -> dict[str, Level]:
+    return {item.id: item.ladder[steps[item.id]] for item in items if steps[item.id]}
+
+
+def fidelity_of(items: Iterable[ContentItem], levels: dict[str, Level], factor: float) -> list[ItemFidelity]:
+    """Return what of each item is shown."""
+    return [
+        ItemFidelity(
+            id=item.id,
+            kind=item.kind,
+            original_tokens=round(item.size(Level.FULL) * factor),
+            current_tokens=round(item.size(levels.get(item.id, Level.FULL)) * factor),
+            current_level=levels.get(item.id, Level.FULL),
+        )
+        for item in items
+    ]
+
+
+def call_fidelity(items: Sequence[ItemFidelity], available: int, used: int) -> CallFidelity:
+    """Return the figures of a call with these items."""
+    return CallFidelity(
+        considered=sum(item.original_tokens for item in items),
+        shown=sum(item.current_tokens for item in items),
+        available=available,
+        used=used,
+        items=len(items),
+        shortened=sum(item.current_level is not Level.FULL for item in items),
+        dropped=[item.id for item in items if item.current_level is Level.DROPPED],
+    )
+
+
+# --- room -------------------------------------------------------------------------------------------------------------
+def available_tokens(
+    window: int, needed_output: int, output_limit: int | None, settings: TokenSettings, output_share: float
+) -> tuple[int, int]:
+    """Divide a window into tokens for the prompt and for all output, reasoning included.
+
+    The room for the prompt is (window - overhead - output) x (1 - margin); a smaller overhead, a smaller margin or a
+    larger window never makes it smaller.
+    """
+    free = window - min(settings.runtime_overhead, int(window * LARGEST_OVERHEAD))
+    output = min(needed_output, output_limit or needed_output, int(free * output_share))
+    margin = settings.token_safety_margin if settings.token_management_enabled else 0.0
+    return int((free - output) * (1 - margin)), output
+
+
+def estimated_tokens(text: str) -> float:
+    """Tokens of a text for one of the older tokenizers, rather too many than too few.
+
+    Letters and spaces count 0.27, digits, punctuation and markup 0.7; beyond ASCII each byte counts 0.5 (two or three
+    bytes make a letter of another alphabet). Measured on prose, settings, hashes, addresses and JSON. The tokens of two
+    texts are the sum of those of each.
+    """
+    data = text.encode("utf-8", "replace")
+    letters = len(data) - len(data.translate(None, LETTERS))
+    beyond = len(data) - len(data.translate(None, BEYOND_ASCII))
+    return letters * 0.27 + (len(data) - letters - beyond) * 0.7 + beyond * 0.5

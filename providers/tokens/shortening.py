@@ -1,0 +1,120 @@
+"""Shorter forms of a text, made of its own words: excerpts of a long page, and levels of an excerpt. Pure.
+
+Quotes are taken from what a prompt shows, so no word is changed: sentences that speak of the question stay, in their
+order, and gaps are marked.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from contracts.evidence import SectionHint
+from contracts.tokens import RATIOS, Level
+from providers.text import question_stems, sentence_spans
+
+SEARCHED_CHARACTERS: Final = 60_000
+"""Of a document without hinted sections: all of a book would take too long."""
+PARAGRAPH: Final = re.compile(r"\S(?:[^\n]|\n(?![ \t\r]*\n))*")
+SEPARATORS: Final = ("\n", ". ", "。", " ")
+GAP: Final = "\n[…]\n"
+LONGEST_PIECE: Final = 300
+"""Characters of a sentence that is taken or left as a whole."""
+SHORTEST_BEGINNING: Final = 80
+"""Characters of a text of which only the beginning is shown."""
+
+
+# --- levels -----------------------------------------------------------------------------------------------------------
+def shortened(text: str, level: Level, question: str) -> str:
+    """Return a text at a level: whole, its best sentences in their order or line by line, its beginning, or nothing.
+
+    The sentences of a lower level are among those of the higher ones; together they have at least the level's share of
+    the text, so a headline is one sentence unless the text is long.
+    """
+    if level is Level.FULL:
+        return text
+    if level is Level.DROPPED:
+        return ""
+    if level is Level.TRUNCATED:
+        return _beginning(text)
+    pieces = list(_sentences(text))
+    wanted, chosen = RATIOS[level] * len(text), list[tuple[int, int]]()
+    for start, end in sorted(pieces, key=_ranking(text, pieces, question)):
+        if wanted <= 0:
+            break
+        chosen.append((start, end))
+        wanted -= end - start
+    if level in (Level.KEY_POINTS, Level.HEADLINE):
+        points = (text[start:end].strip() for start, end in sorted(chosen))
+        return "\n".join(filter(None, points))
+    return _joined(text, chosen)
+
+
+def _beginning(text: str) -> str:
+    limit = max(SHORTEST_BEGINNING, int(RATIOS[Level.TRUNCATED] * len(text)))
+    return text if len(text) <= limit else f"{text[:limit].rstrip()} […]"
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Give the lines of a text, and of a long line the sentences; one that is too long is cut at a blank."""
+    place = 0
+    for line in text.splitlines(keepends=True):
+        spans = sentence_spans(line) if len(line) > LONGEST_PIECE else [(0, len(line))]
+        for start, end in spans:
+            yield from _cut(text, place + start, place + end, LONGEST_PIECE)
+        place += len(line)
+
+
+def _ranking(
+    text: str, pieces: Sequence[tuple[int, int]], question: str
+) -> Callable[[tuple[int, int]], tuple[float, int]]:
+    """Return the sorting key of a piece: words of the question that are rare in the text first, then its place."""
+    stems = question_stems(question)
+    found = {piece: {stem for stem in stems if stem in text[slice(*piece)].casefold()} for piece in pieces}
+    rarity = {stem: math.log(1 + len(pieces) / (1 + sum(stem in one for one in found.values()))) for stem in stems}
+    return lambda piece: (-sum(rarity[stem] for stem in sorted(found[piece])), piece[0])
+
+
+# --- excerpts ---------------------------------------------------------------------------------------------------------
+def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: int) -> str:
+    """Select about `budget` characters of a text, in document order, with `[…]` between distant parts.
+
+    Paragraphs of the hinted sections are ranked by the number of the question's stems in them, then by the section's
+    score.
+    """
+    if len(text) <= budget:
+        return text.strip()
+    stems, taken = question_stems(question), list[tuple[int, int]]()
+    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
+    pieces = [
+        (-sum(stem in text[start:end].casefold() for stem in stems), -hint.score, start, end)
+        for hint in hints or [SectionHint(start=0, end=SEARCHED_CHARACTERS)]
+        for paragraph in PARAGRAPH.finditer(text, hint.start, hint.end)
+        for start, end in _cut(text, *paragraph.span(), budget)
+    ]
+    for _, _, start, end in sorted(pieces):
+        if end - start <= budget and not any(start < stop and first < end for first, stop in taken):
+            taken.append((start, end))
+            budget -= end - start
+    return _joined(text, taken)
+
+
+def _joined(text: str, taken: Sequence[tuple[int, int]]) -> str:
+    """Put parts of a text together in their order, with a mark where words are left out between them."""
+    shown, last = "", 0
+    for start, end in sorted(taken):
+        between = text[last:start] if shown else ""
+        shown += (GAP if between.strip() else between) + text[start:end]
+        last = end
+    return shown
+
+
+def _cut(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
+    """Give a part of a text in pieces of at most so many characters, cut at a line, a sentence or a blank."""
+    while end - start > longest:
+        half, most = start + longest // 4, start + longest // 2
+        cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
+        cut = next(cuts, most)
+        yield start, cut
+        start = cut
+    yield start, end

@@ -1,0 +1,119 @@
+"""Analyses: one that is made again replaces the first, and the analyzer's word on a source counts a step."""
+
+import asyncio
+
+import pytest
+
+from activities.assessment.source_assessment import best_quality
+from contracts.evidence import Source, SourceAssessment
+from contracts.request import Gates
+from contracts.roles import (
+    AnalyzeInput,
+    AnalyzerResult,
+    PlanInput,
+    PlannerAnswer,
+    QualityUpdate,
+    ReflectInput,
+    SubQuery,
+    SupervisorAnswer,
+)
+from contracts.vocabulary import Action, EngineKind, GapStatus, Phase, Quality, ThinkMode
+from tests.fakes import states
+from tests.fakes.random_world import RandomWorld
+from workflows.driver import Driver
+from workflows.phases.analysis import update_quality, withdraw
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
+
+
+class SecondThoughts(RandomWorld):
+    """The supervisor is content with everything but the first analyses, whose gate passes."""
+
+    issues: list[list[str]]
+
+    async def plan_research(self, request: PlanInput) -> PlannerAnswer:
+        queries = [SubQuery(query=f"question {number} of the plan", priority=1) for number in range(3)]
+        return PlannerAnswer(research_brief="A brief.", sub_queries=queries, account=self.account(request))
+
+    async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
+        self.issues.append([issue.message for issue in request.issues])
+        return await super().analyze_sources(request)
+
+    async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
+        action = Action.RETRY if request.phase == Phase.ANALYSIS else Action.PROCEED
+        return SupervisorAnswer(action=action, rationale="weigh both sides", account=self.account(request))
+
+
+def test_a_supervisor_who_wants_the_analysis_again_gets_another_one() -> None:
+    """Its reason is told to the analyzer, and the findings of the second analyses stand instead of the first."""
+    world = SecondThoughts(1, trouble=0)
+    world.issues = []
+    limits = states.resolved().limits.model_copy(update={"max_iterations": 1})
+    gates = Gates(think=ThinkMode.MODEL)
+    state = states.state(resolved=states.resolved(limits=limits, gates=gates, engine=EngineKind.MODEL))
+    state.clock_started_at, state.deadline_at = 1_795_262_400.0, 4e9
+    asyncio.run(Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct())
+    first, second = [told for told in world.issues if not told], [told for told in world.issues if told]
+    assert len(first) == len(second) > 0
+    assert all("weigh both sides" in told for told in second)
+    again = [operation for operation in world.paid if operation.startswith("analyze") and "again-2" in operation]
+    assert len(again) == len(second)
+    by_query = {query.id: [one for one in state.findings if one.sub_query_id == query.id] for query in state.plan.nodes}
+    assert all(len(found) <= 5 for found in by_query.values())
+    assert {query.id: query.finding_count for query in state.plan.nodes} == {
+        name: len(found) for name, found in by_query.items()
+    }
+    assert set(state.evidence) == {item for finding in state.findings for item in finding.evidence_ids}
+
+
+def test_what_is_analyzed_again_opens_what_it_had_closed() -> None:
+    """Open gaps of the first analysis are superseded; a gap that it had closed waits for the second one."""
+    query = states.sub_query("a question", origin="gap:gap-closed")
+    closed = states.gap("closed", id="gap-closed", status=GapStatus.ADDRESSED)
+    mine = states.gap("mine", origin=f"sub_query:{query.id}")
+    other = states.gap("other", origin="sub_query:another")
+    made = states.state(plan=states.plan(query), gaps=[closed, mine, other], findings=[states.finding("x")])
+    withdraw(made, [query])
+    assert [gap.status for gap in made.gaps] == [GapStatus.OPEN, GapStatus.SUPERSEDED, GapStatus.OPEN]
+    assert len(made.findings) == 1
+
+
+def assessed(label: Quality, **parts: object) -> Source:
+    """A source that the rules judged, as it is known after reading."""
+    given = {"authority": 0.8, "relevance": 0.5, "recency": 0.5, "content_quality": 0.5, "label": label}
+    found = SourceAssessment(**given | {"reason": "university site"} | parts)
+    best = best_quality(found)
+    return states.source("https://e.org/a", quality=label, assessment=found, best_quality=best)
+
+
+def opinion(source: Source, quality: str) -> Source:
+    """The source after the analyzer's word."""
+    return update_quality(source, QualityUpdate(source_id=source.id, quality=quality))
+
+
+@pytest.mark.parametrize(
+    ("label", "word", "expected"),
+    [
+        (Quality.MEDIUM, "high", Quality.HIGH),
+        (Quality.MEDIUM, "low", Quality.LOW),
+        (Quality.LOW, "high", Quality.MEDIUM),
+        (Quality.HIGH, "low", Quality.MEDIUM),
+        (Quality.HIGH, "unknown", Quality.HIGH),
+        (Quality.HIGH, "excellent", Quality.HIGH),
+    ],
+)
+def test_an_opinion_moves_a_label_by_one_step(label: Quality, word: str, expected: Quality) -> None:
+    """The label follows the analyzer by one step, with what it was before as the reason (S0-063, X-20)."""
+    source = opinion(assessed(label), word)
+    assert source.quality is expected
+    if expected is not label:
+        assert source.quality_reason == f"analyzer: {expected.value} (was {label.value})"
+
+
+def test_where_anybody_can_write_nothing_is_authoritative() -> None:
+    """The analyzer cannot raise a page of a forum or an open encyclopedia to high (X-20)."""
+    edited, open_to_all = (assessed(Quality.MEDIUM, authority=0.6, user_generated=by_all) for by_all in (False, True))
+    assert opinion(edited, "high").quality is Quality.HIGH
+    assert opinion(open_to_all, "high").quality is Quality.MEDIUM
+    assert opinion(open_to_all, "low").quality is Quality.LOW
