@@ -38,7 +38,10 @@ from providers.storage.stored_notebooks import Notebooks
 SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
 """The files of a corpus, by its name and digest, that could not be used."""
 
-FOREIGN: Final = ("findings", "gaps", "decisions", "plan", "queries", "degraded", "failed_branches", "limitations")
+FOREIGN: Final = (
+    "findings", "gaps", "decisions", "plan", "queries", "query_ledger", "degraded", "failed_branches", "limitations",
+    "agents", "guidance", "skipped_files",
+)  # fmt: skip
 """Parts of the document that have words of models and pages."""
 
 
@@ -152,7 +155,11 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_taken(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
         **_taken(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
-        **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations"),
+        **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
+        **_taken(state, "agents", "guidance", "query_ledger", "documents_searched"),
+        "outcome_before_check": state.ending.outcome if state.ending else "",
+        "list_replaced": inputs.replaced_list,
+        "skipped_files": inputs.skipped,
         "product_version": inputs.product_version,
         "kind": state.draft.kind if state.draft else ReportKind.REPORT,
         "effective_request": inputs.resolved.model_dump(mode="json", exclude={"canary"}),
@@ -209,7 +216,9 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
         "url": source.url,
         "aliases": source.aliases,
         "content_hash": source.raw.hash if source.raw else source.content_hash,
+        "media_type": source.raw.media_type if source.raw else "",
         "text_hash": source.text.hash if source.text else None,
+        "pages_hash": source.pages.hash if source.pages else None,
         "cited": any(item.source.id == source.id for item in inputs.cited),
         "query_ids": source.sub_query_ids,
     }
@@ -234,6 +243,7 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
         "start": start,
         "end": end,
         "citation_numbers": claim.numbers,
+        "marks": [mark.evidence_ids for one in claim.sentences for mark in one.marks],
         **_taken(claim, "section", "evidence_ids"),
         **_taken(item.judged, "verdict", "method", "reason"),
     }
