@@ -32,8 +32,8 @@ class RenderedPrompt:
     """The prompt of a task, with its items whole or at other levels."""
 
     prompt: str
-    common_length: int = 0
-    """Number of leading characters that the run's other calls of this role share."""
+    common_ends: tuple[int, ...] = ()
+    """Places where parts end that the run's other calls of this role begin with, in characters."""
     messages: Sequence[Message] = ()
     items: Sequence[ContentItem] = ()
     """Parts that can be shortened."""
@@ -56,8 +56,8 @@ class EngineTask:
     prompt: str
     """The rendered prompt."""
     prompt_version: str
-    common_length: int = 0
-    """Number of leading characters of the prompt the run's other calls of this role share."""
+    common_ends: tuple[int, ...] = ()
+    """As in `RenderedPrompt`."""
     messages: Sequence[Message] = ()
     """Conversation of a role with tools since the prompt, which is then the first message."""
     whole: RenderedPrompt | None = field(default=None, compare=False, repr=False)

@@ -5,6 +5,7 @@ value is guarded when it is printed, and never read as a template: braces in a p
 """
 
 import html
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,8 @@ from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tok
 from providers.tokens.shortening import excerpt, shortened
 
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
+END_OF_PART: Final = "\x03"
+"""Ends a part of the common text of a prompt; an invisible character, which no guarded text contains."""
 SPARE_LINES: Final = re.compile(r"\n{3,}")
 PRODUCT: Final = "activities.roles"
 
@@ -45,12 +48,12 @@ def render_role(
     Items of the content are whole but for those with a level.
     """
     file, show = prompt_of(role), PromptBlocks(request, documents, levels or {})
-    common = _fill(file.common, request, show)
-    common = seal(f"{common}\n\n" if common else "", request.canary)
-    prompt = common + seal(_fill(file.template, request, show), request.canary)
+    # Each part is sealed for itself: a later part does not change the bytes of those before it.
+    parts = [f"{part.strip()}\n\n" for part in _fill(file.common, request, show).split(END_OF_PART) if part.strip()]
+    sealed = [seal(part, request.canary) for part in [*parts, _fill(file.template, request, show)]]
     return RenderedPrompt(
-        prompt,
-        len(common),
+        "".join(sealed),
+        tuple(itertools.accumulate(map(len, sealed[:-1]))),
         items=show.shown if request.tokens.token_management_enabled else (),
         stored_characters=sum(stored for stored, _ in show.characters),
         considered_characters=sum(considered for _, considered in show.characters),
@@ -157,9 +160,14 @@ class PromptBlocks:
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
         return [self._source(source, topic, values[source.id], best=source.id in best) for source in given]
 
-    def findings(self) -> list[PromptBlock]:
-        """The findings, each with the words of its passages."""
-        return [self._finding(finding) for finding in self.request.findings]
+    def findings(self) -> list[list[PromptBlock]]:
+        """The findings of each iteration, each with the words of its passages."""
+        iterations = itertools.groupby(self.request.findings, key=lambda finding: finding.iteration)
+        return [[self._finding(finding) for finding in findings] for _, findings in iterations]
+
+    def end_part(self) -> PromptBlock:
+        """The end of a part that later calls begin with, too."""
+        return PromptBlock(END_OF_PART)
 
     def cited_sources(self) -> list[SourceExtract]:
         """The sources that the shown findings rest on."""

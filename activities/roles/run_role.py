@@ -149,7 +149,7 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
             system=with_canary(file.system, request.canary),
             prompt=whole.prompt,
             prompt_version=file.version,
-            common_length=whole.common_length,
+            common_ends=whole.common_ends,
             whole=whole,
             render=lambda levels: render_role(role, request, documents, levels),
         )

@@ -1,6 +1,7 @@
 """The `anthropic` SDK against any endpoint that speaks the Messages API: transport only, one request per call."""
 
 import asyncio
+import itertools
 import logging
 import math
 from collections.abc import AsyncIterator
@@ -165,13 +166,15 @@ async def _receive(chunks: AsyncIterator[bytes]) -> bytes:
 
 
 def _prompt(request: ChatRequest) -> list[MessageParam]:
-    if not request.cache or not request.common_length:
+    """The prompt in blocks, with cache marks at the ends of the last two parts that other requests begin with."""
+    if not request.cache or not request.common_ends:
         return [{"role": "user", "content": request.prompt}]
-    common, own = request.prompt[: request.common_length], request.prompt[request.common_length :]
+    ends = [0, *request.common_ends, len(request.prompt)]
     blocks: list[TextBlockParam] = [
-        {"type": "text", "text": common, "cache_control": EPHEMERAL},
-        {"type": "text", "text": own},
+        {"type": "text", "text": request.prompt[start:end]} for start, end in itertools.pairwise(ends)
     ]
+    for block in blocks[-3:-1]:
+        block["cache_control"] = EPHEMERAL
     return [{"role": "user", "content": blocks}]
 
 

@@ -41,8 +41,8 @@ class ChatRequest:
     timeout_seconds: float
     json_schema: Mapping[str, Any] | None = None
     mode: ChatMode = ChatMode.TEXT
-    common_length: int = 0
-    """Number of leading characters of the prompt that other requests of the run share."""
+    common_ends: tuple[int, ...] = ()
+    """Places where parts of the prompt end that other requests of the run begin with, in characters."""
     cache: bool = False
     """Mark the stable beginnings (system, common part, conversation so far) for the endpoint's cache."""
     messages: Sequence[Mapping[str, Any]] = ()

@@ -90,7 +90,7 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         timeout_seconds=task.input.time_limit_seconds,
         json_schema=json.loads(schema) if schema else None,
         mode=mode,
-        common_length=shown.common_length,
+        common_ends=shown.common_ends,
         cache=capabilities.caching,
         messages=messages,
         tools=tools,
@@ -115,7 +115,7 @@ def _fit(task: EngineTask, candidate: ModelCandidate, besides: str, repair: str)
 
     A first call leaves room for the reasons of a repair, so that the repair shows what the first call showed.
     """
-    whole = task.whole or RenderedPrompt(task.prompt, task.common_length, task.messages)
+    whole = task.whole or RenderedPrompt(task.prompt, task.common_ends, task.messages)
     factor, others = candidate.capabilities.token_factor, estimated_tokens(besides + repair) + BREVITY_TOKENS
     room, output = room_for(task, candidate)
 

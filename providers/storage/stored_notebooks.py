@@ -171,12 +171,14 @@ class Notebooks:
     async def _complete_writing(self, request: WriteInput) -> dict[str, Any]:
         """Findings, evidence and sources of the stored analyses."""
         evidence = {item.id: item for item in request.evidence}
-        findings = {finding.id: finding for finding in request.findings}
+        findings: dict[str, Finding] = {}
         sources: dict[str, SourceExtract] = {}
         for entry in await self.read_all(request.entries, AnalysisEntry):
             evidence.update({item.id: item for item in entry.evidence})
-            findings = {finding.id: finding for finding in entry.findings} | findings
+            findings |= {finding.id: finding for finding in entry.findings if finding.id not in findings}
             sources |= {source.id: source for source in entry.sources}
+        # New findings come after those of earlier drafts, so that prompts begin alike.
+        findings |= {finding.id: finding for finding in request.findings}
         for given in request.sources:
             known = sources.get(given.id)
             # What is given besides its id is newer; one that no analysis knows is given whole.

@@ -85,11 +85,11 @@ def _page(number: int, family: str, hosts: int, paragraphs: int, seed: int) -> S
     chance = random.Random(f"{seed}/{number}")
     title = f"{chance.choice(PLACES)} notebook {number + 1}"
     stated = family.format(degrees=700 + 3 * number, share=5 + number % 60)
-    text = [f"# {title}", stated, *(_paragraph(chance) for _ in range(paragraphs))]
+    text = [f"# {title}", stated, *(paragraph(chance) for _ in range(paragraphs))]
     return Site(number % hosts, f"/notebooks/{number + 1}", title, page(title, "\n\n".join(text)))
 
 
-def _paragraph(chance: random.Random) -> str:
+def paragraph(chance: random.Random) -> str:
     return " ".join(_sentence(chance, chance.choice(SHAPES)) for _ in range(6))
 
 

@@ -214,7 +214,7 @@ def analysis(number: int) -> EngineTask:
     node = PlanNode(id=f"sq-{number}", text=f"aspect {number}")
     given = AnalyzeInput(**{**COMMON, "model": MAIN}, brief=BRIEF, sub_query=node, sources=[])
     rendered = render_role(ANALYZER, given, {})
-    return EngineTask(ANALYZER, given, {}, "role: analyzer", rendered.prompt, "1", rendered.common_length)
+    return EngineTask(ANALYZER, given, {}, "role: analyzer", rendered.prompt, "1", rendered.common_ends)
 
 
 async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> None:
