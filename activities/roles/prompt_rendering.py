@@ -245,7 +245,7 @@ class PromptBlocks:
     def _item(self, item: ContentItem) -> PromptBlock:
         item = replace(item, measure=_sealed_tokens)
         self.shown.append(item)
-        return PromptBlock(item.render(self.levels.get(item.id, Level.FULL)))
+        return PromptBlock(item.text(self.levels.get(item.id, Level.FULL)))
 
     def _part(self, template: str, level: Level, **fields: Any) -> str:
         """Render a shared template of an item; empty where the item is dropped."""

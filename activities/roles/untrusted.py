@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Iterator
-from textwrap import TextWrapper
 from typing import Any, Final
 
 from activities.reporting.citations import with_escaped_markers
@@ -34,9 +33,9 @@ no guarded text contains."""
 SIGN_END: Final = "¦"
 ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{2}}{SIGN_END} ?")
 IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{2}}){SIGN_END}", re.IGNORECASE)
-WRAPPER: Final = TextWrapper(
-    160, expand_tabs=False, replace_whitespace=False, break_long_words=False, break_on_hyphens=False
-)
+LONGEST_LINE: Final = 160
+SHORT_LINE: Final = re.compile(r"(?:\A[\t ].{0,158}[^\t ]|[^\t ](?:.{0,158}[^\t ])?)(?![^\t ])|[^\t ]+")
+"""A part of a line that ends at a blank and has at most so many characters, or a word that is longer."""
 
 
 def guard(text: str) -> str:
@@ -61,7 +60,7 @@ def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
 def break_lines(text: str) -> Iterator[str]:
     """Split a guarded text into lines, long ones at a blank, so that a sign is never far away."""
     for line in text.splitlines():
-        yield from WRAPPER.wrap(line) or [""]
+        yield from (SHORT_LINE.findall(line) or [""]) if len(line) > LONGEST_LINE else [line.rstrip("\t ")]
 
 
 def seal(part: str, canary: str) -> str:

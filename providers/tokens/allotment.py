@@ -64,10 +64,16 @@ class ContentItem:
     def _sizes(self) -> dict[Level, float]:
         return {}
 
+    def text(self, level: Level) -> str:
+        """Return its text in the prompt at a level, which is measured at once: nothing is rendered for its size."""
+        text = self.render(level)
+        self._sizes[level] = (self.measure or estimated_tokens)(text)
+        return text
+
     def size(self, level: Level) -> float:
-        """Return the estimated tokens of the item at a level, which is rendered for it once."""
+        """Return the estimated tokens of the item at a level."""
         if level not in self._sizes:
-            self._sizes[level] = (self.measure or estimated_tokens)(self.render(level))
+            self.text(level)
         return self._sizes[level]
 
 

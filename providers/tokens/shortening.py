@@ -6,7 +6,8 @@ order, and gaps are marked.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from contracts.evidence import SectionHint
@@ -37,9 +38,8 @@ def shortened(text: str, level: Level, question: str) -> str:
         return ""
     if level is Level.TRUNCATED:
         return _beginning(text)
-    pieces = list(_sentences(text))
     wanted, chosen = RATIOS[level] * len(text), list[tuple[int, int]]()
-    for start, end in sorted(pieces, key=_ranking(text, pieces, question)):
+    for start, end in _ranked(text, question):
         if wanted <= 0:
             break
         chosen.append((start, end))
@@ -65,14 +65,13 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
         place += len(line)
 
 
-def _ranking(
-    text: str, pieces: Sequence[tuple[int, int]], question: str
-) -> Callable[[tuple[int, int]], tuple[float, int]]:
-    """Return the sorting key of a piece: words of the question that are rare in the text first, then its place."""
-    stems = question_stems(question)
+@lru_cache(maxsize=128)  # for the levels of the texts of a call
+def _ranked(text: str, question: str) -> list[tuple[int, int]]:
+    """Return the sentences of a text: those with words of the question that are rare in it first, then by place."""
+    pieces, stems = list(_sentences(text)), question_stems(question)
     found = {piece: {stem for stem in stems if stem in text[slice(*piece)].casefold()} for piece in pieces}
     rarity = {stem: math.log(1 + len(pieces) / (1 + sum(stem in one for one in found.values()))) for stem in stems}
-    return lambda piece: (-sum(rarity[stem] for stem in sorted(found[piece])), piece[0])
+    return sorted(pieces, key=lambda piece: (-sum(rarity[stem] for stem in sorted(found[piece])), piece[0]))
 
 
 # --- excerpts ---------------------------------------------------------------------------------------------------------
