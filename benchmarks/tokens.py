@@ -101,7 +101,7 @@ def world_of(folder: Path, api: MessagesApi, pages: Sequence[PlantedPage], windo
     return World(folder, None, {EngineKind.MODEL: engine}, configuration, {PROVIDER: web}, web)
 
 
-async def run_once(folder: Path, window: int, depth: str, iterations: int, *, managed: bool) -> Measured:
+async def run_once(folder: Path, window: int, depth: str, iterations: int, characters: int | None = None, *, managed: bool) -> Measured:
     """One run in this process."""
     pages = planted_pages(SOURCES)
     facts = [fact for page in pages for fact in page.facts]
@@ -113,7 +113,7 @@ async def run_once(folder: Path, window: int, depth: str, iterations: int, *, ma
         try:
             host = world.host()
             limits = {"max_iterations": iterations, "max_sources": SOURCES, "deadline_seconds": 1_800}
-            limits["max_cost_usd"] = 20
+            limits |= {"max_cost_usd": 20} | ({"max_source_characters": characters} if characters else {})
             request = ResearchRequest.model_validate(
                 {"query": QUESTION, "depth": depth, "verify": "full", "limits": limits}
             )

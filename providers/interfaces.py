@@ -64,6 +64,8 @@ class EngineTask:
     """The prompt with all of its items; None where it has none."""
     render: Callable[[Mapping[str, Level]], RenderedPrompt] | None = field(default=None, compare=False, repr=False)
     """The prompt with some items at other levels; None: it has one form."""
+    narrower: Callable[[], "EngineTask"] | None = field(default=None, compare=False, repr=False)
+    """The same task with less text of each source, for windows in which not even its least content fits."""
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,9 @@ from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured
 from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask
 from providers.storage.stored_notebooks import Notebooks
 
+FEWEST_CHARACTERS: Final = 300
+"""Of each source that an analysis considers, in a window that has no room for more."""
+
 
 @dataclass(frozen=True, eq=False)
 class RoleActivities:
@@ -152,8 +155,21 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
             common_ends=whole.common_ends,
             whole=whole,
             render=lambda levels: render_role(role, request, documents, levels),
+            narrower=_narrower(role, request, documents),
         )
     return task if request.engine is EngineKind.MODEL else replace(task, prompt_version="")
+
+
+def _narrower(
+    role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]
+) -> Callable[[], EngineTask] | None:
+    """The task with half as much of each source; None where so little is left that no analysis is worth it."""
+    if not isinstance(request, AnalyzeInput) or not request.tokens.token_management_enabled:
+        return None
+    fewer = max(FEWEST_CHARACTERS, request.source_characters // 2)
+    if fewer >= request.source_characters:
+        return None
+    return lambda: task_of(role, request.model_copy(update={"source_characters": fewer}), documents)
 
 
 def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:

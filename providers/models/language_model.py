@@ -33,6 +33,7 @@ SHORTEST_SECONDS: Final = 0.05
 SHARE_OF_ONE: Final = 0.7
 """Share of the remaining time for a model after which another one can be tried."""
 FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
+NARROWED: Final = "less text of each source was considered: use a model with a larger window"
 Failures = list[tuple[ModelCandidate, ProviderError]]
 
 
@@ -70,7 +71,11 @@ class LanguageModelEngine:
                 waiting = [other for other in waiting if _may_follow(task, error, candidate, other)]
             else:
                 return await self._read(task, candidate, reply, fitted, failures)
-        raise _error_of(failures)
+        error = _error_of(failures)
+        if task.narrower is None or not isinstance(error, InvalidCall) or error.kind != "context_too_long":
+            raise error
+        answer = await self.answer(await asyncio.to_thread(task.narrower))
+        return replace(answer, warnings=[NARROWED, *answer.warnings])
 
     async def close(self) -> None:
         """Close the connections."""
