@@ -136,6 +136,7 @@ def by_reference(request: I, resolved_entry: str) -> I:
         names += ["system_prompt", "context", "corpus"] if isinstance(request, BriefedInput) else []
         names += ["context"] if isinstance(request, ClarifyInput) else []
         names += ["corpus"] if isinstance(request, WriteInput) else []
+        names += ["source_characters"] if isinstance(request, AnalyzeInput) else []
         fields = type(request).model_fields
         update = {name: fields[name].get_default() for name in names} | {"resolved_entry": resolved_entry}
     if isinstance(request, AnalyzeInput):

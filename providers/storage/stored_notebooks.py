@@ -127,6 +127,8 @@ class Notebooks:
                 update["context"] = resolved.earlier_turns
             if isinstance(request, BriefedInput | WriteInput):
                 update["corpus"] = resolved.corpus
+            if isinstance(request, AnalyzeInput):
+                update["source_characters"] = resolved.source_characters
         if isinstance(request, BriefedInput) and request.hits:
             update["hits"] = list(await asyncio.gather(*map(self._complete_hit, request.hits)))
         if isinstance(request, AnalyzeInput):
