@@ -174,6 +174,7 @@ def gather_inputs(
             state.fidelity,
             shortened,
             state.dropped_content_ids,
+            state.content_archive_hashes,
             sum(not source.analyzed for source in state.readable_sources()),
         ),
     )

@@ -14,6 +14,7 @@ from contracts import names
 from contracts.agents import TaskResult
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
+from providers.storage.content_archive import RecordArchive
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web_world import Latencies, WebWorld
 from tests.fakes.world import World, model_world
@@ -194,7 +195,8 @@ async def test_what_agents_leave_on_the_server_goes_with_their_run(client: Clien
         gone, kept = await start(client, AGENTS, id="r-gone"), await start(client, AGENTS, id="r-gone-not")
         await asyncio.gather(gone.result(), kept.result())
         shown = [await handle.query(names.STATUS, result_type=ResearchStatus) for handle in (gone, kept)]
-        retention = Retention(world.sessions, world.content, world.calls, client, sole=True)
+        archive = RecordArchive(None, tmp_path)
+        retention = Retention(world.sessions, world.content, world.calls, client, archive, sole=True)
         listed = f'WorkflowType="{names.RESEARCH_AGENT}" AND WorkflowId STARTS_WITH "r-gone"'
         while len([run async for run in client.list_workflows(listed)]) < 6:
             await asyncio.sleep(0.1)

@@ -17,7 +17,6 @@ from providers.errors import CallInFlight
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.shared.paid_calls import CallLease
 from providers.storage.stored_notebooks import Notebooks
-from tests.unit.activities.reporting.memory_store import MemoryStore
 
 URL = "corpus:manual/vacuum.md"
 SOURCE = addresses.source_id(URL)
@@ -86,13 +85,14 @@ class MemoryCalls:
 
 def role_activities(
     engine: Any,
-    content: MemoryStore,
+    content: Any,
     calls: MemoryCalls | None = None,
     renew_seconds: float = 2.0,
+    archive: Any = None,
 ) -> RoleActivities:
     """The activities of roles over one engine, with stores in memory."""
     journal = CallJournal(calls or MemoryCalls(), renew_seconds=renew_seconds)
-    return RoleActivities({engine.kind: engine}, content, journal, Notebooks(content))
+    return RoleActivities({engine.kind: engine}, content, journal, Notebooks(content), archive)
 
 
 def environment(*, beats: list[Any] | None = None, details: list[Any] | None = None) -> ActivityEnvironment:
