@@ -135,10 +135,7 @@ class Retention:
         documents = await self._sessions.documents()
         if unreadable := [research_id for research_id, used in documents.items() if used is None]:
             raise UsesUnknown(f"until all sessions can be read: {unreadable[0]} cannot")
-        try:
-            archived = await self._archive.pinned(datetime.now(UTC))
-        except ProviderError as error:
-            raise UsesUnknown(str(error)) from None
+        archived = await self._archive.pinned(datetime.now(UTC))
         return archived.union(*(used or () for used in documents.values())), min(began.values(), default=None)
 
     async def _open_runs(self) -> dict[str, datetime]:

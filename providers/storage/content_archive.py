@@ -1,7 +1,6 @@
 """Records of content that models were not shown: files or objects named by the digits of the text's SHA-256."""
 
 import asyncio
-import errno
 import fcntl
 import re
 import threading
@@ -75,7 +74,7 @@ class RecordArchive:
         return frozenset(fewer)
 
     def _read(self) -> dict[str, ArchiveRecord | None]:
-        with _told():
+        with _with_setting():
             exists = self.folder is None or self.folder.exists()
             found = Records(*self._place).first_lines() if exists else []
         return {SCHEME + each.name: _parsed(each.name, each.lines) for each in found if DIGITS.fullmatch(each.name)}
@@ -83,7 +82,7 @@ class RecordArchive:
     def _change(self, changes: Mapping[str, Change]) -> None:
         if not changes:
             return
-        with _told():
+        with _with_setting():
             records = Records(*self._place)
             with self._lock if self.folder is None else (self.folder / ".lock").open("w") as lock:
                 if not isinstance(lock, bool):
@@ -122,11 +121,11 @@ def _parsed(name: str, data: bytes) -> ArchiveRecord | None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _with_setting() -> Iterator[None]:
     """Name the setting in the errors of a store or a file system. They contain no path: they are in reports."""
     try:
         yield
     except (ProviderError, OSError) as error:
-        full = isinstance(error, StorageFull) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
+        full = isinstance(error, StorageFull)
         kind, reason = (StorageFull, "has no room left") if full else (NotConfigured, "cannot be read and written")
         raise kind(f"the content archive {reason}: set tokens.research_archive_dir to another folder") from error

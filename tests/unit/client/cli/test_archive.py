@@ -10,25 +10,33 @@ from typing import Any
 
 import pytest
 
+from activities.configuration import ResearchConfiguration
 from contracts import roles
 from contracts.evidence import Source
 from contracts.report import fidelity_of_run
 from contracts.state import ResearchState
 from contracts.tokens import CallFidelity, TokenSettings
-from contracts.vocabulary import RunStatus
+from contracts.vocabulary import EngineKind, RunStatus, Tier
 from providers.models.endpoints import EndpointCapabilities
 from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.content_archive import RecordArchive
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
+from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.model_engine import engine_for
+from tests.fakes.model_engine import engine_for, engine_over
 from tests.fakes.model_tokens import TokenBook
+from tests.fakes.world import World
 from tests.unit.activities.scripted import analyze_input, environment, reference, role_activities, source
 from tests.unit.client.cli.command_line import research, save_run
+from tests.unit.workflows.test_supervisor_strategy import begin
 from workers import retention
 from workers.settings.loading import Flags, load_settings
 from workers.shared_state import open_shared_state
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 PROSE = "Vacuum prevents transaction ID wraparound by freezing old rows in every table that it visits. " * 60
 TEXTS = [f"Source {number}.\n\n{PROSE}" for number in range(20)]
@@ -223,6 +231,32 @@ def test_two_homes_share_a_folder(home: Path, tmp_path: Path) -> None:
         "archive", "restore", content.archived[0], "--out", str(tmp_path / "x"), *given, RESEARCH_HOME=str(other)
     )
     assert (done.exit_code, "another home" in done.stderr) == (4, True)
+
+
+@pytest.mark.parametrize("writable", [True, False])
+async def test_the_report_of_a_run_names_what_is_archived(home: Path, *, writable: bool) -> None:
+    """By its hashes; where the archive cannot be written the run goes on, and its report says so once (S0-162)."""
+    if not writable:
+        (home / "archive").write_text("a file")
+    tokens = ON.model_copy(update={"model_context_overrides": {"test-model": 14_000}})
+    configuration = ResearchConfiguration(
+        models={tier.value: ["test-model"] for tier in Tier}, model_host=lambda _: "127.0.0.1", tokens=tokens
+    )
+    corpus = MemoryCorpus({f"page-{number}.md": text for number, text in enumerate(TEXTS)})
+    async with MessagesApi() as api:
+        engines = {EngineKind.MODEL: engine_over({"default": api.base_url})}
+        world = World(home, corpus, engines, configuration, archive=RecordArchive(None, home))
+        state = await begin(world, depth="extended", limits={"max_iterations": 1, "max_sources_per_query": 20})
+        assert await Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct()
+        report = json.loads(await world.content.get(state.result.files.json_document))
+        await world.close()
+    hashes = [f"sha256:{name}" for name in records(home / "archive")] if writable else []
+    assert report["fidelity"]["dropped_content_ids"]
+    assert sorted(report["fidelity"]["content_archive_hashes"]) == sorted(hashes)
+    notes = [note for note in report["degraded"] if "archive" in note]
+    assert [writable] == [not notes] == [bool(hashes)]
+    assert all("tokens.research_archive_dir" in note for note in notes)
+    assert len(notes) < 2
 
 
 def test_a_folder_that_cannot_be_written_stops_no_call(home: Path, tmp_path: Path) -> None:
