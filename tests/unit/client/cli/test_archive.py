@@ -126,7 +126,7 @@ def test_what_a_call_does_not_show_is_archived(home: Path, tmp_path: Path) -> No
     state = ResearchState(phase="analysis")
     state.note_content(content)
     assert state.content_archive_hashes == content.archived
-    report = fidelity_of_run(state.fidelity, [], state.dropped_content_ids, state.content_archive_hashes, 0)
+    report = fidelity_of_run(state.fidelity, [], state.dropped_content_ids, 0, state.content_archive_hashes)
     assert report is not None
     assert report.content_archive_hashes == content.archived
     for name, one in found.items():
