@@ -27,7 +27,9 @@ from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, SearchProvider
 from providers.isolation.pool import KillableCalls
+from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader, RoutedReader
+from providers.shared.cache import Cache
 from providers.shared.paid_calls import CallStore
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
@@ -101,7 +103,10 @@ class World:
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
         journal = CallJournal(self.calls)
-        roles = RoleActivities(self.engines, self.content, journal, self.notebooks)
+        engines = dict(self.engines)
+        if EngineKind.MODEL in engines:
+            engines[EngineKind.MODEL] = SummarizingEngine(engines[EngineKind.MODEL], Cache(self.shared))
+        roles = RoleActivities(engines, self.content, journal, self.notebooks)
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )

@@ -68,7 +68,7 @@ def configured(folder: Path, **variables: str) -> Settings:
 
 
 async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None:
-    """An answer is kept for the address that gave it; whoever changes the address asks the new one (S0-177)."""
+    """An answer is kept for the address that gave it; whoever changes the address asks the new one."""
     async with SearchApis() as one, SearchApis() as other:
         for server in (one, other, one):
             async with pool(configured(tmp_path, SEARXNG_URL=server.url("searxng"))) as activities:
@@ -78,7 +78,7 @@ async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", PROVIDERS)
 async def test_an_instance_is_an_address_and_never_a_key(name: str) -> None:
-    """Addresses, engines and models separate the stored answers; keys do not (S0-177)."""
+    """Addresses, engines and models separate the stored answers; keys do not."""
     change = {"google": {"GOOGLE_CSE_ID": "another"}, "anthropic": {"RESEARCH_MODEL": "another"}}.get(name, {})
     instances = []
     for address, given in (
