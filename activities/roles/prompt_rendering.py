@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from activities.reporting.citations import without_markers
 from activities.roles.claim_checking import with_control
-from activities.roles.summarizing import shorter_form
+from activities.roles.summarizing import levels_of, shorter_form
 from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
 from contracts.call_sizes import MOST_SOURCES, QUOTE_CHARACTERS
 from contracts.checking import ShownPassage
@@ -176,8 +176,7 @@ class PromptBlocks:
         def render(level: Level) -> str:
             return guard_lines(shorter_form(text, level, self.request.query, self.documents))
 
-        last = Level.KEY_POINTS
-        return self._item(ContentItem("draft", "draft", render, Rank.PRIORITY, last=last, originals=lambda: [text]))
+        return self._unquoted(text, ContentItem("draft", "draft", render, Rank.PRIORITY, last=Level.KEY_POINTS))
 
     def turns(self, turns: Sequence[Turn]) -> list[PromptBlock]:
         """Earlier questions and answers, of which the last one matters most."""
@@ -221,7 +220,7 @@ class PromptBlocks:
             return self._part("earlier_turn", level, question=question, answer=answer)
 
         item = ContentItem(f"turn-{number}", "turn", render, priority=value, last=self._last)
-        return self._item(replace(item, originals=lambda: [turn.answer]))
+        return self._unquoted(turn.answer, item)
 
     def _statement(self, template: str, claim: Any, number: int) -> PromptBlock:
         def render(level: Level) -> str:
@@ -238,6 +237,11 @@ class PromptBlocks:
         person = 1.0 if source.id in self.request.protected_source_ids else UNKNOWN
         quality = QUALITY_VALUES.get(source.quality, UNKNOWN)
         return priority(1 - place, _recency(source.published_at, self.request.date), quality, person)
+
+    def _unquoted(self, text: str, item: ContentItem) -> PromptBlock:
+        """The item of a text that nothing is quoted from."""
+        levels = levels_of(text, self.documents)
+        return self._item(replace(item, levels=levels, originals=lambda: [text]))
 
     def _item(self, item: ContentItem) -> PromptBlock:
         item = replace(item, measure=_sealed_tokens)

@@ -8,6 +8,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import names
 from contracts.outcome import EventPage, ResearchResult
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import Completeness, Outcome, StopReason
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import model_world
@@ -69,6 +70,24 @@ async def test_a_prompt_that_is_too_long_says_what_to_change(client: Client, tmp
             events = await handle.query(names.EVENTS, 0, result_type=EventPage)
     assert result.outcome is Outcome.PARTIAL
     assert any("max_sources_per_query" in event.text for event in events.events)
+
+
+async def test_earlier_turns_without_room_are_summarised(client: Client, tmp_path: Path) -> None:
+    """The planner's call is made again with summaries, each paid for once; every task replays the history (S0-140)."""
+    answer = " ".join(f"Setting {number} of the engine is 200000{number}." for number in range(140))
+    context = [{"question": f"What is setting {number}?", "answer": f"{number}. {answer}"} for number in range(3)]
+    tokens = TokenSettings(summarization_provider="small")
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url, None, 8_192, tokens)
+        async with running_workers(client, world):
+            result = await (await start(client, REQUEST | {"context": context})).result()
+    assert result.outcome is Outcome.COMPLETED, (result.failed_branches, result.limitations)
+    summaries = [request for request in api.requests if request.role == "summarizer"]
+    assert {request.model for request in summaries} == {"small"}
+    assert [request.prompt.count("In short: ") for request in api.requests if request.role == "planner"] == [
+        len(summaries)
+    ]
+    assert result.usage.model_calls == len(api.calls)
 
 
 async def test_being_told_to_wait_does_not_use_up_a_call(client: Client, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from activities.configuration import ResearchConfiguration
 from contracts import strategies
 from contracts.canary import STEERED_NOTE
 from contracts.evidence import Gap
@@ -17,15 +16,13 @@ from contracts.state import ResearchState
 from contracts.summaries import SUMMARIZER
 from contracts.tokens import TokenSettings
 from contracts.tools import ToolAnswer
-from contracts.vocabulary import EngineKind, Tier
-from providers.models.endpoints import EndpointCapabilities
+from contracts.vocabulary import EngineKind
 from tests.fakes import hostile_pages, model_request
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.model_engine import engine_over
 from tests.fakes.model_tokens import TokenBook
 from tests.fakes.model_work import element
 from tests.fakes.tool_work import answered
-from tests.fakes.world import World
+from tests.fakes.world import World, model_world
 from tests.toy.asker import ASKER, ASKING, AskerInput
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.run.inbox import Inbox
@@ -50,16 +47,9 @@ def _declared() -> Iterator[None]:
 async def world_over(
     folder: Path, api: MessagesApi, window: int, tokens: TokenSettings = SETTINGS
 ) -> AsyncIterator[World]:
-    """A world whose models all have one window at the endpoint; two of them are cheap ones."""
+    """A world whose models all have one window at the endpoint."""
     async with api:
-        own = {"default": EndpointCapabilities(window=window, reasoning_tokens=500)}
-        engine = engine_over({"default": api.base_url}, own=own)
-        configuration = ResearchConfiguration(
-            models={tier.value: ["small", "other"] if tier is Tier.SIMPLE else ["test-model"] for tier in Tier},
-            model_host=lambda _: "127.0.0.1",
-            tokens=tokens,
-        )
-        world = World(folder, None, {EngineKind.MODEL: engine}, configuration)
+        world = model_world(folder, api.base_url, None, window, tokens)
         try:
             yield world
         finally:
