@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,10 +14,13 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.vocabulary import EngineKind, Outcome, StopReason
 from providers.errors import NotConfigured
 from tests.every_strategy.joined import ENGINES, Trial, resume, trial_of, undisturbed
+from tests.fakes import model_work, reflective_work, tool_work
 from tests.fakes.corpus import MemoryCorpus
+from tests.toy.roles import TOY
 
 MODEL: Final = EngineKind.MODEL.value
 LOST: Final[dict[str, tuple[str, str]]] = {
+    "query": ("search", failures.STORE_UNAVAILABLE),
     "page": ("read_source", failures.STORE_UNAVAILABLE),
     "analysis": ("analyze_sources", failures.INPUT_UNPROCESSABLE),
     "analysis in an outage": ("analyze_sources", failures.MODEL_UNAVAILABLE),
@@ -32,20 +36,30 @@ TRIALS: Final = [
     (name, engine, place)
     for name, engine in ENGINES
     for place in LOST
-    if name in ("supervisor", "reflective") or (name == "orchestrator" and engine != MODEL)
+    if name != TOY.name and place != "query"
     if engine == MODEL or place in ("page", "analysis")
 ]
-"""A model that sends agents decides itself whether it sends another one for what is missing."""
+IDLE: Final = [
+    *(("orchestrator", "query", place) for place in range(3)),
+    *(("orchestrator", place, 0) for place in ("page", "analysis")),
+    ("reflective", "query", 2),
+    ("reflective", "page", 0),
+    ("supervisor", "query", 2),
+    ("supervisor", "analysis", 1),
+]
+"""Strategy, place of failure, and how many pieces of such work are done before it."""
 
 
-def lose_one(trial: Trial, place: str) -> list[str]:
-    """Have the first piece of work at this place fail, however often it is tried; its name, once it was tried."""
+def lose_one(trial: Trial, place: str, after: int = 0) -> list[str]:
+    """Have one piece of work at this place fail, however often it is tried; its name, once it was tried."""
     activity, kind = LOST[place]
-    work, lost = trial.host.implementations[activity], list[str]()
+    work, done, lost = trial.host.implementations[activity], set[str](), list[str]()
 
     async def fail(request: Any) -> Any:
         subject = identity(request)
-        lost[:] = lost or [subject]
+        if not lost and len(done - {subject}) == after:
+            lost.append(subject)
+        done.add(subject)
         if subject in lost:
             raise ApplicationError("gone", {"kind": kind}, type=kind, non_retryable=True)
         return await work(request)
@@ -76,15 +90,67 @@ async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, 
         read = list(trial.world.corpus.reads)
         later = await resume(trial, **fields)
     later.assert_completed()
-    assert later.findings == whole.findings
+    assert later.findings >= whole.findings
+    assert name == "orchestrator" or later.findings == whole.findings  # another agent looks for itself
     assert {source.id for source in later.state.readable_sources()} == {
         source.id for source in whole.state.readable_sources()
     }
-    answered = Counter(call.request_hash for call in trial.api.calls if call.status == 200 and call.delivered)
-    assert [request for request, count in answered.items() if count > 1] == []
+    assert answered_twice(trial) == []
     assert not set(trial.world.corpus.reads[len(read) :]) & set(read)
-    if name != "orchestrator":  # another agent looks for itself
+    if name != "orchestrator":
         assert sorted(trial.world.corpus.searches) == sorted(whole.world.corpus.searches)
+
+
+def answered_twice(trial: Trial) -> list[str]:
+    """Return the requests that were answered more than once."""
+    answered = Counter(call.request_hash for call in trial.api.calls if call.status == 200 and call.delivered)
+    return [request for request, count in answered.items() if count > 1]
+
+
+def stop_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the model look no further wherever it may decide: it searches for nothing of use, opens no page, ends."""
+
+    def report(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+        may_report = "generate_report" in tool_work.offered(body)
+        return tool_work.blocks(body, ("generate_report", {}) if may_report else ("search", {"query": "weather"}))
+
+    monkeypatch.setitem(tool_work.TOOL_WORK, "agent", report)
+    monkeypatch.setitem(tool_work.TOOL_WORK, "orchestrator", report)
+    for module, name, answer in (
+        (reflective_work, "searches", {"queries": [], "pages": []}),
+        (reflective_work, "reflection", {"decision": "complete", "reasoning": "enough"}),
+        (model_work, "refinement", {"gap_analysis": [], "iteration_recommendation": {"should_iterate": False}}),
+    ):
+        monkeypatch.setattr(module, name, lambda _, given=answer: given)
+
+
+@pytest.mark.parametrize(("name", "place", "after"), IDLE)
+async def test_a_model_cannot_leave_out_what_got_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str, after: int
+) -> None:
+    """A resumed run whose model would end at once has the findings of an undisturbed one, or is not completed."""
+    limits = {"max_sources": 3 if name == "orchestrator" else 30}
+    whole = await undisturbed(tmp_path / "whole", name, MODEL, limits=limits)
+    async with trial_of(tmp_path / "lost", name, MODEL, limits=limits) as trial:
+        lost = lose_one(trial, place, after)
+        await trial.conduct()
+        assert lost
+        stop_at_once(monkeypatch)
+        later = await resume(trial, limits=limits)
+    assert later.findings >= whole.findings or later.state.result.outcome is not Outcome.COMPLETED
+    assert answered_twice(trial) == []
+
+
+async def test_what_a_limit_forbids_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without an answer for which no page is left to the agents keep the resumed run from being completed."""
+    async with trial_of(tmp_path, "orchestrator", MODEL) as trial:
+        lost = [lose_one(trial, "page", after) for after in range(3)]
+        await trial.conduct()
+        assert any(lost)
+        stop_at_once(monkeypatch)
+        later = await resume(trial, limits={"max_reads_per_step": 1})
+    assert later.state.result.outcome is Outcome.PARTIAL
+    assert "because the limit of pages was reached" in await later.report()
 
 
 class FragileCorpus(MemoryCorpus):

@@ -77,6 +77,7 @@ def register_sources(
         same = next((owners[mark] for mark in _marks(source) if mark in owners), source.id)
         if same != source.id:
             registered[same] = join(registered[same], source)
+            registered.pop(source.id, None)  # known by its title alone
             dropped[source.id] = same
         else:
             registered[source.id] = source

@@ -44,7 +44,7 @@ def test_a_plan_has_distinct_sub_queries_and_the_most_important_ones() -> None:
     assert len(plan.sub_queries[0].facet) == 60
     assert notes == [
         "sub-queries that were empty or repeated were dropped",
-        "1 sub-queries beyond the limit of 3 were dropped",
+        "sub-queries beyond the limit of 3 were dropped: 1",
     ]
 
 
@@ -55,6 +55,11 @@ def test_a_plan_has_distinct_sub_queries_and_the_most_important_ones() -> None:
         (roles.ClarifierAnswer, roles.ClarifyInput(required=True), {"clear": True}),
         (orchestrator_roles.OutlinerAnswer, orchestrator_roles.OutlineInput(), {"steps": []}),
         (reflective_roles.StepPlannerAnswer, reflective_roles.PlanStepsInput(), {"has_enough_context": True}),
+        (
+            reflective_roles.StepPlannerAnswer,
+            reflective_roles.PlanStepsInput(most=1),
+            {"steps": [{"title": "Compare", "step_type": "analysis"}, {"title": "Research"}]},
+        ),
     ],
 )
 def test_an_answer_with_nothing_left_is_unfit(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contracts.addresses import source_id
+from contracts.addresses import canonical_url, source_id
 from contracts.plan import WITHOUT_SEARCH, Plan
 from contracts.reflective_roles import StepKind
 from contracts.request import Turn
@@ -93,14 +93,30 @@ async def test_at_light_depth_the_searches_of_a_step_are_fixed(tmp_path: Path) -
 
 
 async def test_background_fetches_no_page(tmp_path: Path) -> None:
-    """What the background brings are titles; the planner hears of them, and no page was read (S1-014, S1-015)."""
+    """Its hits are sources known by title and snippet: the planner hears of them, no page was read (S1-014, S1-015)."""
     async with trial_of(tmp_path, "reflective", "model") as trial:
         for _ in range(3):
             await trial.driver.step()
     background = ReflectivePosition.of(trial.state).background
     assert not trial.world.corpus.reads
-    assert not trial.state.sources
+    sources = trial.state.sources
+    assert set(sources) == {source_id(hit.url) for hit in background}
+    assert {source.status for source in sources.values()} == {SourceStatus.NOT_FETCHED}
+    assert all(source.hit_entries for source in sources.values())
     assert background[0].title in prompts(trial, "step_planner")[0]
+
+
+async def test_sources_of_the_background_are_completed_by_a_read(tmp_path: Path) -> None:
+    """Each address is one source: read where a step found it too, else not fetched; no step is duplicated (S1-061)."""
+    state = (await undisturbed(tmp_path, "reflective")).state
+    background = {source_id(hit.url) for hit in ReflectivePosition.of(state).background}
+    by_status = {status: {one.id for one in state.sources.values() if one.status is status} for status in SourceStatus}
+    assert background <= set(state.sources)
+    assert background & by_status[SourceStatus.FULL]
+    assert by_status[SourceStatus.NOT_FETCHED] <= background
+    addresses = [canonical_url(one.url) for one in state.sources.values()]
+    assert len(set(addresses)) == len(addresses)
+    assert state.counts().sources == len(by_status[SourceStatus.FULL])
 
 
 async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

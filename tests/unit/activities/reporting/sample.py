@@ -25,6 +25,7 @@ from contracts.vocabulary import (
 from providers.interfaces import SkippedFile
 from tests.unit.activities.scripted import MemoryStore, finding, passage
 
+STATEMENT = "Every table must be vacuumed at least once every two billion transactions."
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 RESEARCH_ID = "r-20261121-7k3f"
 
@@ -206,7 +207,7 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
             "plan": Plan(version=1, brief="What the problem is, and what is done.", nodes=[*nodes, failed]),
             "sources": {source.id: source for source in self.sources.values()},
             "evidence": self.evidence,
-            "findings": [finding("Every table must be vacuumed in time.", self.rule)],
+            "findings": [finding(STATEMENT, self.rule)],
             "gaps": [gap],
             "draft": ReportDraft(
                 document=DocumentRef(hash=digest(self.draft), media_type="text/markdown", size=len(self.draft)),

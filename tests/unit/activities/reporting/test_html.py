@@ -67,6 +67,8 @@ def test_language_of_the_page_is_the_language_of_the_report(language: str, state
     html = rendered(resolved=make_resolved(language=language)).html
     assert f'<html lang="{stated}">' in html
     assert heading in html
+    polish = rendered(resolved=make_resolved(output={"language": "pl"}), engine_by_role={"synthesizer": "model"}).html
+    assert '<html lang="pl">' in polish
 
 
 @pytest.mark.parametrize("name", HOSTILE)

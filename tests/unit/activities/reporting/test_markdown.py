@@ -41,7 +41,7 @@ SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentat
         ("application/pdf", [12], " · p. 12 · "),
         ("application/pdf", [7, 3], " · pp. 3, 7 · "),
         (SLIDES, [3], " · slide 3 · "),
-        ("text/html", [None], " · quality "),
+        ("text/html", [None], " · your documents "),
     ],
 )
 def test_a_citation_names_the_pages_of_its_passages(media_type: str, pages: list[int | None], words: str) -> None:
@@ -83,7 +83,7 @@ def test_a_source_is_listed_whatever_its_title_and_address(url: str, title: str,
     found = make_source(url, title, VACUUM)
     evidence, run = citing(found, VACUUM, "In short, catastrophic data loss.", heading="25.1.5. Wraparound")
     assert (
-        f"- [1] {start} § 25.1.5. Wraparound · quality high (your documents) · read 2026-11-21 · {end}"
+        f"- [1] {start} § 25.1.5. Wraparound · your documents · read 2026-11-21 · {end}"
         in rendered(f"# T\n\nIt is [{evidence.id}].\n", **run).markdown.splitlines()
     )
     plain = found.model_copy(update={"quality": Quality.UNKNOWN, "quality_reason": ""})

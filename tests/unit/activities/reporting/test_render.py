@@ -40,19 +40,21 @@ from tests.unit.activities.scripted import MemoryStore
 
 KEYS = (
     "schema_version product_version research_id query effective_request strategy engine_by_role models prompt_versions "
-    "language corpus kind outcome stop_reason completeness iterations started_at ended_at forms report sources evidence "
+    "language corpus kind outcome outcome_before_check stop_reason completeness iterations started_at ended_at forms "
+    "list_replaced report sources evidence "
     "findings gaps claims citations citations_count confidence_summary decisions decisions_dropped plan queries queries_failed "
-    "usage fidelity verification degraded failed_branches limitations"
+    "query_ledger documents_searched skipped_files agents guidance fallbacks usage fidelity verification degraded "
+    "failed_branches limitations"
 )
 PARTS = {
     "corpus": "name digest files indexed_at",
     "report": "markdown sections word_count",
     "sources": "id url title authors publisher venue doi published_at source_type quality quality_reason "
-    "content_hash text_hash retrieved_at status status_reason provider cited query_ids",
+    "content_hash media_type text_hash pages_hash retrieved_at status status_reason provider cited query_ids",
     "evidence": "id source_id quote prefix suffix heading start end page",
     "findings": "id statement confidence evidence_ids source_ids category",
     "gaps": "id description kind status severity priority",
-    "claims": "id text start end section citation_numbers evidence_ids verdict method reason",
+    "claims": "id text start end section citation_numbers evidence_ids marks verdict method reason",
     "citations": "number source_id label",
     "decisions": "seq agent action phase iteration rationale inputs outputs timestamp",
     "queries": "id text origin status error provider result_count",

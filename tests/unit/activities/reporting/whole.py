@@ -82,6 +82,8 @@ class World:
         )
         rendering = render(state, text, self.texts, [], "0.1.0")
         store = await store_of(self.texts)
-        data = rendering.document.encode()
-        audited = await audit(data, store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown)
+        data, html = rendering.document.encode(), rendering.html.encode()
+        audited = await audit(
+            data, store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown, html=html
+        )
         return Whole(rendering, json.loads(data), audited, work.warnings)

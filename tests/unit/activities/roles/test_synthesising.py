@@ -147,4 +147,4 @@ async def test_prompt_text_in_a_report_is_repaired_once_and_then_removed(written
     assert kept in text
     assert draft.evidence_ids == [A.id]
     assert not re.search(r"(src|f)-[0-9a-f]{10}|findings-", text)
-    assert "1 markers that name no passage were removed" in warnings
+    assert "markers that name no passage were removed: 1" in warnings
