@@ -23,7 +23,7 @@ from activities.roles.prompt_rendering import prompt_of, render_role, shown_sour
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, remove_signs_of
-from contracts import checking_roles, failures, roles
+from contracts import checking_roles, failures, roles, summaries
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
@@ -41,15 +41,6 @@ from contracts.roles import (
     SynthesizerResult,
 )
 from contracts.strategies import declared_roles
-from contracts.summaries import (
-    SUMMARIZER,
-    SummarizeInput,
-    SummarizerAnswer,
-    SummarizerResult,
-    SummaryEntry,
-    SummaryOrder,
-    summary_key,
-)
 from contracts.tokens import ContentEntry
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
@@ -91,7 +82,7 @@ class RoleActivities:
         async with attempt(MODELS):
             request = await self.notebooks.complete_input(request, role)
             documents = await load_documents(request, self.content)
-            for entry in await self.notebooks.read_all(request.summaries or [], SummaryEntry):
+            for entry in await self.notebooks.read_all(request.summaries or [], summaries.SummaryEntry):
                 documents[entry.key] = entry.summary
             # In threads, because a long page takes a while: other calls and their heartbeats go on.
             task = await asyncio.to_thread(task_of, role, request, documents)
@@ -117,7 +108,7 @@ class RoleActivities:
     async def _ordered(self, needed: SummariesNeeded) -> ApplicationError:
         """The end of a call that is to be made again with summaries; it refers to the texts, which are stored."""
         orders = [
-            SummaryOrder(text=await self.content.put_text(text), level=level).model_dump(mode="json")
+            summaries.SummaryOrder(text=await self.content.put_text(text), level=level).model_dump(mode="json")
             for text, level in needed.texts
         ]
         kind, category = failures.SUMMARIES_NEEDED, ApplicationErrorCategory.BENIGN
@@ -137,8 +128,10 @@ class RoleActivities:
             return result.model_copy(update={"draft": await store_draft(self.content, result.draft, texts[0])})
         if isinstance(result, AnalyzerResult) and isinstance(request, AnalyzeInput) and result.findings:
             return await self._stored_analysis(request, result)
-        if isinstance(result, SummarizerResult) and isinstance(request, SummarizeInput):
-            summary = SummaryEntry(key=summary_key(request.text.hash, request.level), summary=texts[0])
+        if isinstance(result, summaries.SummarizerResult) and isinstance(request, summaries.SummarizeInput):
+            summary = summaries.SummaryEntry(
+                key=summaries.summary_key(request.text.hash, request.level), summary=texts[0]
+            )
             return result.model_copy(update={"entry": await self.notebooks.write(summary)})
         if isinstance(result, CheckerResult):
             entry = await self.notebooks.write(AnswersEntry(answers=result.answers))
@@ -239,10 +232,10 @@ def _ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerAns
     return named.fitted(work.request, work.warnings)
 
 
-def _ground_summary(work: RoleWork[SummarizeInput, SummarizerAnswer]) -> SummarizerResult:
+def _ground_summary(work: RoleWork[summaries.SummarizeInput, summaries.SummarizerAnswer]) -> summaries.SummarizerResult:
     """Put a summary, which the engine has checked, into `work.texts`."""
     work.texts.append(work.answer.summary.strip())
-    return SummarizerResult()
+    return summaries.SummarizerResult()
 
 
 GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
@@ -250,5 +243,5 @@ GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     roles.REFINER.name: _ground_refinement,
     checking_roles.CHECKER.name: ground_verdicts,
     checking_roles.CORRECTOR.name: ground_corrections,
-    SUMMARIZER.name: _ground_summary,
+    summaries.SUMMARIZER.name: _ground_summary,
 }
