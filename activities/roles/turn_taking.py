@@ -200,12 +200,10 @@ def _at_level(content: str, level: Level, request: tool_turns.ToolTurnInput, doc
         return content
     if summary := summary_of(_words_of(content), level, documents):
         return seal(data("answer", break_lines(guard(summary))), request.canary) + "[a summary of this answer]"
-    opening, _, rest = content.partition("\n")
-    text, _, closing = rest.rpartition("\n")
-    framed = closing.startswith("</answer-")
-    shown = shortened(text if framed else content, level, request.query).strip("\n")
-    note = "[the rest of this answer was left out]"
-    return "\n".join([opening, shown, note, closing] if framed else [shown, note])
+    framed = ANSWER_ELEMENT.search(content)
+    start, end = framed.span(1) if framed else (0, len(content))
+    shown = shortened(content[start:end], level, request.query).strip("\n")
+    return f"{content[:start]}{shown}\n[the rest of this answer was left out]{content[end:]}"
 
 
 def _words_of(content: str) -> str:
