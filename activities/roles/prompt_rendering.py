@@ -51,7 +51,8 @@ def render_role(
     file, show = prompt_of(role), PromptBlocks(request, documents, levels or {})
     # Each part is sealed for itself: a later part does not change the bytes of those before it.
     parts = [f"{part.strip()}\n\n" for part in _fill(file.common, request, show).split(END_OF_PART) if part.strip()]
-    sealed = [seal(part, request.canary) for part in [*parts, _fill(file.template, request, show)]]
+    own = _fill(file.template, request, show).replace(END_OF_PART, "")
+    sealed = [seal(part, request.canary) for part in [*parts, own]]
     return RenderedPrompt(
         "".join(sealed),
         tuple(itertools.accumulate(map(len, sealed[:-1]))),

@@ -72,9 +72,9 @@ class LanguageModelEngine:
                 waiting = [other for other in waiting if _may_follow(task, error, candidate, other)]
             else:
                 return await self._read(task, candidate, reply, fitted, failures)
-        error = _error_of(failures)
-        if task.narrower is None or not isinstance(error, InvalidCall) or error.kind != "context_too_long":
-            raise error
+        problem = _error_of(failures)
+        if task.narrower is None or not isinstance(problem, InvalidCall) or problem.kind != "context_too_long":
+            raise problem
         answer = await self.answer(await asyncio.to_thread(task.narrower))
         return replace(answer, warnings=[NARROWED, *answer.warnings])
 

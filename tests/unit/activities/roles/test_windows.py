@@ -111,6 +111,18 @@ async def test_floors_that_do_not_fit_are_refused_before_anything_is_paid() -> N
     assert re.search(r"needs about \d+ tokens and .* with a margin of 15% room for \d+", caught.value.message)
 
 
+async def test_a_small_window_considers_less_of_each_source() -> None:
+    """Where two fifths of the five best do not fit, less of all is considered, and the account says so (C0-23)."""
+    async with bench(16_384) as one:
+        request = await one.analyze_input(PROSE * 200, 8, source_characters=12_000)
+        output = await one.run(roles.ANALYZER, request)
+    content = output.account.content
+    assert [call.status for call in one.api.calls] == [200]
+    assert 8 * 300 < content.considered_characters < 8 * 12_000
+    assert content.used <= content.available
+    assert any("less text of each source was considered" in warning for warning in output.account.warnings)
+
+
 async def test_what_was_shown_can_be_counted_again() -> None:
     """The entry of a call has all items; its figures are their sums, and the five best keep 0.3 (S0-153, S0-157)."""
     async with bench(16_384) as one:
