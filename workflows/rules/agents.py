@@ -83,8 +83,8 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
         update={
             "deadline_seconds": round(deadline, 3),
             "reserve_seconds": round(min(reserve, deadline), 3),
-            "max_sources": sources,
-            "max_new_sources": min(own.max_new_sources, sources),
+            "max_sources": sources + task.protects,
+            "max_new_sources": min(own.max_new_sources, sources) + task.protects,
             # What a preset says of these is for a whole run.
             "max_model_calls": share.model_calls,
             "max_tokens": share.tokens,
@@ -95,8 +95,8 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
 
 SHARED_WITH_AGENTS: Final = (
     "research_id language mode depth engine models model_host model_prices reasoning_tokens reasoning_tiers providers "
-    "search corpus web tenant priority search_attributes canary exclude tokens configuration_digest product_version "
-    "egress"
+    "search corpus protected_sources web tenant priority search_attributes canary exclude tokens configuration_digest "
+    "product_version egress"
 ).split()
 """Parts of a run's request that its agents get: how to search and with which engine, not the question."""
 

@@ -9,6 +9,9 @@ from typing import Final
 
 from contracts.addresses import canonical_url, doi_of, source_id
 from contracts.evidence import SearchHit, Source
+from contracts.names import CORPUS_SCHEME
+from contracts.protected_sources import NAMED
+from contracts.state import ResearchState
 from contracts.vocabulary import SourceStatus
 
 LEAST_CONTENT: Final = 200
@@ -56,6 +59,40 @@ def keys_of(hit: SearchHit) -> list[str]:
 def _doi_key(url: str, doi: str | None) -> str:
     name = doi_of(doi) or doi_of(url)
     return f"doi:{name}" if name else ""
+
+
+# --- protected sources ---------------------------------------------------------------------------------------------
+def protected_ids(state: ResearchState) -> dict[str, str]:
+    """Return the source id of each protected address that was read, or tried."""
+    urls = state.resolution.protected_sources
+    known = Identities(state.sources, state.aliases) if urls else None
+    found = {url: known.identity_of(SearchHit(url=url)) for url in urls} if known else {}
+    return {url: identity for url, identity in found.items() if identity in state.sources}
+
+
+def hits_to_protect(state: ResearchState) -> list[SearchHit]:
+    """Return the protected sources that are still to be read, as hits; of several agents the first one reads them."""
+    if state.task is not None and not state.task.protects:
+        return []
+    known, resolved = protected_ids(state), state.resolution
+    urls = [url for url in resolved.protected_sources if resolved.web or url.startswith(CORPUS_SCHEME)]
+    return [SearchHit(url=url, title=url, provider=NAMED) for url in urls if url not in known]
+
+
+def add_unread_protected(state: ResearchState) -> list[str]:
+    """Add protected sources that were never tried to the sources, unread; a line for each that was not read."""
+    known, web = protected_ids(state), state.resolution.web
+    lines = []
+    for url in state.resolution.protected_sources:
+        searched = web or url.startswith(CORPUS_SCHEME)
+        why = "the run ended before" if searched else "this run reads no pages of the web (`--web`)"
+        source = state.sources.get(known.get(url, "")) or Source(
+            id=source_id(url), url=url, title=url, provider=NAMED, status_reason=why
+        )
+        state.sources.setdefault(source.id, source)
+        if source.status is not SourceStatus.FULL:
+            lines.append(f"A protected source was not read: {url} ({source.status_reason}).")
+    return lines
 
 
 # --- after reading -------------------------------------------------------------------------------------------------

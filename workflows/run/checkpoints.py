@@ -212,6 +212,8 @@ def _find_again_lost_pages(state: ResearchState) -> set[str]:
     """
     known, finders = {candidate.sub_query_id for candidate in state.candidates}, set[str]()
     for source in list(state.sources.values()):
+        if source.status is SourceStatus.NOT_FETCHED:
+            del state.sources[source.id]  # a protected one, for which the earlier run had no time
         if source.status is not SourceStatus.FAILED or source.status_reason not in PASSING | OUR_FAULTS.keys():
             continue
         found_by = [query for query in state.plan.sub_queries if query.id in source.sub_query_ids]

@@ -298,6 +298,7 @@ CHANGES = {
     "output": {"target_words": 900},
     "on_deadline": "abort",
     "exclude": ["locks"],
+    "protected_sources": ["https://example.org/a"],
     "metadata": {"ticket": 1},
     "priority": 1,
 }
