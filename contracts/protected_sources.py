@@ -1,13 +1,14 @@
 """Sources that a request protects: pages of the web, and documents of its corpus, by their addresses. Pure."""
 
 import re
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import unquote
 
 from contracts.addresses import belongs_to, canonical_url, host_of
 from contracts.exclusions import is_excluded
 from contracts.names import CORPUS_SCHEME
-from contracts.request import Mode, ResearchRequest
+from contracts.request import Mode, ResearchRequest, SearchOptions
+from contracts.resolved import EffectiveSearch
 
 NAMED: Final = "request"
 """The provider of a source that the request itself names."""
@@ -16,16 +17,9 @@ UNSAFE: Final = re.compile(r"[\x00-\x20#?\\<>\"\x7f]")
 """Characters of a path that addresses of documents have escaped, besides the per cent sign."""
 
 
-class Domains(Protocol):
-    """Hosts that a search keeps to or avoids; None or empty: any, or none."""
-
-    @property
-    def domains_allow(self) -> list[str] | None: ...  # noqa: D102
-    @property
-    def domains_deny(self) -> list[str] | None: ...  # noqa: D102
-
-
-def protected_sources_of(request: ResearchRequest, search: Domains) -> tuple[list[str], list[str]]:
+def protected_sources_of(
+    request: ResearchRequest, search: SearchOptions | EffectiveSearch
+) -> tuple[list[str], list[str]]:
     """Return the addresses of the protected sources, each once, and one line for each that cannot be protected."""
     urls, lines = list[str](), list[str]()
     for place, given in enumerate(request.protected_sources):
@@ -64,14 +58,17 @@ def _address_of(given: str, corpus: str | None) -> str:
     return f"{CORPUS_SCHEME}{corpus}/{escaped}"
 
 
-def _check_against(url: str, request: ResearchRequest, search: Domains) -> None:
+def _check_against(url: str, request: ResearchRequest, search: SearchOptions | EffectiveSearch) -> None:
     """Raise ValueError for an address that another part of the request keeps out."""
     remedy = "take it from one of the two"
-    host = host_of(url)
-    if host and any(belongs_to(host, host_of(f"https://{each}")) for each in search.domains_deny or []):
+    host, allowed = host_of(url), search.domains_allow
+    if host and _is_below(host, search.domains_deny):
         raise ValueError(f"its host is in search.domains_deny; {remedy}")
-    allowed = search.domains_allow
-    if host and allowed and not any(belongs_to(host, host_of(f"https://{each}")) for each in allowed):
+    if host and allowed and not _is_below(host, allowed):
         raise ValueError("its host is not in search.domains_allow; add it there, or do not protect it")
     if is_excluded("", url, request.exclude):
         raise ValueError(f"`exclude` keeps it out; {remedy}")
+
+
+def _is_below(host: str, domains: list[str] | None) -> bool:
+    return any(belongs_to(host, host_of(f"https://{domain}")) for domain in domains or [])

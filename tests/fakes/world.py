@@ -27,6 +27,7 @@ from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, SearchProvider
 from providers.isolation.pool import KillableCalls
+from providers.models.endpoints import EndpointCapabilities
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.shared.paid_calls import CallStore
 from providers.shared.run_queue import QueueLimits, RunQueue
@@ -153,9 +154,11 @@ def _in_environment(implementation: Callable[..., Awaitable[Any]]) -> Callable[.
     return run
 
 
-def model_world(folder: Path, base_url: str, corpus: MemoryCorpus | None = None) -> World:
-    """A world whose model is spoken to with the real SDK at a loopback address."""
-    engine = engine_over({"default": base_url})
+def model_world(
+    folder: Path, base_url: str, corpus: MemoryCorpus | None = None, own: EndpointCapabilities | None = None
+) -> World:
+    """A world whose model is spoken to with the real SDK at a loopback address; `own` is what its endpoint can do."""
+    engine = engine_over({"default": base_url}, own={"default": own} if own else None)
     configuration = ResearchConfiguration(
         models={tier.value: ["test-model"] for tier in Tier}, model_host=lambda _: "127.0.0.1", product_version="0.1.0"
     )

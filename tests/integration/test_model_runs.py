@@ -1,15 +1,20 @@
 """Runs with a language model, spoken to with the real SDK over loopback."""
 
+import re
 from pathlib import Path
 
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
+from client.cli.errors import exit_code
 from contracts import names
 from contracts.outcome import EventPage, ResearchResult
 from contracts.vocabulary import Completeness, Outcome, StopReason
+from providers.models.endpoints import EndpointCapabilities
+from tests.fakes.corpus import MANUAL, MemoryCorpus
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_tokens import TokenBook
 from tests.fakes.world import model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
@@ -69,6 +74,24 @@ async def test_a_prompt_that_is_too_long_says_what_to_change(client: Client, tmp
             events = await handle.query(names.EVENTS, 0, result_type=EventPage)
     assert result.outcome is Outcome.PARTIAL
     assert any("max_sources_per_query" in event.text for event in events.events)
+
+
+async def test_protected_sources_that_fit_no_window_are_not_paid_for(client: Client, tmp_path: Path) -> None:
+    """Need and room are named, the report is written without the model, and the run is partial (S0-099, C0-10)."""
+    words = "To prevent transaction ID wraparound the engine must vacuum every table. "
+    notes = {f"note-{number}.md": f"# Note {number}\n\n{words * 40}" for number in range(25)}
+    async with MessagesApi(book=TokenBook(window=8_192)) as api:
+        own = EndpointCapabilities(window=8_192)
+        world = model_world(tmp_path, api.base_url, MemoryCorpus({**MANUAL, **notes}), own)
+        async with running_workers(client, world):
+            request = REQUEST | {"protected_sources": list(notes)}
+            result = await (await start(client, request)).result()
+    assert exit_code(result.outcome, result.stop_reason) == 3
+    assert not {"analyzer", "synthesizer", "refiner"} & set(api.counts())
+    why = r"needs about \d+ tokens and .* has with a margin of 15% room for \d+ .* or protect fewer sources"
+    assert re.search(why, "\n".join(result.failed_branches))
+    assert result.files is not None
+    assert "[1]" in result.report
 
 
 async def test_being_told_to_wait_does_not_use_up_a_call(client: Client, tmp_path: Path) -> None:

@@ -57,6 +57,24 @@ async def test_a_question_is_answered_from_the_web(client: Client, tmp_path: Pat
     assert world.hosts_asked <= {"127.0.0.1", *(entry.partition(":")[0] for entry in world.allow_hosts)}
 
 
+async def test_a_protected_page_is_read_through_the_guard(client: Client, tmp_path: Path) -> None:
+    """No search finds it, and it is read first and judged; one on a private host is refused, and named (S0-150)."""
+    kettle = Site(9, "/kettle", "Kettle", page("Kettle", "A kettle boils at a hundred degrees. " * 9))
+    async with WebWorld([*manual_sites(), kettle]) as world, web_workers(client, tmp_path, world):
+        private = f"http://127.0.7.7:{world.port}/secret"
+        protected = [world.url(kettle), private]
+        handle = await start(client, over_the_web(protected_sources=protected))
+        result: ResearchResult = await handle.result()
+        sources = {source.url: source for source in (await session_of(client, handle.id)).sources.values()}
+        pages = [entry for entry in world.asked if not entry.startswith("search") and "robots" not in entry]
+    assert pages[0] == f"{world.host_of(kettle)} /kettle"
+    assert pages.count(pages[0]) == 1
+    assert sources[world.url(kettle)].analyzed
+    assert sources[world.url(kettle)].assessment is not None
+    assert sources[private].status is SourceStatus.FAILED
+    assert [private in line for line in result.limitations if "protected source" in line] == [True]
+
+
 async def test_nobody_to_ask_is_refused_before_any_work(client: Client, tmp_path: Path) -> None:
     """A provider that cannot be reached is found out first; the refusal says so (S0-102)."""
     async with WebWorld() as world, web_workers(client, tmp_path, world, TAVILY_API_KEY="k", TAVILY_BASE_URL=NOBODY):

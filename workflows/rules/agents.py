@@ -23,6 +23,7 @@ from contracts.plan import PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
+from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import MOST_SHORTENED_CALLS, FidelityTotals
@@ -175,7 +176,7 @@ def known_record(page: Source) -> ReadRecord:
 FOUND: Final = (
     "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
     "documents_searched term_documents spellings lost_providers fidelity shortened_calls "
-    "dropped_content_ids engine_by_role prompt_versions models_used degraded "
+    "dropped_content_ids fallbacks engine_by_role prompt_versions models_used degraded "
     "decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
@@ -229,6 +230,8 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.engine_by_role |= found.engine_by_role
+    if SYNTHESIZER.name in found.fallbacks:  # no model has room for what the person protects
+        state.fallbacks = found.fallbacks | state.fallbacks
     state.models_used = _union(state.models_used, found.models_used)
     state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))

@@ -30,7 +30,7 @@ from contracts.roles import (
     prompt_preferences,
 )
 from contracts.state import ResearchState
-from contracts.strategies import CLOSING_ROLES, declaration, usage_by_share, writers
+from contracts.strategies import CLOSING_ROLES, declaration, declared_roles, usage_by_share, writers
 from contracts.texts import plural
 from contracts.tokens import TokenShare, tokens_left
 from contracts.tool_turns import ToolTurnInput, TurnResult
@@ -328,8 +328,8 @@ class ResearchRun(RunContext):
         elif details_of(cause).get("kind") == failures.CONTEXT_TOO_LONG:
             if request.protected_source_ids:
                 # No model can be shown what the person protects: nothing more is paid for.
-                roles = (*declaration(self.resolved.strategy).roles, *CLOSING_ROLES)
-                given_up = dict.fromkeys((one.name for one in roles if one.has_fallback), GIVEN_UP_AFTER)
+                replaceable = (one for one in declared_roles() if one.has_fallback or one in CLOSING_ROLES)
+                given_up = dict.fromkeys((one.name for one in replaceable), GIVEN_UP_AFTER)
                 self.state.fallbacks = given_up | self.state.fallbacks
                 self.degrade("no model has room for the protected sources: the rest was done without it")
         elif kind not in UNUSABLE and not role.writes_report and not self.state.plan.nodes:
