@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from contracts.base import CompactModel, Contract
-from contracts.evidence import QueryRecord, Source
+from contracts.evidence import QueryRecord, SearchHit, Source
 from contracts.outcome import AgentProgress, Counts, Usage
 from contracts.resolved import ResolvedResearch
 from contracts.state_changes import unpack_json
@@ -20,6 +20,13 @@ TASK_CHARACTERS: Final = 4_000
 SUMMARY_CHARACTERS: Final = 600
 AT_ONCE: Final = 3
 """Most agents that work side by side by default."""
+
+
+class LostWork(CompactModel):
+    """Searches of an agent without an answer, and pages not read or not analyzed: another start of it does them."""
+
+    queries: list[str] = []
+    pages: list[SearchHit] = []
 
 
 class AgentTask(CompactModel):
@@ -43,6 +50,8 @@ class AgentTask(CompactModel):
 
     Nothing of the question, the plan or other agents' findings belongs here.
     """
+    lost: LostWork = LostWork()
+    """Set for a task that is given again."""
 
     @property
     def protects(self) -> int:
@@ -94,6 +103,7 @@ class TaskResult(CompactModel):
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """Without times; the sum is `usage`."""
+    lost: LostWork = LostWork()
     failed_branches: list[str] = []
     packed: str = ""
     """The agent's state, packed, on its way to the run; empty once it is in the run's state."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from contracts.addresses import canonical_url, evidence_id
+from contracts.addresses import canonical_url, evidence_id, source_id
 from contracts.base import CompactModel, Contract
 from contracts.names import CORPUS_SCHEME
 from contracts.texts import DOCUMENT_HASH
@@ -317,6 +317,9 @@ class ReadDetails(SourceDetails):
     sections: list[SectionHint] = []
 
 
+OF_HIT: Final = ("url", "title", "provider", "doi", "rank")
+
+
 class Source(ReadDetails):
     """A document that the run knows. Identity: canonical URL, else DOI, else content hash.
 
@@ -347,6 +350,16 @@ class Source(ReadDetails):
     """Hash of the stored entry about it as it was read; None where it was not read."""
     hit_entries: list[str] = []
     """Hashes of the entries of searches with further details: of an unread source, or of its other addresses."""
+
+    @classmethod
+    def of_hit(cls, hit: SearchHit, sub_query_ids: list[str]) -> "Source":
+        """Return the source that a hit leads to, which is not fetched."""
+        named = {name: getattr(hit, name) for name in OF_HIT}
+        return cls(**named, id=source_id(hit.url), sub_query_ids=sub_query_ids, hit_entries=hit.entries)
+
+    def as_hit(self) -> SearchHit:
+        """Return the hit that would lead to it again."""
+        return SearchHit(**{name: getattr(self, name) for name in OF_HIT}, entries=self.hit_entries)
 
 
 class QueryOutcome(StrEnum):

@@ -61,7 +61,7 @@ def distinct(items: Iterable[T], words: Callable[[T], str], known: Collection[st
 def first(items: list[T], most: int, notes: list[str], noun: str) -> list[T]:
     """The first `most` items, with a note on how many were dropped."""
     if len(items) > most:
-        notes.append(f"{len(items) - most} {noun} beyond the limit of {most} were dropped")
+        notes.append(f"{noun} beyond the limit of {most} were dropped: {len(items) - most}")
     return items[:most]
 
 

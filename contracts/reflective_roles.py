@@ -200,9 +200,10 @@ class StepPlannerAnswer(RoleAnswer):
             notes.append("steps that were empty or done already were dropped")
         if not kept and not request.steps:
             raise UnfitAnswer("steps: at least one step with a title is needed")
+        kept = first(kept, request.most, notes, "steps")
         if not request.steps and all(step.step_type is StepKind.ANALYSIS for step in kept):
             raise UnfitAnswer("steps: nothing has been read yet: at least one step must search (needs_search)")
-        return self.model_copy(update={"steps": first(kept, request.most, notes, "steps")})
+        return self.model_copy(update={"steps": kept})
 
 
 def _whole(step: ProposedStep) -> ProposedStep:

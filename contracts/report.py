@@ -5,10 +5,11 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
+from contracts.agents import AgentRecord
 from contracts.base import BoundedList, BoundedMap, Contract
 from contracts.checking import Correction, ReviewSummary, VerificationSummary
-from contracts.evidence import Finding, Gap
-from contracts.outcome import AgentDecision
+from contracts.evidence import Finding, Gap, QueryRecord
+from contracts.outcome import AgentDecision, Guidance
 from contracts.plan import PlanNode
 from contracts.resolved import CorpusSnapshot
 from contracts.tokens import Band, ContentEntry, FidelityTotals, total_of
@@ -53,8 +54,12 @@ class ReportSource(Contract):
     quality_reason: str = ""
     content_hash: str | None = None
     """SHA-256 of the bytes as they were fetched."""
+    media_type: str = ""
+    """Of these bytes; empty where they are not stored."""
     text_hash: str | None = None
     """SHA-256 of the text that was read from them."""
+    pages_hash: str | None = None
+    """SHA-256 of a JSON list: the offsets in the text at which its pages or slides begin."""
     retrieved_at: str | None = None
     status: str = ""
     status_reason: str = ""
@@ -90,6 +95,8 @@ class ReportClaim(Contract):
     citation_numbers: BoundedList[int] = []
     evidence_ids: BoundedList[str] = []
     """Empty for an assertion that cites nothing."""
+    marks: BoundedList[list[str]] = []
+    """The passages of each of its citations, in order."""
     verdict: str = ""
     method: str = ""
     reason: str = ""
@@ -102,6 +109,14 @@ class ReportCitation(Contract):
     source_id: str
     label: str = ""
     """Text of the link in place of `[number]`; empty for a plain number."""
+
+
+class ReportFile(Contract):
+    """A file of the corpus that could not be used."""
+
+    path: str
+    kind: str = ""
+    reason: str = ""
 
 
 class ReportPlan(Contract):
@@ -119,7 +134,7 @@ class ReportVerification(VerificationSummary):
     passages_matched: int = 0
     """Passages that are word for word in the stored texts: all of them, or there is no report."""
     markers_removed: BoundedList[str] = []
-    addresses_removed: int = 0
+    addresses_removed: int = Field(default=0, ge=0, le=100_000)
 
 
 class ReportFidelity(Contract):
@@ -180,6 +195,8 @@ class Report(Contract):
     corpus: CorpusSnapshot | None = None
     kind: ReportKind = ReportKind.REPORT
     outcome: str = ""
+    outcome_before_check: str = ""
+    """Outcome of the work, before the verdicts on its statements."""
     stop_reason: str = ""
     completeness: str = ""
     iterations: int = 0
@@ -187,6 +204,8 @@ class Report(Contract):
     ended_at: str = ""
     forms: BoundedMap[str] = {}
     """SHA-256 of `report.md` and `report.html`."""
+    list_replaced: bool = False
+    """True if the writer listed sources itself; the list of the report took its place."""
     report: ReportText
     sources: BoundedList[ReportSource] = []
     evidence: BoundedList[ReportEvidence] = []
@@ -201,6 +220,14 @@ class Report(Contract):
     plan: ReportPlan = ReportPlan()
     queries: BoundedList[PlanNode] = []
     queries_failed: int = 0
+    query_ledger: BoundedList[QueryRecord] = []
+    """Every query to every provider, from which `queries` follows."""
+    documents_searched: int | None = None
+    skipped_files: BoundedList[ReportFile] = []
+    agents: BoundedList[AgentRecord] = []
+    guidance: BoundedList[Guidance] = []
+    fallbacks: BoundedMap[int] = {}
+    """Number of times that each role fell back because its answers could not be used."""
     usage: BoundedMap[Any] = {}
     """The total; where it is known who used what, `by_role` and `by_phase` besides, each of which sums up to it."""
     fidelity: ReportFidelity | None = None

@@ -253,6 +253,10 @@ class ResearchState(BaseModel):
         """Sources with a text that can be quoted."""
         return [source for source in self.sources.values() if source.status is SourceStatus.FULL]
 
+    def fetched_sources(self) -> dict[str, Source]:
+        """Sources that were read, or could not be: all but those of which only title and snippet are known."""
+        return {name: each for name, each in self.sources.items() if each.status is not SourceStatus.NOT_FETCHED}
+
     def high_quality_sources(self) -> list[Source]:
         """Readable sources of high quality."""
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]

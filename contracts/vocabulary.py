@@ -108,6 +108,15 @@ NATURAL_STOPS: Final = (
 )
 """The run stopped because its work was done; no limit, fault or person cut it short."""
 
+LIMITS: Final = (
+    StopReason.BUDGET_TIME,
+    StopReason.BUDGET_TOKENS,
+    StopReason.BUDGET_CALLS,
+    StopReason.BUDGET_COST,
+    StopReason.PROVIDER_OUTAGE,
+)
+"""The run was cut short, and no person did it."""
+
 STOP_REASON_TEXTS: Final[Mapping[str, str]] = {reason: reason.text for reason in StopReason}
 
 

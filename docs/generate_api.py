@@ -40,6 +40,9 @@ or `ResearchFailed` for the others, and its first detail is a result. The packag
 ```python
 {plain}```
 
+`static_summary` shows the question in the lists of the web UI. A workflow cannot set its own, so of a run that was
+started without one the question is in its memo (`question`) and in its current details.
+
 ## With the typed handle
 
 `ResearchHandle` (`client/handle.py`) needs the contracts, `temporalio` and `rich`. `follow()` gives events until the

@@ -15,7 +15,9 @@ async def main(address: str, question: str, corpus: str) -> None:
     client = await Client.connect(address)
     research_id, queue = f"r-{uuid.uuid4().hex[:8]}", "research-workflows"
     request = {"query": question, "corpus": corpus, "depth": "light"}
-    result = await client.execute_workflow("deep-research", request, id=research_id, task_queue=queue)
+    result = await client.execute_workflow(
+        "deep-research", request, id=research_id, task_queue=queue, static_summary=question[:100]
+    )
     print(result["outcome"], result["stop_reason"], result["usage"]["cost_usd"])
     asked = {"research_id": research_id, "name": "report.html"}
     piece = await client.execute_workflow("research-document", asked, id=f"{research_id}-html", task_queue=queue)

@@ -4,7 +4,7 @@ import asyncio
 import faulthandler
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -52,17 +52,17 @@ class WorkerProcess:
     metrics: str | None
 
 
-Ready = Callable[[WorkerProcess], None]
+Ready = Callable[[WorkerProcess], Awaitable[None]]
 
 
-async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready | None = None) -> None:
+async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once.
 
     `ready` is called when the pools take work. Raises `ServerError` if no Temporal server can be reached,
     `PortUnusableError` if a port is taken, and the error that ends a worker before a signal does.
     """
     with stop_signals() as stop:
-        serving = asyncio.create_task(_serve(settings, pools, options, ready or (lambda _: None)))
+        serving = asyncio.create_task(_serve(settings, pools, options, ready))
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -94,7 +94,7 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
             except OSError as error:
                 raise _unusable("health", options.host, options.health_port, error) from None
             logger.info("worker.health", address=health)
-        ready(WorkerProcess(connection, health, metrics))
+        await ready(WorkerProcess(connection, health, metrics))
         await group.failure()
 
 

@@ -5,44 +5,71 @@ process that can be killed.
 """
 
 import hashlib
+import json
+import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Final
 
-from activities.reporting.addresses import KnownAddresses, find_addresses
+from pydantic import TypeAdapter
+
+from activities.reporting.addresses import REMOVED, KnownAddresses, find_addresses
 from activities.reporting.citations import ReportMarks
 from activities.reporting.claims import (
+    CITES_NOTHING,
     CitedWords,
     FoundClaim,
-    Tallied,
     claim_id,
     claim_key,
-    count_verdicts,
     find_claims,
     is_word_for_word,
     judge,
 )
+from activities.reporting.html import compose_html
+from activities.reporting.inputs import ReportInputs, gather_inputs
 from activities.reporting.markdown import write
 from activities.reporting.page_reading import read_page, squeezed
 from activities.reporting.passages import words_around
-from activities.reporting.tree import CitationPlace, Run, clean_characters, one_line, parse, sentences
-from activities.reporting.words import VERDICT_SIGNS, ReportWords
-from activities.roles.claim_checking import find_objection
-from contracts.addresses import digest, evidence_id, source_id
-from contracts.checking import AskedClaim, CorrectionAction, ShownPassage
-from contracts.evidence import CheckMethod, Verdict
-from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportClaim, ReportEvidence, ReportSource, read_report
+from activities.reporting.render import compose_document
+from activities.reporting.report_text import compose_text
+from activities.reporting.tree import CitationPlace, Run, Sentence, change_sentences, parse, sentences
+from activities.reporting.words import ReportWords
+from activities.roles.claim_checking import UNUSABLE, find_objection
+from activities.roles.grounding import evidence_at
+from activities.verifying.claims import NOT_REACHED, PASSAGES_SAY
+from contracts.addresses import digest, evidence_id, finding_id, source_id
+from contracts.base import WHOLE
+from contracts.checking import AskedClaim, ShownPassage
+from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
+from contracts.outcome import COUNTERS
+from contracts.report import (
+    HTML_FILE,
+    LARGEST_REPORT,
+    MARKDOWN_FILE,
+    Report,
+    ReportClaim,
+    ReportEvidence,
+    ReportSource,
+    fidelity_of_run,
+    read_report,
+)
 from contracts.request import Verify
+from contracts.state import ResearchState
 from contracts.texts import shorten
-from contracts.vocabulary import NodeStatus, Outcome
-from providers.errors import ContentCorrupt, ContentMissing
+from contracts.vocabulary import LIMITS, Outcome, StopReason
+from providers.errors import ContentCorrupt, ContentMissing, ProviderError
+from providers.interfaces import SkippedFile
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from providers.text import KNOWN_LANGUAGES
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
 
+Texts = Mapping[str, str | None]
+
+PAGE_STARTS: Final = TypeAdapter(list[int])
 COMPARING_SECONDS: Final = 120.0
 """For the comparison of the largest report, of a thousand sources, on a busy machine."""
 DISTRUST: Final = (
@@ -124,13 +151,16 @@ async def audit(
             result.problem("malformed", place, problem)
         return result
     result.research_id = read.research_id
-    texts = {}
+    texts, pages = {}, {}
     for source in read.sources:
         texts[source.id] = await _load("text", source, source.text_hash, get_text, result)
+        if source.pages_hash is not None:
+            pages[source.id] = await _load("list of pages", source, source.pages_hash, get_text, result)
         await _load("original", source, source.content_hash, get_bytes, result)
     _check_forms(read, markdown, html, result)
     page = None if html is None else html.decode("utf-8", "replace")
-    checked, unchecked, problems = await isolated.call(COMPARE, read, texts, page, result, seconds=COMPARING_SECONDS)
+    arguments = (read, texts, pages, page, result)
+    checked, unchecked, problems = await isolated.call(COMPARE, *arguments, seconds=COMPARING_SECONDS)
     return AuditResult(read.research_id, checked, unchecked, [AuditProblem(*problem) for problem in problems])
 
 
@@ -138,9 +168,14 @@ READ: Final = f"{read_report.__module__}:{read_report.__name__}"
 COMPARE: Final = f"{__name__}:compare"
 
 
-def compare(report: Report, texts: Mapping[str, str | None], page: str | None, result: AuditResult) -> tuple[Any, ...]:
-    """Return the fields of the result with every difference between a report, its page and the stored texts."""
-    _Comparison(report, texts, result).run(page)
+def compare(
+    report: Report, texts: Texts, pages: Texts, page: str | None, result: AuditResult
+) -> tuple[dict[str, int], dict[str, int], list[Any]]:
+    """Return the fields of the result with every difference between a report, its page and the stored texts.
+
+    `pages` are the offsets of pages, as JSON; both mappings are by the id of the source.
+    """
+    _Comparison(report, texts, pages, result).run(page)
     return result.checked, result.unchecked, [astuple(problem) for problem in result.problems]
 
 
@@ -188,8 +223,8 @@ def _check_forms(report: Report, markdown: str | None, html: bytes | None, resul
 class _Comparison:
     """Compares the parts of a report with one another and with the stored texts."""
 
-    def __init__(self, report: Report, texts: Mapping[str, str | None], result: AuditResult) -> None:
-        self._report, self._texts = report, texts
+    def __init__(self, report: Report, texts: Texts, pages: Texts, result: AuditResult) -> None:
+        self._report, self._texts, self._pages = report, texts, pages
         self._count, self._skip, self._problem = result.count, result.skip, result.problem
         urls = {source.id: source.url for source in report.sources}
         self._registry = KnownAddresses.of(urls.values(), report.query, (item.quote for item in report.evidence))
@@ -206,7 +241,6 @@ class _Comparison:
         # A model may have written in another language than that of the question.
         languages = [ReportWords(code) for code in (report.language, *KNOWN_LANGUAGES)]
         self._say = say = next((each for each in languages if each("method") in last), languages[0])
-        self._method = self._blocks[last.get(say("method"), len(self._blocks)) :]
         labels = tuple(squeezed([each]) for each in (say.name("outcome", report.outcome), say("not_verified")) if each)
         below = self._blocks[1:2]
         first = squeezed(each.words for each in sentences(below)) if below and below[0].kind == "quote" else ""
@@ -232,17 +266,12 @@ class _Comparison:
         self._check_ids()
         for evidence in self._report.evidence:
             self._check_passage(evidence)
-        self._check_citations()
+        self._check_findings()
         self._check_listing()
         for claim in self._report.claims:
             self._check_claim(claim)
-        self._check_tally()
-        self._check_numbers()
         self._check_quotations()
-        if self._report.outcome not in ("", Outcome.COMPLETED) and not self._noticed:
-            self._problem("notice_missing", "report", "its text does not say at the top that it is not completed")
-        if page is not None:
-            self._check_page(page)
+        self._check_rendering(page)
         for address in dict.fromkeys(self._foreign_addresses()):
             self._problem("address_unknown", address[:200], "no source has this address")
 
@@ -254,6 +283,11 @@ class _Comparison:
         for item in self._report.evidence:
             if item.id != evidence_id(item.source_id, item.start, item.end):
                 self._problem("id_differs", item.id, "the id does not follow from the place of the passage")
+        for finding in self._report.findings:
+            if REMOVED in finding.statement or find_addresses(finding.statement):
+                self._skip("ids of findings with an address, which a report does not repeat as it was")
+            elif finding.id != finding_id(finding.statement, finding.evidence_ids):
+                self._problem("id_differs", finding.id, "the id does not follow from the statement and its passages")
 
     # --- passages and references -------------------------------------------------------------------------------------
     def _check_passage(self, evidence: ReportEvidence) -> None:
@@ -274,30 +308,37 @@ class _Comparison:
             follows = text.endswith(evidence.prefix, 0, evidence.start)
             if not follows or not text.startswith(evidence.suffix, evidence.end):
                 self._problem("context_differs", evidence.id, "the stored text has other words around this place")
+            self._check_place(evidence, text)
         elif (found := text.find(evidence.quote)) >= 0:
             places = f"{evidence.start} to {evidence.end}; the words are at {found} to {found + len(evidence.quote)}"
             self._problem("offset_differs", evidence.id, f"the report says characters {places}")
         else:
             self._problem("quote_differs", evidence.id, "the stored text does not have these words")
 
-    def _check_citations(self) -> None:
-        """Check that numbers and sources are one to one, and that sources and passages that are named are listed."""
-        numbers = Counter(citation.number for citation in self._report.citations)
-        cited = Counter(citation.source_id for citation in self._report.citations)
-        for citation in self._report.citations:
-            self._count("citations")
-            label = f"[{citation.number}]"
-            if citation.number < 1 or numbers[citation.number] > 1:
-                self._problem("number_twice", label, "a number stands for exactly one source and begins at 1")
-            if cited[citation.source_id] > 1:
-                self._problem("source_twice", label, f"{citation.source_id} has another number, too")
-            if citation.source_id not in self._titles:
-                self._problem("citation_without_source", label, f"the source {citation.source_id} is not listed")
-        for source in self._report.sources:
-            if source.cited != (source.id in cited):
-                self._problem("cited_differs", source.id, "the mark `cited` and the list of citations disagree")
+    def _check_place(self, evidence: ReportEvidence, text: str) -> None:
+        """Check the heading above a passage and the page on which it begins."""
+        above = evidence_at(evidence.source_id, text, evidence.start, evidence.end).heading
+        if not above and evidence.heading:
+            self._skip("headings that the stored text does not have")
+        elif self._registry.strip(above) != evidence.heading:
+            self._problem("place_differs", evidence.id, f"in the stored text it is below “{above}”")
+        starts = self._pages.get(evidence.source_id, "")
+        if starts is None:  # it is gone, which is a difference by itself
+            return
+        try:
+            page = bisect_right(PAGE_STARTS.validate_json(starts), evidence.start) if starts else None
+        except ValueError:
+            page = None
+        if page != evidence.page:
+            self._problem("place_differs", evidence.id, "it begins on another page" if page else "it has no page")
+
+    def _check_findings(self) -> None:
+        """Check that the passages and sources of findings are listed."""
         for finding in self._report.findings:
             self._count("findings")
+            known = [self._evidence[key].source_id for key in finding.evidence_ids if key in self._evidence]
+            if finding.source_ids != list(dict.fromkeys(known)):
+                self._problem("finding_differs", finding.id, "its sources are not those of its passages")
             for identity in finding.evidence_ids:
                 if identity not in self._evidence:
                     self._problem("finding_without_evidence", finding.id, f"the passage {identity} is not listed")
@@ -323,10 +364,10 @@ class _Comparison:
     def _check_claim(self, claim: ReportClaim) -> None:
         """Check that a claim is at its place, cites what it names, and has the verdict that follows."""
         self._count("claims")
-        if self._report.report.markdown[claim.start : claim.end] != claim.text:
-            self._problem("claim_moved", claim.id, "the report has other words at this place")
         if not claim.evidence_ids:
             self._count("claims without a citation")
+            if claim.reason != CITES_NOTHING:
+                self._problem("reason_differs", claim.id, f"its reason is: {CITES_NOTHING}")
             if claim.citation_numbers or claim.verdict != Verdict.UNVERIFIED:
                 message = f"it has a number, or is called {claim.verdict}, yet it names no passage"
                 self._problem("claim_without_evidence", claim.id, message)
@@ -337,14 +378,6 @@ class _Comparison:
         found = self._by_place.get((claim.start, claim.end))
         if missing or found is None:
             return
-        sources = {self._evidence[key].source_id for key in claim.evidence_ids}
-        expected = {number for number, source in self._sources.items() if source in sources}
-        if not expected == set(claim.citation_numbers) == set(found.numbers):
-            self._problem("claim_numbers_differ", claim.id, "its numbers, its text and its passages disagree")
-        signs = [each.sign[:1] for one in found.sentences for each in one.inlines if isinstance(each, CitationPlace)]
-        due = claim.verdict != Verdict.SUPPORTED and self._report.verification.mode != Verify.OFF
-        if "".join(signs) != (VERDICT_SIGNS.get(claim.verdict, "") if due else ""):
-            self._problem("sign_differs", claim.id, "the sign behind the sentence is not that of its verdict")
         items = [self._evidence[key] for key in claim.evidence_ids]
         match claim.method:
             case CheckMethod.MODEL:
@@ -354,21 +387,30 @@ class _Comparison:
                 if claim.verdict == Verdict.SUPPORTED:
                     message = "it is called supported, yet nothing was compared"
                     self._problem("verdict_without_method", claim.id, message)
+                judged = self._judge(found, items)
+                reasons = (judged.reason,) if judged.method is CheckMethod.NONE else (NOT_REACHED, *UNUSABLE)
+                if claim.reason not in reasons:
+                    self._problem("reason_differs", claim.id, f"without a verdict its reason is: {reasons[0]}")
             case _:
                 self._check_verdict(claim, found, items)
 
     def _check_support(self, claim: ReportClaim, found: FoundClaim, items: list[ReportEvidence]) -> None:
         """Check that the rules do not object to what a model called supported: it would not have been believed."""
         self._skip("verdicts of a model, which no rule gives again")
-        if claim.verdict != Verdict.SUPPORTED:
-            return
-        self._count("supported by a model, held against the rules")
         passages = []
         for item in items:  # as the checker was shown it
             before, after = words_around(self._texts.get(item.source_id) or "", item.start, item.end)
             title = self._titles.get(item.source_id, "")
             shown = ShownPassage(evidence_id=item.id, title=title, before=before, quote=item.quote, after=after)
             passages.append(shown)
+        start, end = PASSAGES_SAY.split("{}")
+        if claim.reason.startswith(start):  # else it is in the model's own words
+            words = squeezed([claim.reason.removeprefix(start).removesuffix(end).removesuffix("…")])
+            if not any(words in squeezed([shown.text]) for shown in passages):
+                self._problem("reason_differs", claim.id, "its passages do not say what its reason quotes")
+        if claim.verdict != Verdict.SUPPORTED:
+            return
+        self._count("supported by a model, compared with the rules")
         asked = AskedClaim(fingerprint=claim.id, text=found.words, passages=passages)
         if objection := find_objection(asked, self._report.language):
             message = f"a model called it supported, and the rules object: {objection[1]}"
@@ -378,8 +420,7 @@ class _Comparison:
         """Judge a claim again: the same rules on the same words must give the verdict that the report states."""
         verbatim = claim.method == CheckMethod.VERBATIM
         self._count("word for word claims" if verbatim else "claims judged by rules")
-        cited = [CitedWords(item.quote, item.heading, self._titles.get(item.source_id, "")) for item in items]
-        judged = judge(found.words, cited, self._registry, self._report.language, quoted=found.quoted)
+        judged = self._judge(found, items)
         if verbatim and judged.method is not CheckMethod.VERBATIM:
             self._problem("claim_not_the_quote", claim.id, "it is not word for word a passage that it cites")
         elif judged.verdict != claim.verdict:
@@ -388,68 +429,132 @@ class _Comparison:
         elif judged.reason != claim.reason:
             self._problem("reason_differs", claim.id, f"its words and passages give another reason: {judged.reason}")
 
-    def _check_tally(self) -> None:
-        """Check that the figures of the check follow from the claims, and that the outcome follows from them."""
-        figures = self._report.verification
-        expected = count_verdicts(
-            [
-                Tallied(each.verdict, each.method, len(each.citation_numbers), each.section)
-                for each in self._report.claims
-            ],
-            sum(each.action is CorrectionAction.REMOVE for each in figures.corrections),
-        )
-        expected["correction_counts"] = dict(sorted(Counter(each.action for each in figures.corrections).items()))
-        self._count("tally of verdicts")
-        report, confidences = self._report, Counter(each.confidence for each in self._report.findings)
-        derived = [(name, getattr(figures, name), wanted) for name, wanted in expected.items()]
-        derived += [
-            ("mode", figures.mode, report.effective_request.get("verify", figures.mode)),
-            ("citations_count", report.citations_count, len(report.citations)),
-            ("queries_failed", report.queries_failed, sum(each.status is NodeStatus.FAILED for each in report.queries)),
-            ("confidence_summary", Counter(report.confidence_summary), confidences),
-        ]
-        for name, found, wanted in derived:
-            if found != wanted:
-                self._problem("tally_differs", name, "the figure does not follow from what it counts")
-        if expected["warning"] and self._report.outcome == Outcome.COMPLETED:
-            self._problem("outcome_differs", "outcome", "it is called completed, and its statements are not borne out")
+    def _judge(self, found: FoundClaim, items: list[ReportEvidence]) -> ClaimVerdict:
+        """Judge the words of a claim by the rules."""
+        cited = [CitedWords(item.quote, item.heading, self._titles.get(item.source_id, "")) for item in items]
+        off = self._report.verification.mode == Verify.OFF
+        verify = Verify.OFF if off else Verify.LIGHT
+        return judge(found.words, cited, self._registry, self._report.language, quoted=found.quoted, verify=verify)
 
     # --- the text ----------------------------------------------------------------------------------------------------
-    def _check_numbers(self) -> None:
-        """Check that the text has the numbers of the citations, all of them and no other, and no marker."""
-        seen = set()
-        for mark in (mark for each in sentences(self._blocks) for mark in each.marks):
-            self._count("numbers in the text")
-            seen.add(mark.number)
-            if mark.number not in self._sources:
-                self._problem("number_unknown", f"[{mark.number}]", "no source has this number")
-        for number in sorted(self._sources.keys() - seen):
-            self._problem("number_unused", f"[{number}]", "the text does not have this number")
-        for marker in self._marks.unknown:
-            self._problem("marker_left", marker, "a marker was not resolved")
+    def _check_rendering(self, page: str | None) -> None:
+        """Render the report again from its own fields, and compare all forms part by part."""
+        try:
+            inputs = self._inputs()
+            self._check_work(inputs.state)
+            text = compose_text(inputs)
+            html = compose_html(inputs, text)
+            document = json.loads(compose_document(inputs, text, html))
+        except (ValueError, LookupError, ProviderError) as error:
+            self._problem("not_renderable", "report", f"it cannot be rendered again: {type(error).__name__}")
+            return
+        report = self._report.model_dump(mode="json", context=WHOLE)
+        document["report"]["markdown"] = report["report"]["markdown"]  # which is compared by section
+        for place in sorted(report.keys() - {"forms", "evidence"}):  # which are compared with what they name
+            self._count("fields of the report")
+            if report[place] != document[place]:
+                where = _differing(report[place], document[place], place)
+                self._problem("field_differs", where, "it does not follow from the rest of the report")
+        written = _by_section(text.written.text)
+        found = _by_section(self._report.report.markdown)
+        for name in dict.fromkeys((*written, *found)):
+            self._count("sections of the text")
+            if written.get(name) != found.get(name):
+                self._problem("section_altered", name, "report.json gives other words for it")
+        if page is None:
+            return
+        (shown, links), (expected, _) = read_page(page), read_page(html)
+        foreign = [link[:200] for link in links if self._registry.link_of(link) != link]
+        differing = [noun for noun in expected if shown[noun] != expected[noun]]
+        if not differing and not foreign and page != html and None not in self._texts.values():
+            differing.append("page")
+        for noun in differing:
+            self._problem("page_differs", noun, "the HTML form shows something else than report.json")
+        for link in foreign:
+            self._problem("address_unknown", link, "no source has this address")
 
-    def _check_page(self, page: str) -> None:
-        """Check that the HTML form shows the text, the passages and the verdicts of the report, and no other links."""
+    def _check_work(self, state: ResearchState) -> None:
+        """Check that the outcome follows from what was cut short, and that searches and usage add up."""
         report = self._report
-        cited = [self._evidence[key] for claim in report.claims for key in claim.evidence_ids if key in self._evidence]
-        titles = [one_line(self._registry.strip(source.title)) for _, source in report.cited_sources()]
-        method = squeezed(each.words for each in sentences(self._method[2:]))
-        expected = {
-            "text": squeezed(each.words for each in sentences(self._body)),
-            "passages": {squeezed([clean_characters(item.quote)]) for item in cited},
-            "verdicts": {f"claim-{n}": each.verdict for n, each in enumerate(report.claims, start=1)},
-            "titles": [squeezed([title]) for title in titles if title],
-            "outcome": squeezed([self._say.name("outcome", report.outcome)]),
-            "method": method.replace(":", ""),
+        cut_short = report.stop_reason in (*LIMITS, StopReason.USER_STOPPED) or report.failed_branches
+        if cut_short and report.outcome == Outcome.COMPLETED and report.stop_reason != StopReason.ANSWERED_DIRECTLY:
+            self._problem("outcome_differs", "outcome", "it is called completed, and a part of the work is missing")
+        returned: Counter[str] = Counter()
+        for record in state.query_ledger:
+            returned[record.sub_query_id] += record.found
+        for query in report.queries:
+            if query.id in returned and query.result_count > returned[query.id]:
+                self._problem("field_differs", query.id, "it has more results than were returned to it")
+        for parts in (state.usage_by_role, state.usage_by_phase):
+            for name in COUNTERS if parts else ():
+                whole = sum(getattr(part, name) for part in parts.values())
+                if name != "active_seconds" and whole != getattr(state.usage, name):
+                    self._problem("field_differs", f"usage.{name}", "the parts do not add up to it")
+
+    def _inputs(self) -> ReportInputs:
+        """Gather again what the report was made of. Raises ValueError, KeyError, `ProviderError`."""
+        report = self._report
+        marks = iter([tuple(each) for claim in report.claims for each in claim.marks])
+
+        def as_drafted(sentence: Sentence) -> Sentence:
+            signed = [each for each in sentence.inlines if isinstance(each, Run) or not each.sign]
+            inlines = [each if isinstance(each, Run) else CitationPlace(next(marks, ())) for each in signed]
+            return replace(sentence, inlines=tuple(inlines))
+
+        no_draft = squeezed([self._say("no_draft")])
+        is_drafted = not squeezed(each.words for each in sentences(self._body)).startswith(no_draft)
+        draft = write([*self._blocks[:1], *change_sentences(self._body, as_drafted)]).text if is_drafted else None
+        sources = {
+            each.id: each.model_dump()
+            | {
+                "sub_query_ids": each.query_ids,
+                "raw": {"hash": each.content_hash, "media_type": each.media_type} if each.media_type else None,
+                "text": {"hash": each.text_hash} if each.text_hash else None,
+                "pages": {"hash": each.pages_hash} if each.pages_hash else None,
+            }
+            for each in report.sources
         }
-        shown, links = read_page(page)
-        for noun, part in expected.items():
-            self._count("parts of the page")
-            if shown[noun] != part:
-                self._problem("page_differs", noun, "the HTML form shows something else than report.json")
-        for link in links:
-            if self._registry.link_of(link) != link:
-                self._problem("address_unknown", link[:200], "no source has this address")
+        usage = report.usage
+        state = ResearchState.model_validate(
+            report.model_dump(exclude={"sources", "evidence", "fidelity"})
+            | {
+                "resolved": report.effective_request,
+                "iteration": report.iterations,
+                "models_used": report.models,
+                "started_at": report.started_at or "",
+                "sources": sources,
+                "evidence": {each.id: each.model_dump() for each in report.evidence},
+                "usage_by_role": usage.get("by_role", {}),
+                "usage_by_phase": usage.get("by_phase", {}),
+                "verification": {"summary": report.verification.model_dump(), "review": report.verification.review},
+                "ending": report.model_dump() | {"outcome": report.outcome_before_check},
+                "draft": {"document": {"hash": digest("")}, "kind": report.kind} if is_drafted else None,
+            }
+        )
+        given = [ClaimVerdict.model_validate(each.model_dump() | {"claim_id": each.id}) for each in report.claims]
+        texts = {each.text_hash: self._text_of(each.id) for each in report.sources if each.text_hash}
+        skipped = [SkippedFile(**each.model_dump()) for each in report.skipped_files]
+        made, version = report.verification, report.product_version
+        inputs = gather_inputs(state, draft, texts, skipped, version, given, made.corrections)
+        shown = report.fidelity
+        return replace(
+            inputs,
+            replaced_list=report.list_replaced,
+            unresolved=made.markers_removed,
+            foreign_urls=[""] * made.addresses_removed,
+            fidelity=shown
+            and fidelity_of_run(shown.phases, shown.shortened_calls, shown.dropped_content_ids, shown.not_analyzed),
+        )
+
+    def _text_of(self, source: str) -> str:
+        """Return the stored text of a source; where it is left out, blanks with the passages at their places."""
+        if (text := self._texts.get(source)) is not None:
+            return text
+        signs: list[str] = []
+        for item in (each for each in self._report.evidence if each.source_id == source):
+            signs += " " * (min(item.end, LARGEST_REPORT) - len(signs))
+            signs[item.start : item.end] = item.quote
+        return "".join(signs)
 
     def _check_quotations(self) -> None:
         """Check that a passage of each source which a block quote cites has its words."""
@@ -472,3 +577,23 @@ class _Comparison:
                 self._count("addresses in the text")
                 if self._registry.text_of(address) != address:
                     yield address
+
+
+def _by_section(markdown: str) -> dict[str, str]:
+    """Return the parts of a text by their headings of the second level; what is above them is the title."""
+    parts: dict[str, str] = {}
+    for part in re.split(r"(?m)^(?=## )", markdown):
+        name = part.partition("\n")[0].removeprefix("## ") if part.startswith("## ") else "title"
+        parts[name] = parts.get(name, "") + part
+    return parts
+
+
+def _differing(one: Any, other: Any, place: str) -> str:
+    """Return the place of the first difference between two values in JSON."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        pairs = [(f"{place}.{key}", one.get(key), other.get(key)) for key in {**one, **other}]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [(f"{place}.{number}", *pair) for number, pair in enumerate(zip(one, other, strict=True))]
+    else:
+        return place
+    return next((_differing(mine, theirs, name) for name, mine, theirs in pairs if mine != theirs), place)

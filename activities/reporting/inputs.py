@@ -85,7 +85,7 @@ class ReportInputs:
     @cached_property
     def words(self) -> ReportWords:
         """The fixed sentences of this report."""
-        return ReportWords.of(self.state, self.resolved)
+        return ReportWords.of(self.state.engine_by_role, self.resolved.output.language, self.resolved.language)
 
     def why(self) -> str:
         """Return why the run ended as it did; what failed comes before how the work happened to stop."""
@@ -148,7 +148,8 @@ def gather_inputs(
     judged = _judge_all(claims, given, passages, registry, state)
     checked = _summarize(judged, state, resolved)
     if resolved.verify is not Verify.OFF:  # which is said under the title
-        numbered, judged = _with_signs(numbered, judged, ReportWords.of(state, resolved))
+        say = ReportWords.of(state.engine_by_role, resolved.output.language, resolved.language)
+        numbered, judged = _with_signs(numbered, judged, say)
     return ReportInputs(
         state=state,
         resolved=resolved,

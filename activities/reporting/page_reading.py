@@ -32,6 +32,8 @@ def read_page(html: str) -> tuple[dict[str, object], list[str]]:
         "passages": {squeezed(each.itertext()) for each in find("//mark")},
         "verdicts": verdicts,
         "titles": [squeezed(each.itertext()) for each in find(f"//*[{CLASS.format('sources')}]//h3")],
+        "head": squeezed(find("//header//text() | //title//text()")),
+        "sources": squeezed(find("//*[@id='sources']//text()[not(ancestor::*[@class='context'])]")),
         "outcome": squeezed(find(f"//*[{CLASS.format('outcome')}]//text()")),
         "method": squeezed(find("//dl//text()")).replace(":", ""),
     }

@@ -27,7 +27,7 @@ from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdi
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
-from contracts.state import ResearchState
+from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import ContentEntry
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
@@ -38,7 +38,10 @@ from providers.storage.stored_notebooks import Notebooks
 SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
 """The files of a corpus, by its name and digest, that could not be used."""
 
-FOREIGN: Final = ("findings", "gaps", "decisions", "plan", "queries", "degraded", "failed_branches", "limitations")
+FOREIGN: Final = (
+    "findings", "gaps", "decisions", "plan", "queries", "query_ledger", "degraded", "failed_branches", "limitations",
+    "agents", "guidance", "skipped_files",
+)  # fmt: skip
 """Parts of the document that have words of models and pages."""
 
 
@@ -80,12 +83,12 @@ def render(
     )
 
 
-RENDER: Final = f"{__name__}:render_packed"
+RENDER: Final = f"{__name__}:render_json"
 
 
-def render_packed(packed_state: str, *arguments: Any) -> tuple[Any, ...]:
-    """Render from a packed state in a child process: the fields of `RenderedForms`. Raises as `render` does."""
-    return tuple(render(ResearchState.unpack(packed_state), *arguments))
+def render_json(state_json: str, *arguments: Any) -> tuple[Any, ...]:
+    """Render from a state as JSON in a child process: the fields of `RenderedForms`. Raises as `render` does."""
+    return tuple(render(ResearchState.model_validate_json(state_json), *arguments))
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
@@ -120,9 +123,9 @@ class ReportingActivities:
             entry = state.verification.corrections_entry if entry else ""
             corrected = (await self.notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
             shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
-            packed = await asyncio.to_thread(state.pack)
+            state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))
             rendered = await self.isolated.call(
-                RENDER, packed, draft, texts, skipped, self.product_version, verdicts, corrected, shortened
+                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened
             )
             forms = RenderedForms(*rendered)
             markdown, html, json_document = await asyncio.gather(
@@ -152,7 +155,11 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_taken(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
         **_taken(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
-        **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations"),
+        **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
+        **_taken(state, "agents", "guidance", "query_ledger", "documents_searched"),
+        "outcome_before_check": state.ending.outcome if state.ending else "",
+        "list_replaced": inputs.replaced_list,
+        "skipped_files": inputs.skipped,
         "product_version": inputs.product_version,
         "kind": state.draft.kind if state.draft else ReportKind.REPORT,
         "effective_request": inputs.resolved.model_dump(mode="json", exclude={"canary"}),
@@ -209,7 +216,9 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
         "url": source.url,
         "aliases": source.aliases,
         "content_hash": source.raw.hash if source.raw else source.content_hash,
+        "media_type": source.raw.media_type if source.raw else "",
         "text_hash": source.text.hash if source.text else None,
+        "pages_hash": source.pages.hash if source.pages else None,
         "cited": any(item.source.id == source.id for item in inputs.cited),
         "query_ids": source.sub_query_ids,
     }
@@ -234,6 +243,7 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
         "start": start,
         "end": end,
         "citation_numbers": claim.numbers,
+        "marks": [mark.evidence_ids for one in claim.sentences for mark in one.marks],
         **_taken(claim, "section", "evidence_ids"),
         **_taken(item.judged, "verdict", "method", "reason"),
     }

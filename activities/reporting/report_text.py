@@ -10,7 +10,7 @@ from activities.reporting.markdown import Written, write
 from activities.reporting.tree import Block, Blocks, Inline, Run, heading, paragraph
 from activities.reporting.words import ReportWords
 from contracts.checking import Correction, CorrectionAction
-from contracts.evidence import CheckMethod, Finding, Source, Verdict
+from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.request import EARLIER, Verify
 from contracts.resolved import Estimate, between
@@ -378,5 +378,7 @@ def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> s
 
 
 def quality_words(quality: Quality, reason: str, say: ReportWords) -> str:
-    """Return a source's quality with the reason for it."""
+    """Return a source's quality with the reason for it; for documents of the operator the reason says it all."""
+    if reason == OWN_DOCUMENTS:
+        return say.translated(reason)
     return say.name("quality", quality.value) + _because(reason, say)

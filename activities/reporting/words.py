@@ -1,11 +1,11 @@
 """The sentences that a report prints about itself, by message id, in its own language."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from contracts.resolved import ResolvedResearch
-from contracts.state import ResearchState
-from contracts.strategies import writer_engine
+from contracts.request import SAME_LANGUAGE
+from contracts.strategies import writers
 from contracts.vocabulary import EngineKind
 from providers.text import KNOWN_LANGUAGES, language_data
 from providers.translations import translate
@@ -31,11 +31,10 @@ class ReportWords:
         self._messages = words.report
 
     @classmethod
-    def of(cls, state: ResearchState, resolved: ResolvedResearch) -> "ReportWords":
-        """Make the words of the language that a report is in: the one asked of a model, else that of the question."""
-        by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
-        chosen = (resolved.report_language or "").split("-")[0].casefold() if by_model else ""
-        return cls(chosen if chosen in KNOWN_LANGUAGES else resolved.language)
+    def of(cls, engine_by_role: Mapping[str, str], asked: object, question: str) -> "ReportWords":
+        """Make the words of the language that a report is in, or of its question's where that one is not known."""
+        chosen = written_language(engine_by_role, asked, question).split("-")[0].casefold()
+        return cls(chosen if chosen in KNOWN_LANGUAGES else question)
 
     def __call__(self, message: str, /, **values: object) -> str:
         """Return a sentence with its values; whole numbers in groups of three."""
@@ -69,6 +68,13 @@ class ReportWords:
     def moment(self, timestamp: str | None) -> str:
         """Return date and minute of an ISO 8601 timestamp in UTC, as all of a run are."""
         return timestamp[:16].replace("T", " ") + " UTC" if timestamp else self("unknown_moment")
+
+
+def written_language(engine_by_role: Mapping[str, str], asked: object, question: str) -> str:
+    """Return the language of a report: the one `asked` of a model (`output.language`), else the question's."""
+    known, by_model = writers(), EngineKind.MODEL.value
+    written = any(engine == by_model for role, engine in engine_by_role.items() if role in known)
+    return asked if written and isinstance(asked, str) and asked != SAME_LANGUAGE else question
 
 
 @cache

@@ -35,6 +35,13 @@ STATEMENTS: Final = (
     "Two ferries named after poets cross Lake Ombrel on Thursdays.",
 )
 """Controls: statements about places that do not exist."""
+TWO_VERDICTS: Final = "The checker gave two verdicts on it."
+NO_VERDICT: Final = "The checker gave no usable verdict on it."
+CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
+WITHOUT_WORDS: Final = "The checker called it supported, yet named no words of its passages."
+OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
+UNUSABLE: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, WITHOUT_WORDS, OTHER_WORDS)
+"""Reasons for no verdict."""
 Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
 
@@ -94,8 +101,7 @@ def _answer(
     verdicts = {read_verdict(one.verdict) for one in given}
     verdict = verdicts.pop() if len(verdicts) == 1 else None
     if verdict is None:
-        usable = "two verdicts" if len(given) > 1 else "no usable verdict"
-        return ClaimAnswer(fingerprint=claim.fingerprint, reason=f"The checker gave {usable} on it.")
+        return ClaimAnswer(fingerprint=claim.fingerprint, reason=TWO_VERDICTS if len(given) > 1 else NO_VERDICT)
     places = ((one.text, find_quote(one.text, given[0].quote)) for one in claim.passages)
     found = next((text[slice(*place)] for text, place in places if place), "")
     quote, reason = line_of(found, REASON_CHARACTERS), line_of(given[0].reason, REASON_CHARACTERS)
@@ -108,11 +114,11 @@ def _answer(
 def _limited_support(claim: AskedClaim, quote: str, language: str, *, credulous: bool) -> tuple[Verdict, str] | None:
     """The verdict that remains of `supported` after doubts, objections and hints; None: all of it."""
     if credulous:
-        return Verdict.UNVERIFIED, "The checker called it supported, and something that no passage speaks of as well."
+        return Verdict.UNVERIFIED, CREDULOUS
     if not quote:
-        return Verdict.UNVERIFIED, "The checker called it supported, yet named no words of its passages."
+        return Verdict.UNVERIFIED, WITHOUT_WORDS
     if _same_language(claim) and not any(shared_words(claim.text, [quote], language)):
-        return Verdict.UNVERIFIED, "The checker called it supported by words that share nothing with it."
+        return Verdict.UNVERIFIED, OTHER_WORDS
     return find_objection(claim, language)
 
 

@@ -78,9 +78,9 @@ def ground_report(work: Work) -> SynthesizerResult:
     if by_model and work.request.findings and not draft.evidence_ids:
         raise InvalidOutput("markdown: the report cites none of the findings; cite each with its [ev-…] marker")
     if report.unresolved:
-        work.warnings.append(f"{len(report.unresolved)} markers that name no passage were removed")
+        work.warnings.append(f"markers that name no passage were removed: {len(report.unresolved)}")
     if report.foreign_urls:
-        work.warnings.append(f"{len(report.foreign_urls)} addresses outside the source registry were removed")
+        work.warnings.append(f"addresses outside the source registry were removed: {len(report.foreign_urls)}")
     if report.unquoted:
         work.warnings.append(f"quotations that their passages do not have: {report.unquoted} made plain text")
     work.texts.append(text)

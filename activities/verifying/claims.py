@@ -20,6 +20,7 @@ MOST_PASSAGES: Final = 4
 """Of one claim that a checker is shown."""
 DECIDED_BY_RULES: Final = (Verdict.CONTRADICTED, Verdict.SUPPORTED)
 NOT_REACHED: Final = "The check did not get to this sentence."
+PASSAGES_SAY: Final = "The passages say: “{}”"
 WORTH: Final[Mapping[Verdict, float]] = {
     Verdict.SUPPORTED: 1.0,
     Verdict.PARTIAL: 0.4,
@@ -167,7 +168,7 @@ def _verdict(answer: checking.ClaimAnswer | None) -> ClaimVerdict:
         claim_id="",
         verdict=answer.verdict,
         method=CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE,
-        reason=answer.reason or (f"The passages say: “{answer.quote}”" if answer.quote else ""),
+        reason=answer.reason or (PASSAGES_SAY.format(answer.quote) if answer.quote else ""),
     )
 
 

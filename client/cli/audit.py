@@ -319,7 +319,7 @@ async def _bundle(
     """Make the bundle of a report. Raises `CommandError`."""
     research_id = report.research_id
     files = {FORMATS[form]: data for form, data in forms.items()}
-    hashes = [source.text_hash for source in report.sources if source.text_hash is not None]
+    hashes = [each for source in report.sources for each in (source.text_hash, source.pages_hash) if each is not None]
     try:
         for text_hash in [] if quotes_only else hashes:
             files[text_path(text_hash)] = await context.stores.content.get(DocumentRef(hash=text_hash))

@@ -168,7 +168,7 @@ class CommandContext:
         """List the runs of the server, newest first, each id once; empty without a server."""
         if self._runs is None:
             client = await self.client_if_running()
-            self._runs = [] if client is None else await _list_runs(client)
+            self._runs = [] if client is None else await list_runs(client)
         return self._runs
 
     def web_address(self, research_id: str) -> str | None:
@@ -325,7 +325,8 @@ def resolve_id(given: str, known: Sequence[str]) -> str:
     raise CommandError(f"{quote(given)} fits several runs: {', '.join(matches[:5])}, …; give more of the id")
 
 
-async def _list_runs(client: ResearchClient) -> list[ServerRun]:
+async def list_runs(client: ResearchClient) -> list[ServerRun]:
+    """List the runs of a server, newest first, each id once."""
     newest: dict[str, ServerRun] = {}
     try:
         async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS):

@@ -106,7 +106,7 @@ async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
     """
     client, own = await context.client_if_running(), context.settings.mark()
     identities = [] if client is None else await client.polled_by(RECORDS_QUEUE, activities=True)
-    marks = {each: each.rpartition("/")[2] for each in identities if not _is_gone(each)}
+    marks = {each: each.rpartition("/")[2] for each in identities if not is_gone(each)}
     others = [each for each, mark in marks.items() if not works or mark.removesuffix(OF_RUN) != own]
     if works and any(marks[each].endswith(OF_RUN) for each in others):
         raise CommandError(
@@ -116,7 +116,7 @@ async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
     return others
 
 
-def _is_gone(identity: str) -> bool:
+def is_gone(identity: str) -> bool:
     """Return whether a worker of this machine has ended; the server lists it for a minute more."""
     found = IDENTITY.fullmatch(identity)
     if found is None or found["host"] != socket.gethostname():

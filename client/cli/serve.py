@@ -3,15 +3,26 @@
 import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Final
 
+import structlog
 import typer
+from temporalio.service import RPCError
 
-from client.cli.context import NO_SERVER
+from client.cli.context import NO_SERVER, RUNNING, list_runs
 from client.cli.corpus import SET_HOME, ensure_folder
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import Commands, ConfigFile, ModelName, ModelUrl
 from client.cli.output import print_hint, print_progress, print_result
+from client.cli.preflight import OF_RUN, is_gone
+from client.handle import ResearchClient
+from contracts.names import POOLS, WORKFLOWS_QUEUE
+from contracts.state import ResearchState
+from providers.errors import ProviderError
+from providers.interfaces import SessionStore
+from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import open_records
 from workers.dev_server import describe_server
 from workers.pools import choose_pools
 from workers.process import ProcessOptions, WorkerProcess, run
@@ -44,6 +55,7 @@ class ServeOptions:
 
 
 commands = Commands()
+logger = structlog.get_logger("workers")
 
 
 @commands.command("worker")
@@ -68,7 +80,7 @@ async def worker(
         raise CommandError(NO_SERVER, ExitCode.FAILED)
     configure_logging(log_format, logging.INFO, secrets=settings.secrets())
     ready = f"polling as {', '.join(pools)}; Ctrl-C drains and stops"
-    await run(settings, pools, options.process(), ready=lambda process: _print_ready(process, ready, log_format))
+    await run(settings, pools, options.process(), partial(_announce, settings, ready, log_format))
     return ExitCode.COMPLETED
 
 
@@ -89,14 +101,24 @@ async def serve(options: ServeOptions) -> int:
     configure_logging(log_format, logging.INFO, secrets=settings.secrets())
     ready = 'ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops'
     process = replace(options.process(), drain=DRAIN, ui=True)
-    await run(settings, choose_pools(None), process, ready=lambda process: _print_ready(process, ready, log_format))
+    await run(settings, choose_pools(None), process, partial(_announce, settings, ready, log_format))
     return ExitCode.COMPLETED
 
 
-def _print_ready(process: WorkerProcess, ready: str, log_format: LogFormat) -> None:
-    """Print the addresses, one a line; a log in JSON has them in its events."""
+async def _announce(settings: Settings, ready: str, log_format: LogFormat, process: WorkerProcess) -> None:
+    """Print model and addresses, one a line, which a log in JSON has in its events; log what has other settings."""
+    sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
+    try:
+        notices = await other_settings(settings, ResearchClient(process.connection.client), sessions)
+    except (RPCError, ProviderError, ValueError) as error:  # ValueError: a session of another version
+        notices = [f"workers and runs with other settings could not be looked for: {error}"]
+    for notice in notices:
+        logger.warning("worker.notice", text=notice)
     if log_format != "console":
         return
+    models = ", ".join(dict.fromkeys(settings.models.by_tier().values()))
+    used = f"{models} at {settings.model_host}" if settings.model_configured else f"none; {settings.model_reason}"
+    print_result(f"model    {used}")
     print_result(f"server   {process.connection.address}")
     if process.connection.ui_url:
         print_result(f"web UI   {process.connection.ui_url}")
@@ -105,3 +127,29 @@ def _print_ready(process: WorkerProcess, ready: str, log_format: LogFormat) -> N
     if process.metrics:
         print_result(f"metrics  http://{process.metrics}/metrics")
     print_hint(ready)
+
+
+async def other_settings(settings: Settings, client: ResearchClient, sessions: SessionStore) -> list[str]:
+    """Word what workers and open runs with other settings mean for the workers of these, and the remedy."""
+    queues = [await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE) for queue in POOLS.values()]
+    marks = {each: each.rpartition("/")[2].removesuffix(OF_RUN) for found in queues for each in found}
+    foreign = [each for each, mark in marks.items() if mark != settings.mark() and not is_gone(each)]
+    others = {each.partition("-")[2].rpartition("/")[0] for each in foreign}
+    began = []
+    for each in await list_runs(client):
+        text = await sessions.load(each.research_id) if each.status == RUNNING else None
+        resolved = text and ResearchState.model_validate_json(text).resolved
+        if resolved and resolved.configuration_digest != settings.digest():
+            began.append(each.research_id)
+    lines = []
+    if others:
+        lines.append(
+            f"workers with other settings are at work here ({', '.join(sorted(others))}): it is chance whose model and "
+            "limits a run gets; stop them, or start these with the same --model, --model-url and --config"
+        )
+    if began:
+        lines.append(
+            f"open runs keep the model and limits of other settings: {', '.join(began)}; calls to a model that is not "
+            "configured here fail: `research cancel ID`, then `research resume ID` with workers that have it"
+        )
+    return lines

@@ -194,6 +194,10 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
 # --- list ----------------------------------------------------------------------------------------------------------
 
 
+LISTING_SECONDS: Final = 1.0
+"""For the answer of a run whose place in the queue is asked; without a worker there is none."""
+
+
 @dataclass(frozen=True)
 class RunRow:
     """A line of `list`."""
@@ -260,8 +264,13 @@ async def _unstored_row(context: CommandContext, run: ServerRun) -> RunRow:
         if run.status != RUNNING:
             result = await handle.result()
             status, reason = result.outcome.value, "; ".join(reasons_of(result))
-        elif (known := await handle.status()).queue_place is not None:
-            status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
+        else:
+            async with asyncio.timeout(LISTING_SECONDS):
+                known = await handle.status()
+            if known.queue_place is not None:
+                status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
+    except TimeoutError:
+        reason = "no worker answers, so it is not known whether it waits for its turn"
     except ClientError as error:  # one run that cannot be read hides no other
         reason = str(error)
     return RunRow(run.research_id, status, run.started_at, question, reason)

@@ -28,6 +28,7 @@ MARKUP: Final = re.compile(
     r"|[\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|!(?=\[)|^[-+#=](?=[\s=#+-]|$)|(?<=^\d)[.)]|(?<=^\d\d)[.)]"
 )
 """Markup of Markdown; inline code stays code."""
+HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
 ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 
 
@@ -120,7 +121,11 @@ def _quote(text: str, marker: str) -> list[str]:
         elif rows and plain.lstrip().startswith("|"):
             lines.append("|".join(_escape(cell) for cell in plain.replace("\\|", "¦").split("|")))
         elif plain.lstrip().startswith("|"):
-            lines.append(" · ".join(_escape(cell.strip()) for cell in plain.strip("| ").split("|")))
+            if not plain.strip("|:- "):  # below the header of a table
+                continue
+            lines.append(" · ".join(_escape(cell.strip()) for cell in plain.strip("| ").split("|")) + "  ")
+        elif title := HEADING.match(plain):
+            lines.append(f"**{_escape(title[1])}**")
         elif item := ITEM.match(plain):
             mark = f"{item[1]}." if item[1] else "-"
             lines.append(f"{mark} {_escape(plain[item.end() :])}")

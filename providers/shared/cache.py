@@ -96,7 +96,9 @@ class Cache:
         value = await make()
         data = (await codec.encode(value)).encode("utf-8", "surrogatepass")
         if len(data) <= MOST_BYTES:
-            await self._swap(key, await self._get(key), data, kind.fresh_seconds)
+            written = await self._swap(key, None, data, kind.fresh_seconds)
+            if not written:  # an invalid value is there
+                await self._swap(key, await self._get(key), data, kind.fresh_seconds)
         return Cached(value, hit=False)
 
     async def _find(self, key: str, codec: Codec[T]) -> Cached[T] | None:

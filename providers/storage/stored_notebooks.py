@@ -76,7 +76,9 @@ class Notebooks:
     async def write(self, entry: BaseModel) -> str:
         """Store an entry; its hash. Raises `StorageFull`, `StoreUnavailable`."""
         text = entry.model_dump_json(exclude_defaults=True)
-        return (await self._content.put_text(text, ENTRY_TYPE)).hash
+        written = (await self._content.put_text(text, ENTRY_TYPE)).hash
+        self._entries[written, type(entry)] = entry
+        return written
 
     async def read(self, entry: str, kind: type[E]) -> E:
         """Read an entry of this kind."""

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from contracts.evidence import Verdict
+from contracts.texts import shorten
 from providers.text import language_data, sentence_spans, stem
 from providers.verification.quantities import Comparison, Quantity, compare, find_quantities
 from providers.verification.units import SHARES, UNITS
@@ -37,6 +38,9 @@ NAME_WEIGHT: Final = 3.0
 """Weight of a name among the words of a claim: a shared name says more than a shared verb."""
 
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
+QUOTATION: Final = re.compile(r"“[^“”]++”|(?<![^\s(])\"(?=\S)[^\"\n]++\"|«[^«»]++»|„[^„“”]++[“”]")
+"""Words between quotation marks inside a sentence."""
+CUT: Final = re.compile(r"\[?(?:…|\.\.\.)\]?")
 AGREES: Final = "Numbers, names and wording agree with the cited passages."
 UNDECIDED: Final = "The wording differs too much for rules to judge."
 ELSEWHERE: Final = "The cited passages are about something else."
@@ -116,7 +120,8 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     said = Statement(without_lead_in(bare[dated.end() :]) if dated else bare, language)
     evidence = _Evidence.of(passages, about, language)
     closest = evidence.closest(said)
-    for problem in (*_wrong_quantities(said, evidence, closest), *_missing_names(said, evidence)):
+    quotations, names = _other_quotations(claim, evidence), _missing_names(said, evidence)
+    for problem in chain(_wrong_quantities(said, evidence, closest), quotations, names):
         return problem
     if not said.content:
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
@@ -131,7 +136,10 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     if hint := closest.hint or next((f"“{raw}” is in no cited passage." for raw in absent), ""):
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, hint)
     has_days = any(each.unit == "date" or each.is_year for each in evidence.whole.quantities)
-    if closest.share >= COPY and not (dated and has_days):
+    # Verbatim words are no proof of what a sentence says of them.
+    rest = Statement(QUOTATION.sub(" ", said.text), language)
+    is_covered = rest.text == said.text or _coverage(rest, evidence.whole, evidence.about) >= COPY
+    if closest.share >= COPY and is_covered and not (dated and has_days):
         return ClaimJudgement(Verdict.SUPPORTED, AGREES)
     return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
 
@@ -319,6 +327,19 @@ def _rival(quantity: Quantity, there: Sequence[Quantity]) -> Quantity | None:
 
 def _shares_quantity(claim: Statement, passage: Statement) -> bool:
     return any(_agree(one, other) for one in claim.quantities for other in passage.quantities)
+
+
+def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgement]:
+    """Judge the quotations of several words that no passage, title or heading has, whatever the signs."""
+    there = _bare(f"{evidence.whole.text}\n{evidence.about.text}")
+    for found in QUOTATION.finditer(claim):
+        pieces = [_bare(piece) for piece in CUT.split(found[0][1:-1])]
+        if any(len(piece.split()) >= FEWEST_WORDS and piece not in there for piece in pieces):
+            yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{shorten(found[0][1:-1], 80)}” is in no cited passage.")
+
+
+def _bare(text: str) -> str:
+    return " ".join(["", *re.findall(r"[^\W_]+", text.casefold()), ""])
 
 
 def _missing_names(claim: Statement, evidence: _Evidence) -> Iterator[ClaimJudgement]:

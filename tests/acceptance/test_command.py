@@ -20,9 +20,16 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """One server for the tests of this file, and a person whose umask lets everybody read."""
+    """One server for the tests of this file, a person whose umask lets everybody read, and a package with a strategy."""
     before = os.umask(0o022)
-    with benched(tmp_path_factory.mktemp("bench")) as made:
+    root = tmp_path_factory.mktemp("bench")
+    metadata = root / "site" / "toy_strategy-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-strategy\nVersion: 1.0\n", encoding="utf-8")
+    entry = "[durable_research.strategies]\ntoy = tests.toy.roles:TOY\n"
+    (metadata / "entry_points.txt").write_text(entry, encoding="utf-8")
+    with benched(root) as made:
+        made.environment["PYTHONPATH"] += f":{root / 'site'}"
         yield made
     os.umask(before)
 
@@ -106,3 +113,16 @@ def test_ctrl_c_saves_the_state_and_resume_continues(bench: Bench) -> None:
         assert resumed.returncode == 0, resumed.stderr
     document = only_document(resumed.stdout)
     assert document["usage"]["reads"] == document["counts"]["sources"] > 0
+
+
+def test_a_strategy_of_an_installed_package_runs_and_shows_its_units(bench: Bench) -> None:
+    """Progress in its own words; all three forms of the report; the record names it."""
+    done = bench.run("run", QUESTION, "--corpus", "manual", "--strategy", "toy", "--id", "toy-run", "--out", "toy")
+    assert done.returncode == 0, done.stderr
+    for unit in ("scout", "look", "tell"):
+        assert unit in done.stderr
+    assert "strategy toy" in (bench.work / "toy" / "report.html").read_text(encoding="utf-8")
+    assert json.loads((bench.work / "toy" / "report.json").read_text(encoding="utf-8"))["strategy"] == "toy"
+    status = only_document(bench.run("status", "toy-run", "--json").stdout)
+    assert [unit["mark"] for unit in status["progress"]["units"]] == ["done", "done", "done"]
+    assert bench.run("audit", "toy-run").returncode == 0

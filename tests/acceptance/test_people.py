@@ -72,21 +72,3 @@ def test_agents_begin_when_the_plan_is_approved_as_it_was_edited(
     assert "person: approve plan" in decided
     assert re.search(r"agents: merge +agent-2 ", decided)
     assert re.search(r"\[1\]", bench.run("report", "approved").stdout)
-
-
-def test_a_question_is_answered_and_a_plan_rejected_from_another_terminal(bench: Bench, model: list[str]) -> None:
-    """The intake asks, the answer goes on to the plan, and a rejected plan ends the run without an agent (X-1)."""
-    gates = ["--clarify", "required", "--approve", "plan", "--strategy", "orchestrator"]
-    started = bench.start("run", QUESTION, "--corpus", "manual", "--id", "rejected", *gates, *model)
-    started.wait_for('research answer rejected "…"')
-    too_early = bench.run("reject", "rejected")
-    assert (too_early.returncode, "waits for an answer" in too_early.stderr) == (2, True)
-    too_many = bench.run("answer", "rejected", "one", "two")
-    assert (too_many.returncode, "answers: 2 were given to 1 question" in too_many.stderr) == (2, True)
-    assert bench.run("answer", "rejected", "Large tables").returncode == 0
-    started.wait_for("research approve rejected --version 1")
-    assert bench.run("reject", "rejected").returncode == 0
-    assert started.end() != 0
-    status = only_document(bench.run("status", "rejected", "--json").stdout)
-    assert (status["status"], status["agents"]) == ("refused", [])
-    assert "research resume rejected" in started.output + started.errors

@@ -138,16 +138,3 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
         assert all(field in line for field in fields), line
     assert "planted-secret-key" not in log
     assert "Traceback" not in log
-
-
-@pytest.mark.soak
-def test_a_port_that_is_taken_is_one_clear_line(
-    serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
-) -> None:
-    """Exit code 2 and the remedy, for health and for metrics."""
-    taken = addresses(serving)["health"].removesuffix("/healthz").rpartition(":")[2]
-    for option in ("--health-port", "--metrics-port"):
-        command = [*COMMAND, "worker", option, taken]
-        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 2
-        assert "address already in use; port 0 takes a free one" in done.stderr.splitlines()[-1]

@@ -1,14 +1,12 @@
 """SIGKILL in every phase: the run goes on, the report is the undisturbed one, no answered call is paid again."""
 
 import asyncio
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowFailureError
 
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, Phase
@@ -43,7 +41,9 @@ async def undisturbed(home: Path) -> tuple[ResearchResult, int]:
 
 @pytest.mark.parametrize("phases", [TWO_PHASES, pytest.param(PHASES, marks=pytest.mark.soak)], ids=["two", "every"])
 async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: tuple[str, ...]) -> None:
-    """All workers killed once in each of these phases: same report, at most the calls in flight repeated (S0-131, invariant 12)."""
+    """All workers killed once in each of these phases, and once the engine's server, which a worker starts again: same
+    report, at most the calls in flight repeated (S0-131, invariant 12).
+    """
     # The claims of the report are checked and corrected by a model, which is one of the phases.
     # Beside one another: most of the time a killed worker is waited for.
     async with asyncio.TaskGroup() as beside, topology(tmp_path / "storm", LATENCY, SCENARIO) as made:
@@ -58,9 +58,13 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
                 assert (await handle.query("status", result_type=ResearchStatus)).outcome is None
             while phase != Phase.GATHERING and not made.in_flight():
                 await asyncio.sleep(0.02)
+            if phase == VERIFICATION:
+                made.kill_server()
+                await until(handle, lambda _: True)  # a worker starts it again
             in_flight += made.in_flight()
             await made.kill_workers()
             await made.start_workers()
+        await until(handle, lambda status: status.outcome is not None)
         result = await handle.result()
         delivered, calls = made.delivered(), len(made.calls())
     expected, calls_needed = calm.result()
@@ -72,17 +76,13 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
     assert not [request for request, count in delivered.items() if count > 1]
 
 
-STEPS = {"query": QUESTION, "corpus": "documents", "strategy": "reflective", "depth": "light"}
-TASKS = [QUESTION, "How does vacuum freeze old rows?", "What locks does the engine take?"]
 AGENTS = {"query": QUESTION, "corpus": "documents", "strategy": "orchestrator"}
-PARTY = {"query": QUESTION, "corpus": "documents", "strategy": "party", "metadata": {"tasks": TASKS}}
 
 
 async def disturbed(
     made: Topology, request: dict[str, Any], reached: Callable[[ResearchStatus], bool], calls: int
 ) -> ResearchResult:
     """Run a request undisturbed and once more with all workers killed while so many calls are under way; compare both."""
-    made.install("errand = tests.toy.errand:ERRAND", "party = tests.toy.party:PARTY")
     await prepared(made)
     await made.start_workers()
     client = await made.client()
@@ -104,43 +104,16 @@ async def disturbed(
     return result
 
 
-async def test_workers_killed_within_a_step_change_nothing(tmp_path: Path) -> None:
-    """Only calls in flight are paid again; status and decisions show its steps (S0-131, invariant 12)."""
-    async with topology(tmp_path, 0.25) as made:
-        await disturbed(made, STEPS, lambda status: status.phase == "step-2" or status.outcome is not None, 1)
-        _, shown, _ = await made.command("status", "r-disturbed")
-        _, decisions, _ = await made.command("decisions", "r-disturbed")
-    assert decisions.count("reflector: continue") == 2
-    assert "step-3" in decisions
-    assert re.search(r"✔ step 1 +5 findings: Research what it is", shown)
-
-
-@pytest.mark.parametrize("request_", [AGENTS, pytest.param(PARTY, marks=pytest.mark.soak)], ids=["orchestrator", "toy"])
-async def test_workers_killed_while_three_agents_work_change_nothing(tmp_path: Path, request_: dict[str, Any]) -> None:
+async def test_workers_killed_while_three_agents_work_change_nothing(tmp_path: Path) -> None:
     """Only calls in flight are paid again; `status` shows the agents, `list` has one run each (invariant 12)."""
-    at_work = [AgentStatus.RUNNING] * len(TASKS)
+    at_work = [AgentStatus.RUNNING] * 3
     async with topology(tmp_path, 0.5) as made:
-        await disturbed(made, request_, lambda status: [agent.status for agent in status.agents] == at_work, 2)
+        await disturbed(made, AGENTS, lambda status: [agent.status for agent in status.agents] == at_work, 2)
         _, shown, _ = await made.command("status", "r-disturbed")
         _, listed, _ = await made.command("list")
-    for number in range(1, len(TASKS) + 1):
+    for number in (1, 2, 3):
         assert re.search(rf"✔ agent-{number} +done · ", shown)
     assert [line.split()[0] for line in listed.splitlines()] == ["r-disturbed", "r-undisturbed"]
-
-
-async def test_a_killed_engine_comes_back_and_the_run_goes_on(tmp_path: Path) -> None:
-    """SIGKILL for the engine's server during the analysis: a worker starts it again, the run completes."""
-    async with topology(tmp_path, LATENCY) as made:
-        await prepared(made)
-        await made.start_workers()
-        handle = await start(await made.client(), REQUEST)
-        await until(handle, lambda status: status.phase == Phase.ANALYSIS)
-        made.kill_server()
-        await until(handle, lambda status: status.outcome is not None)
-        result = await handle.result()
-        twice = [request for request, count in made.delivered().items() if count > 1]
-    assert result.outcome is Outcome.COMPLETED
-    assert not twice
 
 
 async def test_a_killed_run_command_is_gone_on_with(tmp_path: Path) -> None:
@@ -157,47 +130,3 @@ async def test_a_killed_run_command_is_gone_on_with(tmp_path: Path) -> None:
     assert code == 0, errors
     assert ResearchResult.model_validate_json(output).outcome is Outcome.COMPLETED
     assert not twice
-
-
-async def test_cancel_stops_paying_and_resume_finishes(tmp_path: Path) -> None:
-    """No model call begins after a cancellation was seen; `resume` finishes without paying an answer again (C0-20)."""
-    async with topology(tmp_path, LATENCY) as made:
-        await prepared(made)
-        await made.start_workers()
-        handle = await start(await made.client(), REQUEST, id="r-cancelled")
-        await until(handle, lambda status: status.phase == Phase.ANALYSIS)
-        while not made.in_flight():
-            await asyncio.sleep(0.02)
-        code, _, errors = await made.command("cancel", "r-cancelled")
-        assert code in (0, 5), errors
-        with pytest.raises(WorkflowFailureError):
-            await handle.result()
-        calls = len(made.calls())
-        await asyncio.sleep(2 * LATENCY)
-        assert len(made.calls()) == calls
-        code, output, errors = await made.command("resume", "r-cancelled", "--json")
-        twice = [request for request, count in made.delivered().items() if count > 1]
-    assert code == 0, errors
-    assert ResearchResult.model_validate_json(output).outcome is Outcome.COMPLETED
-    assert not twice
-
-
-@pytest.mark.soak
-async def test_killed_while_indexing(tmp_path: Path) -> None:
-    """SIGKILL in the middle of indexing leaves an index that the next start completes."""
-    async with topology(tmp_path) as made:
-        for number in range(400):
-            (made.documents / f"page-{number}.md").write_text(f"# Page {number}\n\n" + "Vacuum and locks. " * 400)
-        process = await made.begin("corpus", "add", str(made.documents))
-        index = made.home / "corpora"
-        while not any(index.rglob("*.sqlite*")):
-            await asyncio.sleep(0.01)
-        process.kill()
-        await process.communicate()
-        code, output, errors = await made.command("corpus", "add", str(made.documents))
-        assert code == 0, errors
-        code, output, errors = await made.command(
-            "doctor", "--search", "vacuum and locks", "--corpus", "documents", "--json"
-        )
-    assert code == 0, errors
-    assert json.loads(output)

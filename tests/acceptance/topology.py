@@ -64,20 +64,10 @@ class Topology:
         self.journal = home / "model-calls.jsonl"
         self.documents = home / "documents"
         self.engine: ServerDescription | None = None
-        self._packages = ""
         self._latency, self._scenario = latency, scenario
         self._workers: list[asyncio.subprocess.Process] = []
         self._model: asyncio.subprocess.Process | None = None
         self._model_url = ""
-
-    def install(self, *strategies: str) -> None:
-        """Have processes find the metadata of a package that brings strategies: `name = module:DECLARATION`."""
-        metadata = self.home / "site" / "strategies-1.0.dist-info"
-        metadata.mkdir(parents=True)
-        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: strategies\nVersion: 1.0\n", encoding="utf-8")
-        lines = ["[durable_research.strategies]", *strategies]
-        (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        self._packages = f"{ROOT}:{metadata.parent}"
 
     # --- starting and killing --------------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -112,7 +102,6 @@ class Topology:
             "ANTHROPIC_API_KEY": "planted-secret-key",
             "ANTHROPIC_BASE_URL": self._model_url,
             "NO_COLOR": "1",
-            **({"PYTHONPATH": self._packages} if self._packages else {}),
         }
 
     async def start_workers(self, count: int = 1) -> None:

@@ -1,6 +1,5 @@
 """The files of deploy/ and docker-compose.yml as their tests see them."""
 
-import copy
 import json
 import re
 from functools import cache
@@ -37,8 +36,6 @@ FOLDERS = {
 }
 """Pool → what is kept that it sees. `/data` itself holds what is shared while Redis is away, and nothing else."""
 READ_DOCUMENTS = frozenset({"search", "reading", "records"})
-ENDPOINT_KEYS_FILE = ".env.models"
-"""Keys of further model endpoints, whose variables are named by the operator: compose hands the whole file on."""
 
 
 @cache
@@ -124,84 +121,15 @@ def entrypoint() -> list[str]:
     return list(json.loads(instruction("ENTRYPOINT")))
 
 
-def health_command() -> list[str]:
-    """What the image's health check runs."""
-    return list(json.loads(instruction("HEALTHCHECK").split("CMD ", 1)[1]))
-
-
 def documents(path: Path) -> list[dict[str, Any]]:
     """The documents of a YAML file."""
     return [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
-
-
-def kustomization(folder: str) -> dict[str, Any]:
-    """The kustomization of a folder below deploy/kubernetes."""
-    (found,) = documents(KUBERNETES / folder / "kustomization.yaml")
-    return found
-
-
-@cache
-def worker_template() -> dict[str, Any]:
-    """The Deployment that all pools are made of."""
-    (found,) = documents(KUBERNETES / "worker" / "deployment.yaml")
-    return found
 
 
 def policies() -> dict[str, dict[str, Any]]:
     """The NetworkPolicies by name: what each says."""
     found = [one for path in (KUBERNETES / "network").glob("*.yaml") for one in documents(path)]
     return {one["metadata"]["name"]: one["spec"] for one in found if one["kind"] == "NetworkPolicy"}
-
-
-def selected(policy: dict[str, Any], labels: dict[str, str]) -> bool:
-    """Whether a policy is about pods with these labels."""
-    selector = policy["podSelector"]
-    equal = selector.get("matchLabels", {}).items() <= labels.items()
-    return equal and all(labels.get(one["key"]) in one["values"] for one in selector.get("matchExpressions", []))
-
-
-def stateful(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Service and pods of a folder with a server of its own: `valkey`, `searxng`."""
-    service, pods = documents(KUBERNETES / folder / f"{folder}.yaml")
-    return service, pods
-
-
-def deployment(pool: str) -> dict[str, Any]:
-    """The Deployment of a pool: the template with the pool's patches, as Kustomize makes it."""
-    made, overlay = copy.deepcopy(worker_template()), kustomization(f"pools/{pool}")
-    made["metadata"]["name"] += overlay["nameSuffix"]
-    for patch in overlay["patches"]:
-        for operation in yaml.safe_load(patch["patch"]):
-            _apply(made, operation)
-    for label in overlay["labels"]:
-        made["spec"]["template"]["metadata"]["labels"].update(label["pairs"])
-        made["spec"]["selector"]["matchLabels"].update(label["pairs"])
-    return made
-
-
-@cache
-def makefile() -> str:
-    """The Makefile."""
-    return (ROOT / "Makefile").read_text(encoding="utf-8")
-
-
-def container_of(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The only container of a Deployment or Job."""
-    (container,) = manifest["spec"]["template"]["spec"]["containers"]
-    return dict(container)
-
-
-def _apply(manifest: Any, operation: dict[str, Any]) -> None:
-    """One `add` or `replace` of a JSON patch."""
-    *places, last = [int(part) if part.isdigit() else part for part in operation["path"].split("/")[1:]]
-    target = manifest
-    for place in places:
-        target = target[place]
-    if last == "-":
-        target.append(operation["value"])
-    else:
-        assert operation["op"] == "add" or last in target
-        target[last] = operation["value"]
 
 
 def worker_options(program: list[str]) -> dict[str, Any]:

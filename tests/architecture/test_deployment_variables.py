@@ -4,7 +4,7 @@ import re
 
 from providers.search.declarations import search_variables
 from tests.architecture import deployment as files
-from tests.architecture.repository import ROOT, relative, tracked_files
+from tests.architecture.repository import ROOT, tracked_files
 from workers.settings.loading import VARIABLES
 from workers.settings.sections import FileSettings
 
@@ -25,22 +25,6 @@ def test_all_pools_are_configured_alike() -> None:
         }
     assert all(environment == kept["models"] for environment in kept.values())
     assert kept["models"]["RESEARCH_HOME"] == "/data"
-
-
-def test_keys_of_further_endpoints_reach_those_that_hold_the_first_ones() -> None:
-    """Their file may be missing, goes to nobody else, and git and the build of the image know nothing of it."""
-    given = {name: service["env_file"] for name, service in files.services().items() if "env_file" in service}
-    holders = [
-        name for name, service in files.services().items() if "ANTHROPIC_API_KEY" in service.get("environment", {})
-    ]
-    assert given == {name: [{"path": files.ENDPOINT_KEYS_FILE, "required": False}] for name in holders}
-    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-    assert files.ENDPOINT_KEYS_FILE in ignored
-    assert files.ENDPOINT_KEYS_FILE not in {relative(path) for path in tracked_files()}
-    let_through = [line for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if "!." in line]
-    assert let_through == []
-    for place in (".env.example", "docs/models.md"):
-        assert files.ENDPOINT_KEYS_FILE in (ROOT / place).read_text(encoding="utf-8"), place
 
 
 def test_every_variable_can_be_set_in_compose() -> None:

@@ -1,43 +1,21 @@
 """What the pages say is so."""
 
-import json
 import re
-import subprocess
-import sys
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
 
-import pytest
-import typer
-
-from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
 from contracts.strategies.declared_strategies import ENTRY_POINTS
-from tests.architecture import readme_sample
 from tests.architecture.repository import ROOT, load_script, relative, tracked_files
 from tests.toy.roles import TOY
 from workers.settings.sections import FileSettings
 
 PAGES = [path for path in tracked_files() if path.suffix == ".md" and path.relative_to(ROOT).parts[0] != "activities"]
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
-
-
-@cache
-def commands() -> dict[str, set[str]]:
-    """Every command of `research` with its options; `corpus add` for a command of a group."""
-    return dict(_commands(typer.main.get_command(app), ""))
-
-
-def _commands(command: object, name: str) -> Iterator[tuple[str, set[str]]]:
-    for key, child in getattr(command, "commands", {}).items():
-        yield from _commands(child.load() if hasattr(child, "load") else child, f"{name} {key}".strip())
-    options = {option for parameter in getattr(command, "params", []) for option in parameter.opts}
-    yield name, options | {"--help"}
 
 
 def code_of(path: Path) -> list[str]:
@@ -47,32 +25,6 @@ def code_of(path: Path) -> list[str]:
     return [line for block in shell for line in block.splitlines()] + re.findall(
         r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     )
-
-
-def named_commands(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Command and options of each call of `research` on a page; decisions and changelog name earlier ones."""
-    if path.name == "CHANGELOG.md" or path.parent.name == "decisions":
-        return
-    for code in code_of(path):
-        found = re.match(r"(?:\$ )?(?:\.venv/bin/)?research ((?:corpus )?[a-z]+)\b(.*)", code.strip())
-        if found:
-            yield found[1], re.findall(r"(?<![\w-])--[a-z][a-z-]*", found[2].split(" # ")[0])
-
-
-def test_documented_commands_exist() -> None:
-    """Each `research …` that a page shows is a command of the program, with options that it has."""
-    for path in PAGES:
-        for command, options in named_commands(path):
-            assert command in commands(), f"{relative(path)} names `research {command}`"
-            unknown = set(options) - commands()[command]
-            assert not unknown, f"{relative(path)} gives `research {command}` {unknown}"
-
-
-def test_every_command_is_documented() -> None:
-    """A command that no page names cannot be found by a reader."""
-    shown = {command for path in PAGES for command, _ in named_commands(path)}
-    missing = {name for name in commands() if name and name != "corpus"} - shown
-    assert not missing
 
 
 def test_documented_make_targets_exist() -> None:
@@ -119,17 +71,6 @@ def test_the_page_for_programs_is_generated_from_the_code() -> None:
     assert load_script(ROOT / "docs" / "generate_api.py").page() == page
 
 
-def test_the_mapping_of_other_systems_leads_to_real_options() -> None:
-    """Each of our names in the tables for newcomers from other systems is a field or a key that exists (X-23)."""
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    known = set(re.findall(r"^\| `([a-zA-Z_.]+)`", page.split("## Coming from")[0], re.MULTILINE))
-    rows = re.findall(r"^\| `.*\|(.*)\|$", page.split("## Coming from")[1], re.MULTILINE)
-    assert len(rows) > 20
-    for row in rows:
-        ours = re.findall(r"`([a-z_.]+)`", row) if "planned" not in row else []
-        assert not [name for name in ours if name not in known], row
-
-
 def test_the_example_configuration_is_accepted() -> None:
     """research.example.toml is valid as it stands, and with every suggestion in it switched on."""
     text = (ROOT / "research.example.toml").read_text(encoding="utf-8")
@@ -151,29 +92,6 @@ def test_documented_starts_are_accepted() -> None:
         given = re.search(r"--input '([^']+)'", code)
         assert given is not None, page
         assert parse_request(given[1]).query, page
-
-
-def test_documented_json_is_json() -> None:
-    """Each block marked as JSON parses."""
-    for path in PAGES:
-        for block in re.findall(r"```json\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
-            assert json.loads(block), relative(path)
-
-
-def test_the_command_itself_answers() -> None:
-    """The installed `research` prints its help: what README tells to type works."""
-    command = [str(Path(sys.executable).with_name("research")), "--help"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert "run" in result.stdout
-
-
-def test_the_sample_report_of_the_readme_is_what_the_demo_gives() -> None:
-    """The sample is a report of today's code; `python -m tests.architecture.readme_sample` writes it anew."""
-    block = readme_sample.BLOCK.search(readme_sample.README.read_text("utf-8"))
-    assert block is not None
-    if block["python"] != readme_sample.python_version():
-        pytest.skip(f"the sample is of the documentation of Python {block['python']}")
-    assert block["sample"] == readme_sample.make_sample()
 
 
 def test_the_example_of_a_strategy_is_the_code_that_runs() -> None:

@@ -23,39 +23,24 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {page.relative_to(folder).as_posix(): (page.read_bytes(), page.stat().st_mtime_ns) for page in pages}
 
 
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh export."""
-    folder = tmp_path_factory.mktemp("export") / "docs"
-    result = export(folder, "-W", "error")
-    assert result.returncode == 0, result.stderr
-    assert f"{len(contents(folder))} documents" in result.stdout
-    return folder
+def test_the_export_holds_the_language_and_the_library_and_is_repeated_without_a_trace(tmp_path: Path) -> None:
+    """Both kinds of pages are there, with headings and with text that a question can be answered from.
 
-
-def test_the_export_holds_the_language_and_the_library(exported: Path) -> None:
-    """Both kinds of pages are there, with headings and with text that a question can be answered from."""
-    pages = contents(exported)
-    assert len(pages) > 200
-    statements = pages["language/compound.txt"][0].decode()
+    A second export leaves the files alone, so that an index stays valid, and removes a page that no longer belongs.
+    """
+    folder = tmp_path / "docs"
+    made = export(folder, "-W", "error")
+    assert made.returncode == 0, made.stderr
+    before = contents(folder)
+    assert f"{len(before)} documents" in made.stdout
+    assert len(before) > 200
+    statements = before["language/compound.txt"][0].decode()
     assert '\nThe "with" statement\n====' in statements
     assert "__exit__" in statements
-    assert "class Condition\n-----" in pages["library/threading.txt"][0].decode()
-
-
-def test_a_second_export_changes_nothing(exported: Path) -> None:
-    """The same interpreter gives the same pages, and leaves the files alone, so that an index stays valid."""
-    before = contents(exported)
-    assert export(exported).returncode == 0
-    assert contents(exported) == before
-
-
-def test_a_page_that_no_longer_belongs_is_removed(exported: Path) -> None:
-    """What an earlier Python explained and this one does not is no longer found."""
-    stale = exported / "library" / "gone.txt"
-    stale.write_text("gone")
-    assert export(exported).returncode == 0
-    assert not stale.exists()
+    assert "class Condition\n-----" in before["library/threading.txt"][0].decode()
+    (folder / "library" / "gone.txt").write_text("gone")
+    assert export(folder).returncode == 0
+    assert contents(folder) == before
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.repository import found_in, python_files, relative, syntax, tracked_files
+from tests.architecture.repository import PACKAGES, found_in, python_files, relative, syntax, tracked_files
 
 # Put together from parts, so that this file does not hold what it forbids.
 REGISTRY_HOSTS = ["py" + "pi.org", "pythonhosted" + ".org", "npmjs" + ".", "docker" + ".io", "ghcr" + ".io"]
@@ -65,11 +66,9 @@ def test_nothing_names_a_registry_or_a_machine() -> None:
     assert found_in((path for path in tracked_files() if path.name not in DRAWN_OR_FIXED), strange_places) == {}
 
 
-def notes_for_later(path: Path) -> list[str]:
-    """The marks of such notes."""
-    return re.findall(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b", path.read_text(encoding="utf-8"))
-
-
-def test_nothing_is_left_for_later() -> None:
-    """No file carries a note about work that somebody should do some day."""
-    assert found_in(python_files(), notes_for_later) == {}
+def test_no_two_classes_share_a_name() -> None:
+    """A class is found by its name alone, wherever it is used."""
+    names = [
+        node.name for path in python_files(*PACKAGES) for node in syntax(path).body if isinstance(node, ast.ClassDef)
+    ]
+    assert not [name for name, count in Counter(names).items() if count > 1 and not name.startswith("_")]

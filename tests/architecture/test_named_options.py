@@ -61,3 +61,9 @@ def test_every_option_that_a_message_names_exists() -> None:
 def test_every_call_that_is_advised_is_one() -> None:
     """The command exists, and takes the options that stand behind it, in the code and on the pages."""
     assert not {place: wrong for place, text in (*texts_of_code(), *texts_of_pages()) if (wrong := wrong_calls(text))}
+
+
+def test_every_command_is_documented() -> None:
+    """A command that no page names cannot be found by a reader."""
+    named = {name for _, text in texts_of_pages() for name, _ in CALL.findall(text)}
+    assert COMMANDS.keys() <= named

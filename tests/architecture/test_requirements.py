@@ -32,12 +32,6 @@ def test_every_code_has_a_line_and_every_line_a_test() -> None:
     assert not explained - named, "no test names these: take their lines out of docs/requirements.toml"
 
 
-def test_every_requirement_is_one_line() -> None:
-    """A promise that needs a paragraph is two promises: one line of text each, with a full stop."""
-    odd = {code for code, line in GENERATOR.load_lines().items() if not re.fullmatch(r"[A-Z0-9].*\.", line)}
-    assert not odd
-
-
 def codes_of_the_product(path: Path) -> str:
     """The first line of a file that holds a code."""
     return code_in(path.read_text(encoding="utf-8"))

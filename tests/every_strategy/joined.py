@@ -6,7 +6,7 @@ Every strategy that a request can name joins: those of the product, those of ins
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,8 @@ from contracts.plan import Waiting
 from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import StrategyDeclaration
-from contracts.vocabulary import EngineKind, StopReason
+from contracts.vocabulary import EngineKind, Outcome, StopReason
+from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ROLES
@@ -87,10 +88,13 @@ MODES: Final = [
 
 
 @asynccontextmanager
-async def world_of(folder: Path, engine: str) -> AsyncIterator[tuple[World, MessagesApi]]:
-    """A world with or without a model."""
-    async with MessagesApi() as api:
-        world = model_world(folder, api.base_url) if engine == EngineKind.MODEL.value else World(folder)
+async def world_of(
+    folder: Path, engine: str, corpus: MemoryCorpus | None = None, by_role: Mapping[str, str] | None = None
+) -> AsyncIterator[tuple[World, MessagesApi]]:
+    """A world with or without a model; by role, what is wrong with the model's answers."""
+    async with MessagesApi(by_role=by_role or {}) as api:
+        by_model = engine == EngineKind.MODEL.value
+        world = model_world(folder, api.base_url, corpus) if by_model else World(folder, corpus)
         yield world, api
         await world.close()
 
@@ -135,14 +139,15 @@ class Trial:
         self.run = ResearchRun(state, self.inbox, self.host, hooks)
         self.driver = Driver(self.run, strategy_of(name))
         self.task: asyncio.Task[Any] | None = None
+        self.api: MessagesApi
+        """What its model is asked."""
         self.calls_before = 0
         """How many calls had begun when the run was cancelled."""
 
-    async def conduct(self) -> None:
+    async def conduct(self) -> Outcome:
         """To its end."""
         self.start()
-        assert self.task is not None
-        await self.task
+        return await self.task
 
     def start(self) -> None:
         """In the background."""
@@ -162,14 +167,12 @@ class Trial:
 
     async def cancel(self) -> None:
         """The workflow is cancelled."""
-        assert self.task is not None
         await self.run.checkpoints.settle()  # a save that is cut off may still be written
         self.task.cancel()
         self.calls_before = len(self.host.calls) + 1
 
     async def asked(self, version: int = 0) -> Waiting:
         """What the person is asked; with `version`, for that one of the plan."""
-        assert self.task is not None
         async with asyncio.timeout(60):
             while not self.task.done():
                 if (waiting := self.state.waiting) is not None and version in (0, waiting.plan_version):
@@ -189,10 +192,26 @@ class Trial:
         """How many searches and reads have left so far."""
         return len(self.world.corpus.searches) + len(self.world.corpus.reads)
 
+    @property
+    def findings(self) -> set[str]:
+        """Ids of the findings: the same words of the same documents have the same."""
+        return {finding.id for finding in self.state.findings}
+
     async def report(self) -> str:
         """Its report; empty where there is none."""
         files = self.state.result.files if self.state.result else None
         return await self.world.content.get_text(files.markdown) if files else ""
+
+    async def document(self) -> dict[str, Any]:
+        """Its `report.json`."""
+        document: dict[str, Any] = json.loads(await self.world.content.get_text(self.state.result.files.json_document))
+        return document
+
+    def assert_completed(self, where: str = "") -> None:
+        """It has everything that it was asked for."""
+        assert self.state.result.outcome is Outcome.COMPLETED, (
+            where, self.state.failed_branches, self.state.limitations, self.state.degraded
+        )  # fmt: skip
 
 
 async def begin_trial(world: World, name: str, **fields: Any) -> Trial:
@@ -200,10 +219,26 @@ async def begin_trial(world: World, name: str, **fields: Any) -> Trial:
     return Trial(world, name, await begin(world, strategy=name, **(SMALL | fields)))
 
 
+@asynccontextmanager
+async def trial_of(
+    folder: Path,
+    name: str,
+    engine: str = "",
+    *,
+    corpus: MemoryCorpus | None = None,
+    by_role: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> AsyncIterator[Trial]:
+    """A run that has done nothing yet, and its world for the time of a block."""
+    async with world_of(folder, engine or FIRST_ENGINE[name], corpus, by_role) as (world, api):
+        trial = await begin_trial(world, name, **fields)
+        trial.api = api
+        yield trial
+
+
 async def undisturbed(folder: Path, name: str, engine: str = "", **fields: Any) -> Trial:
     """A whole run; its world is closed, what it stored is there."""
-    async with world_of(folder, engine or FIRST_ENGINE[name]) as (world, _):
-        trial = await begin_trial(world, name, **fields)
+    async with trial_of(folder, name, engine, **fields) as trial:
         await trial.conduct()
     return trial
 

@@ -1,26 +1,24 @@
 """Every limit of a request is hit on purpose, in every strategy: it holds, and the outcome says so."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contracts.request import Limits
+from contracts.request import Limits, Mode
 from contracts.resolved import ModelPrice
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, NodeKind, Outcome, StopReason, Tier
-from tests.every_strategy.joined import (
-    FIRST_ENGINE,
-    MODELLED,
-    NAMES,
-    SMALL,
-    Trial,
-    begin_trial,
-    undisturbed,
-    units_of,
-    world_of,
-)
+from tests.every_strategy.joined import MODELLED, MODES, NAMES, SMALL, Trial, trial_of, undisturbed, units_of, world_of
+from tests.fakes.host import TimedHost
+from tests.fakes.world import World
+from tests.unit.workflows.test_supervisor_strategy import begin
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import strategy_of
 
 SPENT = {
     "max_model_calls": (StopReason.BUDGET_CALLS, lambda trial: trial.state.usage.model_calls),
@@ -88,7 +86,6 @@ async def test_no_more_is_done_than_the_limit_allows(tmp_path: Path, name: str, 
     trial = await undisturbed(tmp_path, name, limits={limit: 1})
     assert HELD[limit](trial) <= 1
     result = trial.state.result
-    assert result is not None
     assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL), (limit, trial.state.failed_branches)
     assert trial.state.citations
 
@@ -107,7 +104,6 @@ async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: 
         trial = await priced(tmp_path / str(share), name, limits={limit: most})
         assert used(trial) <= most
         result = trial.state.result
-        assert result is not None
         assert result.stop_reason is reason
         assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.FAILED)
         assert any("limit" in line for line in result.limitations)
@@ -116,9 +112,7 @@ async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: 
 
 async def priced(folder: Path, name: str, **fields: Any) -> Trial:
     """A run whose model costs something."""
-    async with world_of(folder, EngineKind.MODEL.value) as (world, _):
-        trial = await begin_trial(world, name, **fields)
-        assert trial.state.resolved is not None
+    async with trial_of(folder, name, EngineKind.MODEL.value, **fields) as trial:
         prices = {tier.value: ModelPrice(input=5.0, output=25.0) for tier in Tier}
         trial.state.resolved = trial.state.resolved.model_copy(update={"model_prices": prices})
         await trial.conduct()
@@ -132,12 +126,10 @@ async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Pa
     """
     whole = await undisturbed(tmp_path / "whole", name)
     for unit in units_of(whole):
-        async with world_of(tmp_path / unit, FIRST_ENGINE[name]) as (world, _):
-            trial = await begin_trial(world, name)
+        async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = trial.run_out_of_time
             await trial.conduct()
             result = trial.state.result
-            assert result is not None
             assert result.stop_reason is StopReason.BUDGET_TIME, unit
             assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.TIMED_OUT), unit
             assert bool(trial.state.citations) is bool(trial.state.findings), unit
@@ -148,9 +140,68 @@ async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Pa
 @pytest.mark.parametrize("name", NAMES)
 async def test_where_no_report_is_wanted_then_none_is_written(tmp_path: Path, name: str) -> None:
     """`on_deadline: abort` keeps the session and writes nothing."""
-    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
-        trial = await begin_trial(world, name, on_deadline="abort")
+    async with trial_of(tmp_path, name, on_deadline="abort") as trial:
         trial.host.acts[units_of(await undisturbed(tmp_path / "whole", name))[-1], 1] = trial.run_out_of_time
         await trial.conduct()
-        assert await world.sessions.load("r-unit")
+        assert await trial.world.sessions.load("r-unit")
     assert (trial.state.status.value, trial.state.result, trial.state.citations) == ("timed_out", None, [])
+
+
+OUTSIDE = 0.5
+"""Seconds that a search, a read and everything else takes that asks no model."""
+
+
+async def timed(world: World, name: str, call: float, search: float = OUTSIDE, **fields: Any) -> ResearchRun:
+    """A run to its end, whose model calls and searches take so many seconds."""
+
+    def takes(activity: str, argument: Any) -> float:
+        if activity == "search":
+            return search
+        return call if getattr(argument, "engine", None) is EngineKind.MODEL else OUTSIDE
+
+    state = await begin(world, strategy=name, **(SMALL | fields))
+    host = TimedHost(world.host().implementations, takes)
+    run = ResearchRun(state, Inbox(), host)
+    conducted = asyncio.ensure_future(Driver(run, strategy_of(name)).conduct())
+    await host.pass_time(conducted)
+    await conducted
+    return run
+
+
+@pytest.mark.parametrize("call", [5.0, 60.0, 1_000.0])
+@pytest.mark.parametrize(("name", "mode"), [(name, mode) for name, engine, mode in MODES if engine == "model"])
+async def test_slow_calls_never_pass_the_deadline(tmp_path: Path, name: str, mode: str, call: float) -> None:
+    """The reserve is enough to lay out a report, also where the model is too slow to write it; the outcome says so."""
+    async with world_of(tmp_path, EngineKind.MODEL.value) as (world, _):
+        run = await timed(world, name, call, **({} if mode == "deep" else {"mode": mode}))
+    result = run.state.result
+    assert run.clock.elapsed_seconds() <= run.resolved.limits.deadline_seconds
+    if result.outcome is not Outcome.COMPLETED:
+        assert result.stop_reason is StopReason.BUDGET_TIME
+        answered = run.state.findings or run.resolved.mode is Mode.QUICK
+        assert result.outcome is (Outcome.PARTIAL if answered else Outcome.TIMED_OUT)
+        assert bool(run.state.citations) is bool(run.state.findings)
+
+
+async def test_a_quick_run_has_time_for_two_calls_of_five_seconds(tmp_path: Path) -> None:
+    """Within its 15 s a quick run searches, reads, and has a model analyze and write (S1-053, S1-066)."""
+    async with world_of(tmp_path, EngineKind.MODEL.value) as (world, api):
+        run = await timed(world, "reflective", 5.0, mode="quick")
+    assert run.state.result.outcome is Outcome.COMPLETED, run.state.result.limitations
+    assert api.counts() == {"analyzer": 1, "synthesizer": 1}
+    assert run.clock.elapsed_seconds() <= 15
+    async with world_of(tmp_path / "slow", EngineKind.MODEL.value) as (world, api):
+        await timed(world, "reflective", 60.0, mode="quick")
+    assert api.counts()["synthesizer"] == 0, "in the seconds that are left no model could write"
+
+
+async def test_a_quick_run_that_finds_nothing_in_time_says_so(tmp_path: Path) -> None:
+    """A person who asked for a quick answer gets a report, also where no search answered in time (S1-066)."""
+    async with world_of(tmp_path, EngineKind.MODEL.value) as (world, _):
+        run = await timed(world, "reflective", 1.0, search=60.0, mode="quick")
+        assert run.state.result.outcome is Outcome.PARTIAL
+        report = await world.content.get_text(run.state.result.files.markdown)
+    assert "the time limit was reached" in report
+    assert "Nothing was read" in report
+    assert "No passage matches" not in report
+    assert run.clock.elapsed_seconds() <= 15

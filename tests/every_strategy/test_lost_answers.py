@@ -1,6 +1,8 @@
-"""Every place of failure: what got no answer is done by a resumed run, and what got one is not paid again."""
+"""Every place of failure: nothing is concluded from what got no answer; a resumed run does it, and pays nothing again."""
 
+import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,12 +10,17 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.vocabulary import EngineKind, Outcome
-from tests.every_strategy.joined import ENGINES, Trial, begin_trial, resume, undisturbed, world_of
-from tests.fakes.messages_api import MessagesApi
+from contracts.messages import SearchRequest, SearchResponse
+from contracts.vocabulary import EngineKind, Outcome, StopReason
+from providers.errors import NotConfigured
+from tests.every_strategy.joined import ENGINES, Trial, resume, trial_of, undisturbed
+from tests.fakes import model_work, reflective_work, tool_work
+from tests.fakes.corpus import MemoryCorpus
+from tests.toy.roles import TOY
 
 MODEL: Final = EngineKind.MODEL.value
 LOST: Final[dict[str, tuple[str, str]]] = {
+    "query": ("search", failures.STORE_UNAVAILABLE),
     "page": ("read_source", failures.STORE_UNAVAILABLE),
     "analysis": ("analyze_sources", failures.INPUT_UNPROCESSABLE),
     "analysis in an outage": ("analyze_sources", failures.MODEL_UNAVAILABLE),
@@ -29,20 +36,30 @@ TRIALS: Final = [
     (name, engine, place)
     for name, engine in ENGINES
     for place in LOST
-    if name in ("supervisor", "reflective") or (name == "orchestrator" and engine != MODEL)
+    if name != TOY.name and place != "query"
     if engine == MODEL or place in ("page", "analysis")
 ]
-"""A model that sends agents decides itself whether it sends another one for what is missing."""
+IDLE: Final = [
+    *(("orchestrator", "query", place) for place in range(3)),
+    *(("orchestrator", place, 0) for place in ("page", "analysis")),
+    ("reflective", "query", 2),
+    ("reflective", "page", 0),
+    ("supervisor", "query", 2),
+    ("supervisor", "analysis", 1),
+]
+"""Strategy, place of failure, and how many pieces of such work are done before it."""
 
 
-def lose_one(trial: Trial, place: str) -> list[str]:
-    """Have the first piece of work at this place fail, however often it is tried; its name, once it was tried."""
+def lose_one(trial: Trial, place: str, after: int = 0) -> list[str]:
+    """Have one piece of work at this place fail, however often it is tried; its name, once it was tried."""
     activity, kind = LOST[place]
-    work, lost = trial.host.implementations[activity], list[str]()
+    work, done, lost = trial.host.implementations[activity], set[str](), list[str]()
 
     async def fail(request: Any) -> Any:
         subject = identity(request)
-        lost[:] = lost or [subject]
+        if not lost and len(done - {subject}) == after:
+            lost.append(subject)
+        done.add(subject)
         if subject in lost:
             raise ApplicationError("gone", {"kind": kind}, type=kind, non_retryable=True)
         return await work(request)
@@ -59,40 +76,133 @@ def identity(request: Any) -> str:
     return str(request.operation).split("/repair")[0].split("/fallback")[0]
 
 
-def answered_twice(api: MessagesApi) -> list[str]:
-    """Return the requests that were answered more than once."""
-    answered = Counter(call.request_hash for call in api.calls if call.status == 200 and call.delivered)
-    return [request for request, count in answered.items() if count > 1]
-
-
-def findings(trial: Trial) -> set[str]:
-    """Ids of the findings: the same words of the same documents have the same."""
-    return {finding.id for finding in trial.state.findings}
-
-
 @pytest.mark.parametrize(("name", "engine", "place"), TRIALS)
 async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, engine: str, place: str) -> None:
     """The report names what is missing; resumed, the run finds what an undisturbed one finds (S0-131)."""
     fields = FIELDS.get(place, {})
     whole = await undisturbed(tmp_path / "whole", name, engine, **fields)
-    async with world_of(tmp_path / "lost", engine) as (world, api):
-        if place == "claim":
-            api.plan.by_role = {"synthesizer": "embroiders"}
-        trial = await begin_trial(world, name, **fields)
+    by_role = {"synthesizer": "embroiders"} if place == "claim" else {}
+    async with trial_of(tmp_path / "lost", name, engine, by_role=by_role, **fields) as trial:
         lost = lose_one(trial, place)
         await trial.conduct()
         assert lost
-        assert trial.state.result is not None
         assert trial.state.result.outcome in (Outcome.PARTIAL, Outcome.FAILED), trial.state.failed_branches
-        read = list(world.corpus.reads)
+        read = list(trial.world.corpus.reads)
         later = await resume(trial, **fields)
-    assert later.state.result is not None
-    assert later.state.result.outcome is Outcome.COMPLETED, (later.state.failed_branches, later.state.limitations)
-    assert findings(later) == findings(whole)
+    later.assert_completed()
+    assert later.findings >= whole.findings
+    assert name == "orchestrator" or later.findings == whole.findings  # another agent looks for itself
     assert {source.id for source in later.state.readable_sources()} == {
         source.id for source in whole.state.readable_sources()
     }
-    assert answered_twice(api) == []
-    assert not set(world.corpus.reads[len(read) :]) & set(read)
-    if name != "orchestrator":  # another agent looks for itself
-        assert sorted(world.corpus.searches) == sorted(whole.world.corpus.searches)
+    assert answered_twice(trial) == []
+    assert not set(trial.world.corpus.reads[len(read) :]) & set(read)
+    if name != "orchestrator":
+        assert sorted(trial.world.corpus.searches) == sorted(whole.world.corpus.searches)
+
+
+def answered_twice(trial: Trial) -> list[str]:
+    """Return the requests that were answered more than once."""
+    answered = Counter(call.request_hash for call in trial.api.calls if call.status == 200 and call.delivered)
+    return [request for request, count in answered.items() if count > 1]
+
+
+def stop_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the model look no further wherever it may decide: it searches for nothing of use, opens no page, ends."""
+
+    def report(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+        may_report = "generate_report" in tool_work.offered(body)
+        return tool_work.blocks(body, ("generate_report", {}) if may_report else ("search", {"query": "weather"}))
+
+    monkeypatch.setitem(tool_work.TOOL_WORK, "agent", report)
+    monkeypatch.setitem(tool_work.TOOL_WORK, "orchestrator", report)
+    for module, name, answer in (
+        (reflective_work, "searches", {"queries": [], "pages": []}),
+        (reflective_work, "reflection", {"decision": "complete", "reasoning": "enough"}),
+        (model_work, "refinement", {"gap_analysis": [], "iteration_recommendation": {"should_iterate": False}}),
+    ):
+        monkeypatch.setattr(module, name, lambda _, given=answer: given)
+
+
+@pytest.mark.parametrize(("name", "place", "after"), IDLE)
+async def test_a_model_cannot_leave_out_what_got_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str, after: int
+) -> None:
+    """A resumed run whose model would end at once has the findings of an undisturbed one, or is not completed."""
+    limits = {"max_sources": 3 if name == "orchestrator" else 30}
+    whole = await undisturbed(tmp_path / "whole", name, MODEL, limits=limits)
+    async with trial_of(tmp_path / "lost", name, MODEL, limits=limits) as trial:
+        lost = lose_one(trial, place, after)
+        await trial.conduct()
+        assert lost
+        stop_at_once(monkeypatch)
+        later = await resume(trial, limits=limits)
+    assert later.findings >= whole.findings or later.state.result.outcome is not Outcome.COMPLETED
+    assert answered_twice(trial) == []
+
+
+async def test_what_a_limit_forbids_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without an answer for which no page is left to the agents keep the resumed run from being completed."""
+    async with trial_of(tmp_path, "orchestrator", MODEL) as trial:
+        lost = [lose_one(trial, "page", after) for after in range(3)]
+        await trial.conduct()
+        assert any(lost)
+        stop_at_once(monkeypatch)
+        later = await resume(trial, limits={"max_reads_per_step": 1})
+    assert later.state.result.outcome is Outcome.PARTIAL
+    assert "because the limit of pages was reached" in await later.report()
+
+
+class FragileCorpus(MemoryCorpus):
+    """A corpus that refuses some searches for good."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: set[str] | None = set()
+        """Words of the searches; None: every search."""
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        if self.refused is None or request.text in self.refused:
+            raise NotConfigured("this corpus was taken away")
+        return await super().search(request)
+
+
+SEARCHES: Final = [
+    *((name, EngineKind.EXTRACTIVE.value, lost) for name, engine in ENGINES for lost in ("first", "last", "all")
+      if engine != MODEL and name != "toy"),
+    *(("supervisor", MODEL, lost) for lost in ("first", "last", "all")),
+    ("reflective", MODEL, "all"),
+    *(("orchestrator", MODEL, lost) for lost in ("first", "last", "all")),
+]  # fmt: skip
+"""With a model the next step is its decision: these are the ones in which the fake one looks further."""
+
+
+@pytest.mark.parametrize(("name", "engine", "lost"), SEARCHES)
+async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name: str, engine: str, lost: str) -> None:
+    """It never ends `empty` for them, and once they answer it finds what an undisturbed run finds (S0-097, S0-131, C0-13)."""
+    whole = await undisturbed(tmp_path / "whole", name, engine)
+    corpus = FragileCorpus()
+    searched = whole.world.corpus.searches
+    corpus.refused = {"first": {searched[0]}, "last": {searched[-1]}, "all": None}[lost]
+    async with trial_of(tmp_path, name, engine, corpus=corpus) as trial:
+        await trial.conduct()
+        result = trial.state.result
+        assert result.outcome is (Outcome.FAILED if lost == "all" else Outcome.PARTIAL)
+        told = " ".join([*result.limitations, result.summary, await trial.report()])
+        if lost == "all":  # nobody looked, so nobody says that nothing answers
+            assert (result.stop_reason, trial.state.citations) == (StopReason.PROVIDER_OUTAGE, [])
+            assert not re.search("Nothing in the sources|No passage matches|nothing answers", told)
+        corpus.refused = set()
+        later = await resume(trial)
+    assert later.findings == whole.findings
+    later.assert_completed()
+
+
+@pytest.mark.parametrize(("name", "engine"), ENGINES)
+async def test_the_report_lists_the_searches_that_were_made(tmp_path: Path, name: str, engine: str) -> None:
+    """In `report.json` and in *Method*: those of agents and before the plan too, and no task or step beside them."""
+    whole = await undisturbed(tmp_path, name, engine)
+    made = set(whole.world.corpus.searches)
+    assert {query["text"] for query in (await whole.document())["queries"]} == made
+    report = await whole.report()
+    assert not [text for text in made if text not in report.replace("\\", "")]

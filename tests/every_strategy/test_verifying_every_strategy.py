@@ -1,62 +1,64 @@
 """Verification runs after each strategy unchanged: it works on the draft, whoever wrote it and however the run went."""
 
+import asyncio
 import json
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contracts.evidence import DocumentRef, VerdictsEntry
+from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, Outcome
-from tests.every_strategy.joined import ENGINES, MODELLED, Trial, begin_trial, undisturbed
-from tests.fakes.messages_api import MessagesApi
-from tests.fakes.world import model_world
+from tests.every_strategy.joined import ENGINES, MODELLED, trial_of, undisturbed
 
 MADE_UP = ("Zyzzyva", "It is not true", "In other words")
 """Words of the embroidered report that stand in no source."""
 
 
-async def document_of(trial: Trial) -> dict[str, Any]:
-    """Its `report.json`."""
-    assert trial.state.result is not None
-    assert trial.state.result.files is not None
-    text = await trial.world.content.get_text(trial.state.result.files.json_document)
-    document: dict[str, Any] = json.loads(text)
-    return document
+@asynccontextmanager
+async def with_writer(folder: Path, name: str, writer: str, *, corrector: str = "good", **fields: Any) -> Any:
+    """A run with a writer of this kind, whatever the strategy calls it."""
+    writers = {role.name: writer for role in declaration(name).roles if role.writes_report}
+    by_role = {"synthesizer": writer, "corrector": corrector} | writers
+    fields = {"verify": "full"} | fields
+    async with trial_of(folder, name, EngineKind.MODEL.value, by_role=by_role, **fields) as trial:
+        yield trial
 
 
 @pytest.mark.parametrize("verify", ["light", "full"])
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 async def test_the_claims_of_its_report_are_judged(tmp_path: Path, name: str, engine: str, verify: str) -> None:
-    """Each claim has a verdict, by rules or by the model; what is quoted as it stands is supported (S1-040, X-8)."""
+    """Each claim has a verdict, by rules or by the model, and an event; what is quoted as it is, is supported
+    (S1-040, S1-041, X-8).
+    """
     trial = await undisturbed(tmp_path, name, engine, verify=verify)
-    document = await document_of(trial)
+    document = await trial.document()
     told = document["verification"]
     assert (document["strategy"], told["mode"]) == (name, verify)
     assert told["claims"] == len(document["claims"]) > 0
     assert told["verdict_counts"]["supported"] > 0
     assert {claim["verdict"] for claim in document["claims"]} <= {"supported", "unverified"}
     assert sum(told["verdict_counts"].values()) == told["claims"]
+    kinds = [event.type for event in trial.state.events]
+    assert (kinds.count("claim.verified"), kinds.count("verification.summary")) == (told["claims"], 1)
     asked = {activity for activity, _ in trial.host.calls}
     assert ("extract_claims" in asked) is (verify == "full")
-    assert trial.state.result is not None
-    assert trial.state.result.outcome is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
+    trial.assert_completed()
 
 
 @pytest.mark.parametrize("name", MODELLED)
 async def test_what_its_writer_makes_up_is_corrected(tmp_path: Path, name: str) -> None:
     """Whatever the writer is called: embroidered sentences do not stay, and the record tells what stood there (X-8)."""
-    writers = {role.name: "embroiders" for role in declaration(name).roles if role.writes_report}
-    async with MessagesApi(by_role={"synthesizer": "embroiders", **writers}) as api:
-        world = model_world(tmp_path, api.base_url)
-        trial = await begin_trial(world, name, verify="full")
+    async with with_writer(tmp_path, name, "embroiders") as trial:
         await trial.conduct()
-        document = await document_of(trial)
-        await world.close()
+    document = await trial.document()
     body = document["report"]["markdown"].split("## Sources")[0]
     assert not any(word in body for word in MADE_UP)
     assert any("Zyzzyva" in one["before"] for one in document["verification"]["corrections"])
-    assert {call.role for call in api.calls} >= {"checker", "corrector"}
+    assert {call.role for call in trial.api.calls} >= {"checker", "corrector"}
     assert trial.state.engine_by_role["checker"] == EngineKind.MODEL.value
 
 
@@ -66,15 +68,10 @@ async def test_a_report_that_its_sources_do_not_bear_out_is_not_completed(
     tmp_path: Path, name: str, verify: str
 ) -> None:
     """The outcome follows the verdicts; without a check the report says so below its title (X-8)."""
-    writers = {role.name: "fabricates" for role in declaration(name).roles if role.writes_report}
-    async with MessagesApi(by_role={"synthesizer": "fabricates", **writers}) as api:
-        world = model_world(tmp_path, api.base_url)
-        trial = await begin_trial(world, name, verify=verify)
+    async with with_writer(tmp_path, name, "fabricates", verify=verify) as trial:
         await trial.conduct()
-        document, markdown = await document_of(trial), await trial.report()
-        await world.close()
+    document, markdown = await trial.document(), await trial.report()
     result = trial.state.result
-    assert result is not None
     notice = next(line for line in markdown.splitlines() if line.startswith(">"))
     assert document["outcome"] == result.outcome.value == trial.state.status.value
     if verify == "off":
@@ -87,3 +84,78 @@ async def test_a_report_that_its_sources_do_not_bear_out_is_not_completed(
     assert f"{wrong} of {cited} statements are not borne out by their sources." in notice
     assert any(line.startswith(f"{wrong} of {cited} statements not borne out") for line in result.limitations)
     assert not result.resumable, "nothing is left to do"
+
+
+async def test_corrections_that_fail_the_check_are_not_taken(tmp_path: Path) -> None:
+    """What a corrector makes up is not taken; the statements that it leaves wrong are removed, headings stay."""
+    async with with_writer(tmp_path, "supervisor", "embroiders", corrector="worsening") as trial:
+        await trial.conduct()
+    document = await trial.document()
+    told = document["verification"]
+    assert "99 TB" not in document["report"]["markdown"]
+    assert set(told["correction_counts"]) == {"remove"}
+    assert not {"unsupported", "contradicted"} & set(told["verdict_counts"])
+    assert {"Summary", "Details"} <= set(document["report"]["sections"])
+
+
+async def test_a_stop_in_the_middle_ends_with_what_was_judged(tmp_path: Path) -> None:
+    """The report comes at once; what no checker was asked for is counted and called unverified."""
+    async with with_writer(tmp_path, "supervisor", "embroiders") as trial:
+
+        async def stop(_: Any) -> Any:
+            await trial.stop()
+            await asyncio.Event().wait()
+
+        trial.host.implementations["check_claims"] = stop
+        assert await trial.conduct() is Outcome.COMPLETED
+    document = await trial.document()
+    told = document["verification"]
+    assert 1 <= told["not_reached"] <= told["verdict_counts"]["unverified"]
+    assert "Not checked" in document["report"]["markdown"]
+
+
+async def test_the_verdicts_are_in_the_notebook_and_the_state_has_figures(tmp_path: Path) -> None:
+    """Verdicts with their reasons lie under a hash; the state as it is stored holds none of their words."""
+    async with with_writer(tmp_path, "supervisor", "embroiders") as trial:
+        await trial.conduct()
+        entry = await trial.world.notebooks.read(trial.state.verdicts_entry, VerdictsEntry)
+    assert len(entry.verdicts) == trial.state.result.verification.claims
+    assert ResearchState.unpack(trial.state.pack()).verdicts_entry == trial.state.verdicts_entry
+    reasons = [one.reason for one in entry.verdicts if one.reason]
+    assert reasons
+    assert not any(reason in json.dumps(trial.state.snapshot()) for reason in reasons)
+
+
+@pytest.mark.parametrize(("verify", "method"), [("light", "model"), ("off", None)])
+@pytest.mark.parametrize("name", MODELLED)
+async def test_a_model_reviews_the_final_report_unless_nothing_is_checked(
+    tmp_path: Path, name: str, verify: str, method: str | None
+) -> None:
+    """By default, whatever the strategy; with `verify: off` no model is asked for it (S3-053)."""
+    trial = await undisturbed(tmp_path, name, EngineKind.MODEL.value, depth="medium", verify=verify)
+    review = trial.state.result.review
+    assert (review.method if review else None, trial.api.counts()["reviewer"]) == (method, int(method is not None))
+
+
+@pytest.mark.parametrize("scores", [(3, 8), (5, 3)])
+async def test_a_draft_below_the_bar_is_revised_and_the_better_one_is_used(
+    tmp_path: Path, scores: tuple[int, int]
+) -> None:
+    """A reviewer that is not content gets one revision; it is used only if it scores higher (S3-053)."""
+    drafts, checks = list[DocumentRef](), {"review": "model", "correct": False}
+    async with with_writer(tmp_path, "supervisor", "embroiders", checks=checks) as trial:
+        work = trial.host.implementations["review_report"]
+
+        async def reviewed(request: Any) -> Any:
+            given = dict.fromkeys(("coverage", "support", "depth", "readability"), float(scores[len(drafts)]))
+            drafts.append(request.draft)
+            return (await work(request)).model_copy(update={**given, "notes": ["Say more."]})
+
+        trial.host.implementations["review_report"] = reviewed
+        await trial.conduct()
+    review, better = trial.state.result.review, scores[1] > scores[0]
+    told = [event.text for event in trial.state.events if event.type == "review.finished"]
+    assert told[-1] == f"a revision scores {scores[1]} and was {'kept' if better else 'dropped'}"
+    assert (trial.api.counts()["synthesizer"], review.method, review.revised) == (2, "model", better)
+    assert (review.overall, review.before) == (max(scores), scores[0])
+    assert trial.state.draft.document == drafts[better]

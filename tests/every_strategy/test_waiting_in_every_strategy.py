@@ -9,14 +9,7 @@ import pytest
 from contracts.plan import WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from tests.every_strategy.joined import (
-    FIRST_ENGINE,
-    NAMES,
-    Trial,
-    begin_again,
-    begin_trial,
-    world_of,
-)
+from tests.every_strategy.joined import NAMES, Trial, begin_again, trial_of
 from workflows.run import inbox
 from workflows.run.inbox import Reply
 
@@ -29,8 +22,7 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
     """No search and no read before; an hour of waiting, in this process or another, leaves the deadline as far away
     and costs the run nothing (X-1).
     """
-    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
-        trial = await begin_trial(world, name, **APPROVE)
+    async with trial_of(tmp_path, name, **APPROVE) as trial:
         trial.start()
         waiting = await trial.asked()
         left = trial.run.clock.remaining_seconds()
@@ -43,9 +35,8 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
         # What has no permission is refused where it would leave; a strategy does not even try.
         assert not {"search", "read_source"} & {activity for activity, _ in trial.host.calls}
         await trial.cancel()
-        assert trial.task is not None
         await asyncio.wait([trial.task])
-        other = Trial(world, name, state)
+        other = Trial(trial.world, name, state)
         other.host.clock = trial.host.clock
         other.start()
         assert await other.asked() == waiting
@@ -53,8 +44,8 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
         assert (other.left, other.host.by_unit) == (0, {})
         await other.answer(Reply(approved=waiting.plan_version))
         assert other.run.clock.remaining_seconds() == pytest.approx(left)
-        assert other.task is not None
-        assert await other.task is Outcome.COMPLETED, (other.state.failed_branches, other.state.limitations)
+        await other.task
+        other.assert_completed()
         assert other.state.approved_version == waiting.plan_version
         assert other.state.usage.active_seconds == 0
         assert other.left > 0
@@ -64,8 +55,7 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
 @pytest.mark.parametrize("name", NAMES)
 async def test_guidance_gives_another_version_and_only_the_newest_can_be_approved(tmp_path: Path, name: str) -> None:
     """The planner works again by the person's words; what was approved before that counts for nothing."""
-    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
-        trial = await begin_trial(world, name, **APPROVE)
+    async with trial_of(tmp_path, name, **APPROVE) as trial:
         trial.start()
         first = await trial.asked()
         await trial.answer(Reply(guidance="look at autovacuum settings of the engine"))
@@ -74,26 +64,24 @@ async def test_guidance_gives_another_version_and_only_the_newest_can_be_approve
             inbox.read_approval(trial.state, [], first.plan_version)
         assert trial.left == 0
         await trial.answer(inbox.read_approval(trial.state, [], second.plan_version))
-        assert trial.task is not None
-        assert await trial.task is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
+        await trial.task
+        trial.assert_completed()
     assert trial.state.guidance[0].text == "look at autovacuum settings of the engine"
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> None:
     """What a person writes takes the planner's place, below the node that the planner's stood under."""
-    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
-        trial = await begin_trial(world, name, **APPROVE)
+    async with trial_of(tmp_path, name, **APPROVE) as trial:
         trial.start()
         await trial.asked()
         edit = {"sub_queries": ["What does a vacuum freeze?"], "brief": "freezing alone"}
         await trial.answer(inbox.read_revision(trial.state, [], edit))
         assert (await trial.asked(2)).plan_version == trial.state.plan.version == 2
         await trial.answer(inbox.read_approval(trial.state, [], 2))
-        assert trial.task is not None
         await trial.task
-        assert world.corpus.searches
-        assert all("freeze" in text for text in world.corpus.searches)
+        assert trial.world.corpus.searches
+        assert all("freeze" in text for text in trial.world.corpus.searches)
     assert trial.state.plan.brief == "freezing alone"
     (leaf,) = [node for node in trial.state.plan.sub_queries if node.origin == "plan"]
     assert trial.state.findings
@@ -104,17 +92,16 @@ async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize("name", NAMES)
 async def test_answers_reach_the_planner(tmp_path: Path, name: str) -> None:
     """Nothing is planned or searched before the question is answered; the answer is guidance for what comes."""
-    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
-        trial = await begin_trial(world, name, gates={"clarify": "required"})
+    async with trial_of(tmp_path, name, gates={"clarify": "required"}) as trial:
         trial.start()
         waiting = await trial.asked()
         assert (waiting.kind, trial.left, trial.state.plan.nodes) == (WaitKind.CLARIFICATION, 0, [])
         with pytest.raises(inbox.Unacceptable, match="2 were given to 1 question"):
             inbox.read_answers(trial.state, [], ["a", "b"])
         await trial.answer(inbox.read_answers(trial.state, [], ["the freezing of old rows"]))
-        assert trial.task is not None
-        assert await trial.task is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
-        assert any("freez" in text for text in world.corpus.searches)
+        await trial.task
+        trial.assert_completed()
+        assert any("freez" in text for text in trial.world.corpus.searches)
     assert trial.state.guidance[0].text.startswith("the freezing of old rows")
 
 
@@ -130,11 +117,9 @@ ENDS = {
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_path: Path, name: str, how: str) -> None:
     """However a wait ends without a yes: nothing was searched or written, and a resumed run shows the same plan."""
-    async with world_of(tmp_path, FIRST_ENGINE[name]) as (world, _):
-        trial = await begin_trial(world, name, **APPROVE, limits={"max_wait_seconds": HOUR})
+    async with trial_of(tmp_path, name, **APPROVE, limits={"max_wait_seconds": HOUR}) as trial:
         trial.start()
         plan = (await trial.asked()).plan_version
-        assert trial.task is not None
         if how == "rejected":
             await trial.answer(Reply(rejected="too wide"))
         elif how == "stopped":
@@ -156,5 +141,5 @@ async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_pa
         again.start()
         assert (await again.asked()).plan_version == plan
         await again.answer(Reply(approved=plan))
-        assert again.task is not None
-        assert await again.task is Outcome.COMPLETED, (again.state.failed_branches, again.state.limitations)
+        await again.task
+        again.assert_completed()

@@ -84,48 +84,27 @@ def _twice(prompt: str) -> str:
     return json.dumps({"verdicts": [*_each(prompt, "supported"), *_each(prompt, "unsupported")]})
 
 
-def _swapped(prompt: str) -> str:
+def _numbered(prompt: str) -> str:
     items = _each(prompt, "supported")
-    labels = [item["claim"] for item in items]
-    return json.dumps({"verdicts": [item | {"claim": label[::-1]} for item, label in zip(items, labels, strict=True)]})
+    return json.dumps({"verdicts": [item | {"claim": place} for place, item in enumerate(items, 1)]})
 
 
+DOUBTFUL = ("PARTIALLY SUPPORTED", "supported? no", "un-supported", "supported | unsupported", "nicht gestützt", "支持")
 STUMBLING: dict[str, Callable[[str], str]] = {
-    "NOT SUPPORTED": _saying("NOT SUPPORTED"),
-    "PARTIALLY SUPPORTED": _saying("PARTIALLY SUPPORTED"),
-    "supported? no": _saying("supported? no"),
-    "supported?": _saying("supported?"),
-    "un-supported": _saying("un-supported"),
-    "not_supported": _saying("not_supported"),
-    "supported: false": _saying("supported: false"),
-    "hardly supported": _saying("hardly supported"),
-    "supported or not": _saying("supported | unsupported"),
+    **{verdict: _saying(verdict) for verdict in DOUBTFUL},
     "a boolean": _saying(True),
     "a score": _saying(0.97),
     "a list": _saying(["supported"]),
     "null": _saying(None),
-    "German": _saying("gestützt"),
-    "German, negated": _saying("nicht gestützt"),
-    "French": _saying("étayée"),
-    "Chinese": _saying("支持"),
-    "an emoji": _saying("✅"),
     "no quote": _saying("supported", quote=""),
     "an invented quote": _saying("supported", quote="as everybody in this field has known for years"),
-    "unknown ids": lambda prompt: json.dumps({"verdicts": _each(prompt, "supported", claim="c-0000000000")}),
-    "numbers for ids": lambda prompt: json.dumps(
-        {"verdicts": [item | {"claim": place} for place, item in enumerate(_each(prompt, "supported"), 1)]}
-    ),
-    "ids backwards": _swapped,
+    "unknown ids": _saying("supported", claim="c-0000000000"),
+    "numbers for ids": _numbered,
     "duplicate ids": _twice,
     "a verdict for all": lambda _: json.dumps({"verdicts": [{"claim": "all", "verdict": "supported", "quote": "all"}]}),
-    "an empty list": lambda _: json.dumps({"verdicts": []}),
     "a word instead of a list": lambda _: json.dumps({"verdicts": "supported"}),
     "cut": _cut,
-    "prose": lambda _: "All of the statements are SUPPORTED by their passages.",
     "prose with braces": lambda _: 'Supported! {"all": "supported"}',
-    "a map of prose": lambda prompt: json.dumps(
-        {"verdicts": {asked.label: "The claim is supported" for asked in statements_of(prompt)}}
-    ),
 }
 """Answers of which none says for certain that a statement is supported."""
 lying = _saying("supported")
@@ -178,21 +157,30 @@ def reviewing(_: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _cited(prompt: str) -> list[tuple[str, str]]:
+    """Statement and first marker of every finding of the prompt."""
+    found = FINDING_LINE.finditer(without_signs(prompt))
+    return [(match["statement"].strip().rstrip("."), match["markers"].partition("]")[0] + "]") for match in found]
+
+
+def _report(prompt: str, *lines: str) -> str:
+    return "\n".join([f"# {question_of(prompt)}", "", "## Summary", "", *lines])
+
+
 def embroidered_report(prompt: str) -> str:
     """A report of which every second statement says something else than its passage, one cites nothing."""
-    found = [
-        ("".join(re.findall(r"\[ev-[^\]]+\]", match["markers"])[:1]), match["statement"].strip().rstrip("."))
-        for match in FINDING_LINE.finditer(without_signs(prompt))
-    ]
-    lines = [f"- {_embroidered(number, statement)} {marker}." for number, (marker, statement) in enumerate(found)]
-    return "\n".join(
-        [
-            f"# {question_of(prompt)}", "", "## Summary", "",
-            *(f"{statement} {marker}." for marker, statement in found[:1]), "",
-            "The market for such engines doubled to 40 billion dollars in 2019.", "",
-            "## Details", "", *lines,
-        ]
-    )  # fmt: skip
+    found = _cited(prompt)
+    lines = [f"- {_embroidered(number, statement)} {marker}." for number, (statement, marker) in enumerate(found)]
+    return _report(
+        prompt,
+        *(f"{statement} {marker}." for statement, marker in found[:1]),
+        "",
+        "The market for such engines doubled to 40 billion dollars in 2019.",
+        "",
+        "## Details",
+        "",
+        *lines,
+    )
 
 
 def _embroidered(number: int, statement: str) -> str:
@@ -211,25 +199,17 @@ def _embroidered(number: int, statement: str) -> str:
 
 def fabricated_report(prompt: str) -> str:
     """A report of which no statement is that of its passage."""
-    found = [
-        f"- {match['statement'].strip().rstrip('.')}, which Zyzzyva Incorporated confirmed {markers[0]}."
-        for match in FINDING_LINE.finditer(without_signs(prompt))
-        if (markers := re.findall(r"\[ev-[^\]]+\]", match["markers"]))
-    ]
-    return "\n".join([f"# {question_of(prompt)}", "", "## Summary", "", *found])
+    found = _cited(prompt)
+    lines = (f"- {statement}, which Zyzzyva Incorporated confirmed {marker}." for statement, marker in found)
+    return _report(prompt, *lines)
 
 
 def reworded_report(prompt: str) -> str:
     """A report that says what its passages say, in so many other words that rules cannot tell."""
-    found = [
-        ("".join(re.findall(r"\[ev-[^\]]+\]", match["markers"])[:1]), match["statement"].strip().rstrip("."))
-        for match in FINDING_LINE.finditer(without_signs(prompt))
-    ]
-    lines = [f"- {_reworded(statement)} {marker}." for marker, statement in found]
-    return "\n".join([f"# {question_of(prompt)}", "", "## Summary", "", *lines])
+    return _report(prompt, *(f"- {_reworded(statement)} {marker}." for statement, marker in _cited(prompt)))
 
 
 def _reworded(statement: str) -> str:
-    words = statement.split()
-    kept = [word if place % 2 or word[:1].isupper() else "ebenbilde" for place, word in enumerate(words)]
-    return "What is put forward here comes down to this: " + " ".join(kept)
+    words = enumerate(statement.split())
+    replaced = (word if place % 2 or word[:1].isupper() else "ebenbilde" for place, word in words)
+    return "What is put forward here comes down to this: " + " ".join(replaced)

@@ -27,7 +27,6 @@ class InProcessHost(Host):
         self.calls: list[tuple[str, str]] = []
         self.clock = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         self.agents: list[AgentRequest] = []
-        self.agent_drivers: list[AgentDriver] = []
         self.agents_ended: list[str] = []
         self.agents_at_once = 0
         """Most agents that were at work at one time."""
@@ -39,18 +38,14 @@ class InProcessHost(Host):
         return self.clock
 
     async def execute(self, spec: Any, argument: Any, options: CallOptions) -> Any:
-        return await self._run(spec.name, argument, options)
-
-    async def _run(self, activity: str, argument: Any, options: CallOptions) -> Any:
-        self.calls.append((activity, options.activity_id))
-        await asyncio.sleep(0)
-        try:
-            return await self.implementations[activity](argument)
-        except ApplicationError as error:
-            raise activity_error(activity, error) from error
+        return await self._run(spec.name, [argument], options)
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
+        return await self._run(activity, arguments, options)
+
+    async def _run(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
         self.calls.append((activity, options.activity_id))
+        await asyncio.sleep(0)
         try:
             return await self.implementations[activity](*arguments)
         except ApplicationError as error:
@@ -63,9 +58,8 @@ class InProcessHost(Host):
         self.agents.append(asked)
         self._working += 1
         self.agents_at_once = max(self.agents_at_once, self._working)
-        self.agent_drivers.append(AgentDriver(asked, self))
         try:
-            result = await self.agent_drivers[-1].conduct()
+            result = await AgentDriver(asked, self).conduct()
         finally:
             self._working -= 1
             self.agents_ended.append(request.task.id)
@@ -131,11 +125,11 @@ class TimedHost(InProcessHost):
         self._takes = takes
         self._at_work = 0
 
-    async def _run(self, activity: str, argument: Any, options: CallOptions) -> Any:
-        await self.sleep(self._takes(activity, argument))
+    async def _run(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
+        await self.sleep(self._takes(activity, arguments[0]))
         self._at_work += 1
         try:
-            return await super()._run(activity, argument, options)
+            return await super()._run(activity, arguments, options)
         finally:
             self._at_work -= 1
 

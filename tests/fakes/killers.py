@@ -23,10 +23,7 @@ def burn(*_: object) -> None:
 
 
 class PoisonedCalls:
-    """`KillableCalls`: what `is_poison` says goes to a killer in a real child, everything else runs here.
-
-    `deaths` are the functions that were to be run on poison, in order.
-    """
+    """`KillableCalls`: what `is_poison` says goes to a killer in a real child, everything else runs here."""
 
     def __init__(
         self, pool: SubprocessPool, is_poison: Callable[[str, tuple[Any, ...]], bool], killer: str = CRASH
@@ -35,13 +32,11 @@ class PoisonedCalls:
         self._here = HereCalls()
         self._is_poison = is_poison
         self._killer = killer
-        self.deaths: list[str] = []
 
     async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
         """Run the function, or what kills its process."""
         if not self._is_poison(function, arguments):
             return await self._here.call(function, *arguments, seconds=seconds)
-        self.deaths.append(function)
         return await self._killable.call(self._killer)
 
 
@@ -59,14 +54,10 @@ def unusable(problem: str) -> None:
 
 
 class HereCalls:
-    """`KillableCalls` in this process: quick, and nothing can be killed. `called` are the functions, in order."""
-
-    def __init__(self) -> None:
-        self.called: list[str] = []
+    """`KillableCalls` in this process: quick, and nothing can be killed."""
 
     async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
         """Run the function."""
         del seconds
-        self.called.append(function)
         module, _, name = function.partition(":")
         return getattr(import_module(module), name)(*arguments)

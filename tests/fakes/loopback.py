@@ -6,7 +6,7 @@ import socket
 import ssl
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -80,6 +80,13 @@ async def read_request(reader: asyncio.StreamReader) -> HttpRequest:
     method, target, _ = head[0].split(" ", 2)
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
     return HttpRequest(method, target, headers, await reader.readexactly(int(headers.get("content-length", "0"))))
+
+
+def response(status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
+    """A whole response; `headers` win over the length that the body has."""
+    announced = {"content-length": str(len(body)), **(headers or {})}
+    lines = [f"HTTP/1.1 {status} Fake", *(f"{name}: {value}" for name, value in announced.items()), "", ""]
+    return "\r\n".join(lines).encode("utf-8") + body
 
 
 def reset(writer: asyncio.StreamWriter) -> None:

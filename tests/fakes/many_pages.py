@@ -44,6 +44,7 @@ PEOPLE: Final = (
 PARTS: Final = ("damper", "saggar", "flue", "hearth plate", "baffle", "stoke hole", "spy brick", "arch", "grate")
 MINERALS: Final = ("feldspar", "wollastonite", "kaolin", "dolomite", "nepheline", "talc", "petalite", "bone ash")
 VERBS: Final = ("cools", "settles", "stiffens", "clears", "darkens", "relaxes", "matures", "contracts")
+WORDS: Final = {"place": PLACES, "person": PEOPLE, "part": PARTS, "mineral": MINERALS, "verb": VERBS}
 SHAPES: Final = (
     "In {place}, {person} measured that the {part} {verb} {number} minutes after the draught is closed.",
     "A charge with {number} parts of {mineral} {verb} sooner than one that {person} fired in {place}.",
@@ -89,18 +90,12 @@ def _page(number: int, family: str, hosts: int, paragraphs: int, seed: int) -> S
 
 
 def _paragraph(chance: random.Random) -> str:
-    return " ".join(
-        chance.choice(SHAPES).format(
-            place=chance.choice(PLACES),
-            person=chance.choice(PEOPLE),
-            part=chance.choice(PARTS),
-            mineral=chance.choice(MINERALS),
-            verb=chance.choice(VERBS),
-            number=chance.randrange(12, 990),
-            year=chance.randrange(1710, 1990),
-        )
-        for _ in range(6)
-    )
+    return " ".join(_sentence(chance, chance.choice(SHAPES)) for _ in range(6))
+
+
+def _sentence(chance: random.Random, shape: str) -> str:
+    words = {name: chance.choice(choices) for name, choices in WORDS.items()}
+    return shape.format(**words, number=chance.randrange(12, 990), year=chance.randrange(1710, 1990))
 
 
 async def _main() -> None:

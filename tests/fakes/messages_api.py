@@ -17,9 +17,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from contracts.resolved import ModelPrice
 from tests.fakes.conversation import Remembered, blocks_of
-from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
+from tests.fakes.loopback import HttpRequest, LoopbackServer, reset, response
 from tests.fakes.model_request import ModelRequest, read_request
 from tests.fakes.model_scenarios import Reply, check, error, reply_to, streamed
 from tests.fakes.model_tokens import TokenBook
@@ -166,14 +165,11 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
     if reply.delivery == "reset":
         reset(writer)
         return False
-    announced = {**reply.headers, "content-length": str(len(reply.body) or (100 if reply.delivery != "whole" else 0))}
-    lines = [f"HTTP/1.1 {reply.status} Fake", *(f"{name}: {value}" for name, value in announced.items()), "", ""]
-    head = "\r\n".join(lines).encode("utf-8")
     if reply.delivery == "whole":
-        writer.write(head + reply.body)
+        writer.write(response(reply.status, reply.body, reply.headers))
         await writer.drain()
         return True
-    writer.write(head)
+    writer.write(response(reply.status, b"", {**reply.headers, "content-length": str(len(reply.body) or 100)}))
     await writer.drain()
     if reply.delivery == "reset_after_headers":
         reset(writer)
@@ -208,41 +204,3 @@ async def _main() -> None:
 
 if __name__ == "__main__":
     asyncio.run(_main())
-
-
-@dataclass(frozen=True)
-class Bill:
-    """Answered calls, their tokens by kind, and the price of them in US dollars."""
-
-    calls: int = 0
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    usd: float = 0.0
-
-    @property
-    def all_input(self) -> int:
-        """The whole input, cached or not."""
-        return self.input + self.cache_read + self.cache_write
-
-
-def bill_of(api: MessagesApi, price: ModelPrice, *, read_factor: float = 1.0, write_factor: float = 1.0) -> Bill:
-    """Every answer that arrived is billed, usable or not; an error, and one that did not arrive whole, are not."""
-    total = Bill()
-    for request, call in zip(api.requests, api.calls, strict=True):
-        reply = reply_to(request, call.scenario)
-        if not reply.is_charged:
-            continue
-        used = json.loads(reply.body)["usage"]
-        read, written = used.get("cache_read_input_tokens") or 0, used.get("cache_creation_input_tokens") or 0
-        weighted = used["input_tokens"] + read * read_factor + written * write_factor
-        total = Bill(
-            total.calls + 1,
-            total.input + used["input_tokens"],
-            total.output + used["output_tokens"],
-            total.cache_read + read,
-            total.cache_write + written,
-            total.usd + (weighted * price.input + used["output_tokens"] * price.output) / 1e6,
-        )
-    return total

@@ -13,7 +13,6 @@ JSON_TYPE = {"content-type": "application/json"}
 RAW = '"@raw@"'
 PROSE = "I would much rather talk about the weather, which has been lovely."
 HTML = "<html><body><h1>502 Bad Gateway</h1></body></html>"
-ENUMERATIONS = re.compile(r'("(?:confidence|severity|quality|kind|action)": )"\w+"')
 ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -41,6 +40,9 @@ class Reply:
         What breaks off takes its counts with it: nobody can account for what an endpoint may want for that.
         """
         return self.status == 200 and self.delivery in {"whole", "trickle"}
+
+
+Scenario = Callable[[ModelRequest], Reply]
 
 
 def message(
@@ -75,28 +77,30 @@ def streamed(reply: Reply) -> Reply:
         return reply
     if not whole or reply.status != 200:
         return reply
-    usage = {name: count for name, count in body["usage"].items() if name != "output_tokens"}
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": body | {"content": [], "stop_reason": None, "usage": usage}},
-        {"type": "ping"},
-    ]
+    told = dict(body["usage"])
+    counted = {"output_tokens": told.pop("output_tokens")} if "output_tokens" in told else {}
+    start = body | {"content": [], "stop_reason": None, "usage": told}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": start}, {"type": "ping"}]
     for index, block in enumerate(content):
-        deltas: list[dict[str, Any]] = []
-        if block.get("type") == "text" and isinstance(block.get("text"), str):
-            words, block["text"] = block["text"], ""
-            parts = (words[: len(words) // 2], words[len(words) // 2 :])
-            deltas = [{"type": "text_delta", "text": part} for part in parts]
-        elif block.get("type") == "tool_use" and "input" in block:
-            deltas = [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
-            block["input"] = {}
+        deltas = _deltas(block)
         events.append({"type": "content_block_start", "index": index, "content_block": block})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
-    counted = {name: count for name, count in body["usage"].items() if name == "output_tokens"}
     events.append({"type": "message_delta", "delta": {"stop_reason": body["stop_reason"]}, "usage": counted})
     events.append({"type": "message_stop"})
     lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
     return Reply(200, {"content-type": "text/event-stream; charset=utf-8"}, lines.encode(), reply.delivery)
+
+
+def _deltas(block: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pieces of a block, which is empty afterwards."""
+    if block.get("type") == "text" and isinstance(block.get("text"), str):
+        words, block["text"] = block["text"], ""
+        return [{"type": "text_delta", "text": part} for part in (words[: len(words) // 2], words[len(words) // 2 :])]
+    if block.get("type") == "tool_use" and "input" in block:
+        given, block["input"] = block["input"], {}
+        return [{"type": "input_json_delta", "partial_json": json.dumps(given)}]
+    return []
 
 
 def text(request: ModelRequest, answer: str, stop_reason: str | None = "end_turn") -> Reply:
@@ -131,148 +135,60 @@ def gaps(request: ModelRequest) -> Reply:
     """Sensible work in which every analysis of the first iteration finds something missing."""
     if request.mode == "turn":
         return good(request)
-    first = re.search(r"Iteration: 1 of", request.prompt) is not None
-    return answered(request, request.good_answer(with_gap=first))
+    return answered(request, request.good_answer(with_gap="Iteration: 1 of" in request.prompt))
 
 
 def thorough(request: ModelRequest) -> Reply:
     """Work in long sentences; each iteration but the last finds something missing."""
     if request.mode == "turn":
         return good(request)
-    if request.role == "planner":
-        return answered(request, json.dumps(model_work.thorough_plan(request.prompt)))
-    if request.role == "supervisor":
-        return answered(request, json.dumps(model_work.thorough_reflection(request.prompt)))
+    work = {"planner": model_work.thorough_plan, "supervisor": model_work.thorough_reflection}.get(request.role)
+    if work is not None:
+        return answered(request, json.dumps(work(request.prompt)))
     iteration = re.search(r"Iteration: (\d+) of (\d+)", request.prompt)
     return answered(request, request.good_answer(with_gap=iteration is not None and iteration[1] != iteration[2]))
 
 
-def gullible(request: ModelRequest) -> Reply:
-    """Work that does what the pages say, without the mark that it was told to keep."""
-    return answered(request, hostile_pages.answer(request.role, request.prompt))
-
-
-def betraying(request: ModelRequest) -> Reply:
-    """Work that does what the pages say and gives the mark away."""
-    mark = hostile_pages.mark_of(request.system) or "nothing"
+def steered(request: ModelRequest, mark: str = "") -> Reply:
+    """Work that does what the pages say, and gives a mark away."""
     return answered(request, hostile_pages.answer(request.role, request.prompt, mark))
 
 
-def fabricates(request: ModelRequest) -> Reply:
-    """The writer adds to each statement somebody whom no source names."""
-    if request.role in ("synthesizer", "scribe"):
-        return answered(request, checking_work.fabricated_report(request.prompt))
-    return good(request)
+def _reporting(report: Callable[[str], str]) -> Scenario:
+    """Sensible work, but for the report."""
+
+    def reply(request: ModelRequest) -> Reply:
+        return answered(request, report(request.prompt)) if request.role in ("synthesizer", "scribe") else good(request)
+
+    return reply
 
 
-def embroiders(request: ModelRequest) -> Reply:
-    """Sensible work, but for a report that says more than its passages."""
-    if request.role in ("synthesizer", "scribe"):
-        return answered(request, checking_work.embroidered_report(request.prompt))
-    return good(request)
+def _lacking(*refused: str) -> Scenario:
+    """Sensible work of an endpoint that refuses some parameters."""
+
+    def reply(request: ModelRequest) -> Reply:
+        for name in refused:
+            is_sent, problem = PARAMETERS[name]
+            if is_sent(request):
+                return error(400, problem)
+        return good(request)
+
+    return reply
 
 
-def rewords(request: ModelRequest) -> Reply:
-    """Sensible work, but for a report in words that no rule recognizes."""
-    if request.role in ("synthesizer", "scribe"):
-        return answered(request, checking_work.reworded_report(request.prompt))
-    return good(request)
+def _faulty(write: Callable[[ModelRequest, str], Reply], fault: Callable[[str], str]) -> Scenario:
+    """A sensible answer with a fault; a report, which is plain text, cannot have one and is good."""
 
+    def reply(request: ModelRequest) -> Reply:
+        return good(request) if request.role == "synthesizer" else write(request, fault(request.good_answer()))
 
-def lying(request: ModelRequest) -> Reply:
-    """A checker to whom everything is supported."""
-    return answered(request, checking_work.lying(request.prompt))
-
-
-def believing(request: ModelRequest) -> Reply:
-    """A checker that finds everything supported but the control of its call."""
-    return answered(request, json.dumps(checking_work.believing(request.prompt)))
-
-
-def worsening(request: ModelRequest) -> Reply:
-    """A corrector that makes up what nobody said."""
-    return answered(request, json.dumps(checking_work.worsening(request.prompt)))
-
-
-def hopeless(request: ModelRequest) -> Reply:
-    """Useless prose, whatever is asked."""
-    return text(request, PROSE)
-
-
-def prose_json(request: ModelRequest) -> Reply:
-    """The answer inside chatter."""
-    return text(request, f"Sure {{happy to}}!\n```json\n{request.good_answer()}\n```\nAnything else? {{ }}")
+    return reply
 
 
 def cut(request: ModelRequest) -> Reply:
     """Stopped at the cap in the middle."""
     answer = request.good_answer()
     return text(request, answer[: len(answer) // 2], "max_tokens")
-
-
-def cut_json(request: ModelRequest) -> Reply:
-    """Broken off in the middle, and said to be complete."""
-    answer = request.good_answer()
-    return text(request, answer[: len(answer) // 2])
-
-
-def surrogates(request: ModelRequest) -> Reply:
-    """A lone surrogate in the first text of the answer."""
-    answer = request.good_answer()
-    broken = answer.replace('": "', '": "\\ud800', 1) if answer.startswith("{") else "\ud800" + answer
-    return answered(request, broken)
-
-
-def duplicate_keys(request: ModelRequest) -> Reply:
-    """The first key of the answer a second time, with another value."""
-    answer = request.good_answer()
-    key = answer[1 : answer.index(":")]
-    return answered(request, f"{answer[:-1]}, {key}: null}}")
-
-
-def huge_text(request: ModelRequest) -> Reply:
-    """An answer of over a million characters."""
-    return text(request, '{"action": "' + "x" * 1_100_000 + '"}')
-
-
-def wrong_type(request: ModelRequest) -> Reply:
-    """Numbers where lists and texts belong."""
-    return answered(request, json.dumps(dict.fromkeys(json.loads(request.good_answer()), 7)))
-
-
-def lacks_native(request: ModelRequest) -> Reply:
-    """An endpoint that knows no output formats."""
-    if request.mode == "native":
-        return error(400, "output_config: Extra inputs are not permitted")
-    return good(request)
-
-
-def lacks_tools(request: ModelRequest) -> Reply:
-    """An endpoint that knows neither output formats nor forced tools."""
-    if request.mode in ("tool", "turn"):
-        return error(400, "tool_choice is not supported by this model")
-    return lacks_native(request)
-
-
-def lacks_caching(request: ModelRequest) -> Reply:
-    """An endpoint that knows no marks of what to keep."""
-    if "cache_control" in json.dumps(request.body):
-        return error(400, "system.0.cache_control: Extra inputs are not permitted")
-    return good(request)
-
-
-def short_answers(request: ModelRequest) -> Reply:
-    """An endpoint that allows short answers only."""
-    if request.body["max_tokens"] > 4_096:
-        return error(400, "max_tokens: 24000 > 4096, which is the maximum allowed number of output tokens")
-    return good(request)
-
-
-def lacks_forcing(request: ModelRequest) -> Reply:
-    """An endpoint that takes tools and forces none."""
-    if request.body.get("tool_choice", {}).get("type") in ("tool", "any"):
-        return error(400, "tool_choice: only auto is supported by this model")
-    return lacks_native(request)
 
 
 def thinks(request: ModelRequest) -> Reply:
@@ -288,56 +204,59 @@ def unknown_tool(request: ModelRequest) -> Reply:
     return message(request, [block], "tool_use")
 
 
-def _good_with_usage(usage: dict[str, Any]) -> Callable[[ModelRequest], Reply]:
+def _good_with_usage(usage: dict[str, Any]) -> Scenario:
     return lambda request: message(request, [{"type": "text", "text": request.good_answer()}], usage=usage)
 
 
-def _always(reply: Reply) -> Callable[[ModelRequest], Reply]:
+def _always(reply: Reply) -> Scenario:
     return lambda _: reply
 
 
-SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
+PARAMETERS: dict[str, tuple[Callable[[ModelRequest], bool], str]] = {
+    "native": (lambda request: request.mode == "native", "output_config: Extra inputs are not permitted"),
+    "tools": (lambda request: request.mode in ("tool", "turn"), "tool_choice is not supported by this model"),
+    "forcing": (
+        lambda request: request.body.get("tool_choice", {}).get("type") in ("tool", "any"),
+        "tool_choice: only auto is supported by this model",
+    ),
+    "length": (
+        lambda request: request.body["max_tokens"] > 4_096,
+        "max_tokens: 24000 > 4096, which is the maximum allowed number of output tokens",
+    ),
+}
+"""Whether a request has a parameter, and what an endpoint says that does not know it."""
+SCENARIOS: dict[str, Scenario] = {
     "good": good,
     "gaps": gaps,
     "thorough": thorough,
-    "gullible": gullible,
-    "betraying": betraying,
-    "embroiders": embroiders,
-    "fabricates": fabricates,
-    "rewords": rewords,
-    "lying": lying,
-    "believing": believing,
-    "worsening": worsening,
-    "hopeless": hopeless,
+    "gullible": steered,
+    "betraying": lambda request: steered(request, hostile_pages.mark_of(request.system) or "nothing"),
+    "embroiders": _reporting(checking_work.embroidered_report),
+    "fabricates": _reporting(checking_work.fabricated_report),
+    "rewords": _reporting(checking_work.reworded_report),
+    "lying": lambda request: answered(request, checking_work.lying(request.prompt)),
+    "believing": lambda request: answered(request, json.dumps(checking_work.believing(request.prompt))),
+    "worsening": lambda request: answered(request, json.dumps(checking_work.worsening(request.prompt))),
+    "hopeless": lambda request: text(request, PROSE),
     "refusal": lambda request: message(request, [], "refusal"),
     "cut": cut,
-    "cut_json": cut_json,
     "empty": lambda request: message(request, []),
     "thinking_only": lambda request: message(request, [{"type": "thinking", "thinking": "Hm.", "signature": "s"}]),
-    "prose_json": prose_json,
-    "wrong_enum": lambda request: answered(request, ENUMERATIONS.sub(r'\1"splendid"', request.good_answer())),
-    "wrong_type": wrong_type,
-    "duplicate_keys": duplicate_keys,
-    "deep": lambda request: answered(request, '{"a": ' + "[" * 3_000 + "]" * 3_000 + "}"),
-    "surrogates": surrogates,
-    "not_a_number": lambda request: answered(request, request.good_answer()[:-1] + ', "start": NaN}'),
-    "long_number": lambda request: answered(request, request.good_answer()[:-1] + f', "start": {"9" * 5_000}}}'),
-    "trailing_comma": lambda request: text(request, request.good_answer()[:-1] + ",}"),
-    "unclosed": lambda request: text(request, request.good_answer()[:-1]),
-    "too_closed": lambda request: text(request, request.good_answer() + "}}"),
-    "huge_text": huge_text,
+    "cut_json": _faulty(text, lambda answer: answer[: len(answer) // 2]),
+    "wrong_type": _faulty(answered, lambda answer: json.dumps(dict.fromkeys(json.loads(answer), 7))),
+    "duplicate_keys": _faulty(answered, lambda answer: f"{answer[:-1]}, {answer[1 : answer.index(':')]}: null}}"),
+    "deep": _faulty(answered, lambda _: '{"a": ' + "[" * 3_000 + "]" * 3_000 + "}"),
+    "huge_text": lambda request: text(request, '{"action": "' + "x" * 1_100_000 + '"}'),
     "unknown_tool": unknown_tool,
-    "no_stop_reason": lambda request: text(request, request.good_answer(), None),
     "no_usage": _good_with_usage({}),
     "negative_usage": _good_with_usage({"input_tokens": -5, "output_tokens": 7}),
     "cached_usage": _good_with_usage(
         {"input_tokens": 10, "output_tokens": 20, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 40}
     ),
-    "lacks_native": lacks_native,
-    "lacks_tools": lacks_tools,
-    "lacks_forcing": lacks_forcing,
-    "lacks_caching": lacks_caching,
-    "short_answers": short_answers,
+    "lacks_native": _lacking("native"),
+    "lacks_tools": _lacking("native", "tools"),
+    "lacks_forcing": _lacking("native", "forcing"),
+    "short_answers": _lacking("length"),
     "thinks": thinks,
     "echo_400": lambda request: error(400, f"cannot do this: {request.prompt[:300]}"),
     "too_long": _always(error(400, "prompt is too long: 250000 tokens > 200000 maximum")),
@@ -357,20 +276,12 @@ SCENARIOS: dict[str, Callable[[ModelRequest], Reply]] = {
     "slow": _always(Reply(200, JSON_TYPE, b"", "never")),
 }
 
-ONLY_OF_JSON = {
-    *("cut_json", "prose_json", "wrong_enum", "wrong_type", "duplicate_keys", "deep", "not_a_number", "long_number"),
-    *("trailing_comma", "unclosed", "too_closed"),
-}
-"""Faults that a report, which is plain text, cannot have: the synthesizer gives a good one."""
-
 
 def reply_to(request: ModelRequest, scenario: str) -> Reply:
     """The reply of a scenario by its name; `status:CODE` and `status:CODE:RETRY-AFTER` are scenarios too."""
     if scenario.startswith("status:"):
         _, code, *wait = scenario.split(":", 2)
         return error(int(code), f"status {code} on purpose", {"retry-after": wait[0]} if wait else None)
-    if scenario in ONLY_OF_JSON and request.role == "synthesizer":
-        return good(request)
     return SCENARIOS[scenario](request)
 
 

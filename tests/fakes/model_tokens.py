@@ -42,8 +42,6 @@ class TokenBook:
     counts_tools: bool = False
     """Whether tools and schemas are charged like the prompt that they belong to."""
     charges: list[Charge] = field(default_factory=list)
-    marks: list[list[int]] = field(default_factory=list)
-    """Of each request, the tokens of its marked beginnings."""
     kept: set[str] = field(default_factory=set)
 
     def tokens(self, text: str) -> int:
@@ -74,7 +72,6 @@ class TokenBook:
             own += text_of({**block, "cache_control": None})
             if "cache_control" in block:
                 found.append((seen + own, self.tokens(own)))
-        self.marks.append([tools + tokens for _, tokens in found])
         charged = tools if self.counts_tools else 0
         return [(text, charged + tokens) for text, tokens in found if tools + tokens >= (self.cacheable or 10**9)]
 
@@ -85,20 +82,27 @@ class TokenBook:
         except (ValueError, RecursionError):
             return reply
         usage = body.get("usage") if isinstance(body, dict) else None
-        if not usage or usage.get("input_tokens") != len(request.system + request.prompt) // 4:
+        if not usage:
+            return reply
+        if usage.get("input_tokens") != len(request.system + request.prompt) // 4:  # a scenario has counts of its own
+            read, write = usage.get("cache_read_input_tokens", 0), usage.get("cache_creation_input_tokens", 0)
+            self._charge(request, usage, usage["input_tokens"], read, write)
             return reply
         read = max((tokens for text, tokens in beginnings if text in self.kept), default=0)
         write = max([tokens for _, tokens in beginnings], default=0) - read
         self.kept.update(text for text, _ in beginnings)
         total = self.of_request(request) if self.counts_tools else self.tokens(request.system + request.prompt)
-        charge = Charge(request.model, request.role, total - read - write, usage["output_tokens"], read, write)
-        self.charges.append(charge)
-        if charge.input == usage["input_tokens"]:
+        unread = total - read - write
+        self._charge(request, usage, unread, read, write)
+        if unread == usage["input_tokens"]:
             return reply
-        usage["input_tokens"] = charge.input
+        usage["input_tokens"] = unread
         if read or write:
             usage |= {"cache_read_input_tokens": read, "cache_creation_input_tokens": write}
         return replace(reply, body=json.dumps(body).encode())
+
+    def _charge(self, request: ModelRequest, usage: dict[str, Any], unread: int, read: int, write: int) -> None:
+        self.charges.append(Charge(request.model, request.role, unread, usage["output_tokens"], read, write))
 
     def owed_usd(self, prices: Mapping[str, tuple[float, float]]) -> float:
         """What all answers cost, with US dollars per million tokens of input and output by model."""

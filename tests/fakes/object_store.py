@@ -7,7 +7,7 @@ from email.utils import format_datetime
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-from tests.fakes.loopback import HttpRequest, LoopbackServer
+from tests.fakes.loopback import HttpRequest, LoopbackServer, response
 
 BUCKET = "research"
 PAGE = 3
@@ -47,9 +47,8 @@ class ObjectStoreServer(LoopbackServer):
         query = {name: values[0] for name, values in parse_qs(address.query, keep_blank_values=True).items()}
         status, headers, body = (503, {}, b"") if self.down else self._answer(request, key, query)
         self.requests.append((request.method, key, len(body)))
-        length = headers.pop("content-length", str(len(body)))
-        head = [f"HTTP/1.1 {status} X", f"content-length: {length}", *(f"{name}: {headers[name]}" for name in headers)]
-        writer.write("\r\n".join([*head, "", ""]).encode() + (b"" if request.method == "HEAD" else body))
+        answer = response(status, body, headers)
+        writer.write(answer.removesuffix(body) if request.method == "HEAD" else answer)
         await writer.drain()
         return True
 

@@ -79,23 +79,17 @@ def presentation() -> Any:
     return show
 
 
-def odt(body: str, styles: str = "", meta: str = "", manifest: str = "") -> bytes:
-    """A text of OpenDocument with a body and styles of its own."""
+def odt(body: str, meta: str = "") -> bytes:
+    """A text of OpenDocument."""
     content = (
-        f"<office:document-content {ODT_SPACES}><office:automatic-styles>{styles}</office:automatic-styles>"
-        f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
+        f"<office:document-content {ODT_SPACES}><office:body><office:text>{body}</office:text></office:body>"
+        "</office:document-content>"
     )
     facts = f"<office:document-meta {ODT_SPACES}><office:meta>{meta}</office:meta></office:document-meta>"
-    parts: dict[str, str | bytes] = {"content.xml": content, "meta.xml": facts}
-    if manifest:
-        parts["META-INF/manifest.xml"] = manifest
-    return archive_of(parts, "application/vnd.oasis.opendocument.text")
+    return archive_of({"content.xml": content, "meta.xml": facts}, "application/vnd.oasis.opendocument.text")
 
 
-def epub(
-    chapters: dict[str, str], *, spine: str = "", facts: str = "", extra: dict[str, str | bytes] | None = None,
-    items: str = "",
-) -> bytes:  # fmt: skip
+def epub(chapters: dict[str, str], *, spine: str = "", facts: str = "", items: str = "") -> bytes:
     """A book of chapters by name."""
     listed = "".join(f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>' for name in chapters)
     order = spine or "".join(f'<itemref idref="{name}"/>' for name in chapters)
@@ -104,8 +98,7 @@ def epub(
         f"{facts}</metadata><manifest>{listed}{items}</manifest><spine>{order}</spine></package>"
     )
     parts: dict[str, str | bytes] = {"META-INF/container.xml": CONTAINER, "OPS/book.opf": package}
-    parts |= {f"OPS/{name}": words for name, words in chapters.items()}
-    return archive_of(parts | (extra or {}), "application/epub+zip")
+    return archive_of(parts | {f"OPS/{name}": words for name, words in chapters.items()}, "application/epub+zip")
 
 
 def chapter(body: str, head: str = "") -> str:
@@ -116,34 +109,27 @@ def chapter(body: str, head: str = "") -> str:
     )
 
 
-def mail(text: str = "", html: str = "", subject: str = "Backups", inner: EmailMessage | None = None) -> EmailMessage:
-    """A mail with a body in one or two forms, perhaps with another one inside."""
+def mail(text: str) -> EmailMessage:
+    """A mail."""
     message = EmailMessage()
-    message["Subject"], message["From"], message["To"] = subject, "Ada <ada@site.test>", "team@site.test"
+    message["Subject"], message["From"], message["To"] = "Backups", "Ada <ada@site.test>", "team@site.test"
     message["Date"] = "Fri, 17 May 2024 09:30:00 +0200"
-    if text:
-        message.set_content(text)
-    if html and text:
-        message.add_alternative(html, subtype="html")
-    elif html:
-        message.set_content(html, subtype="html")
-    if inner is not None:
-        message.add_attachment(inner)
+    message.set_content(text)
     return message
 
 
-def notebook(*cells: dict[str, Any], **metadata: Any) -> bytes:
+def notebook(*cells: dict[str, Any]) -> bytes:
     """A notebook of cells."""
-    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": list(cells)}).encode()
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)}).encode()
 
 
-def cell(kind: str, source: str, *outputs: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+def cell(kind: str, source: str) -> dict[str, Any]:
     """A cell of a notebook."""
-    made: dict[str, Any] = {"cell_type": kind, "metadata": metadata, "source": source.splitlines(keepends=True)}
-    return made | ({"outputs": list(outputs), "execution_count": 1} if kind == "code" else {})
+    made: dict[str, Any] = {"cell_type": kind, "metadata": {}, "source": source.splitlines(keepends=True)}
+    return made | ({"outputs": [], "execution_count": 1} if kind == "code" else {})
 
 
-def pdf_of(objects: list[bytes]) -> bytes:
+def pdf_of(objects: list[bytes], trailer: bytes = b"") -> bytes:
     """A PDF file of numbered objects; the first one is the catalogue."""
     body, places = b"%PDF-1.4\n", []
     for number, content in enumerate(objects, 1):
@@ -151,17 +137,40 @@ def pdf_of(objects: list[bytes]) -> bytes:
         body += b"%d 0 obj\n" % number + content + b"\nendobj\n"
     table = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     table += b"".join(b"%010d 00000 n \n" % place for place in places)
-    trailer = b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, len(body))
-    return body + table + trailer
+    size, start = len(objects) + 1, len(body)
+    return body + table + b"trailer<</Size %d/Root 1 0 R%b>>\nstartxref\n%d\n%%%%EOF" % (size, trailer, start)
 
 
-def one_page_pdf(words: str, stream: bytes | None = None, filters: bytes = b"") -> bytes:
-    """A PDF of one page with one line of text, or with a content stream of your own."""
-    content = stream if stream is not None else b"BT /F1 12 Tf 72 700 Td (" + words.encode() + b") Tj ET"
+def stream_of(content: bytes, entries: bytes = b"") -> bytes:
+    """A stream object."""
+    return b"<<" + entries + b"/Length %d>>stream\n" % len(content) + content + b"\nendstream"
+
+
+def text_at(x: int, y: int, words: str, size: int = 12) -> bytes:
+    """The operators that show a line of ASCII at a place."""
+    escaped = words.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)").encode("ascii", "replace")
+    return b"BT /F1 %d Tf %d %d Td (%b) Tj ET" % (size, x, y, escaped)
+
+
+HELVETICA = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+
+
+def page_pdf(
+    content: bytes, filters: bytes = b"", *extra: bytes, font: bytes = HELVETICA, catalogue: bytes = b"",
+    trailer: bytes = b"",
+) -> bytes:  # fmt: skip
+    """A PDF of one page with a content stream and a font; further objects begin at number 6, which is /X, too."""
     return pdf_of([
-        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Catalog/Pages 2 0 R" + catalogue + b">>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-        b"<<" + filters + b"/Length %d>>stream\n" % len(content) + content + b"\nendstream",
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-    ])  # fmt: skip
+        (b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R"
+        b"/Resources<</Font<</F1 5 0 R>>/XObject<</X 6 0 R>>>>>>"),
+        stream_of(content, filters),
+        font,
+        *extra,
+    ], trailer)  # fmt: skip
+
+
+def one_page_pdf(words: str, stream: bytes | None = None) -> bytes:
+    """A PDF of one page with one line of text, or with a content stream of your own."""
+    return page_pdf(text_at(72, 700, words) if stream is None else stream)

@@ -1,6 +1,6 @@
 """Documents made to hang, crash or fill whoever reads them, and what must become of each (reliability 5.6 and 5.7).
 
-Each is made by code when it is needed: the largest are a few megabytes, and none is kept anywhere.
+Each is made by code when it is needed: the largest are a few megabytes, and none is stored anywhere.
 """
 
 import struct
@@ -19,24 +19,28 @@ from tests.fakes.office_documents import (
     chapter,
     epub,
     odt,
-    one_page_pdf,
+    page_pdf,
     pdf_of,
     saved,
+    stream_of,
+    text_at,
 )
 
 READ: Final = "read"
 """The outcome of a document that is read in spite of everything."""
-TOO_LARGE: Final = frozenset(("too_large",))
 READABLE: Final = frozenset((READ,))
-MALFORMED: Final = frozenset(("malformed",))
-WRONG_TYPE: Final = frozenset(("wrong_type",))
+TOO_LARGE: Final = frozenset(("too_large",))
 WRONG_TYPE: Final = frozenset(("wrong_type",))
 """XML is not read at all."""
 GIVES_UP: Final = frozenset(("timeout", "memory", "too_large", "too_little_text", "malformed"))
 """For what may be refused, or cost a child its life: what matters is that it costs no more."""
-
-HTML, PDF, XML = "text/html", "application/pdf", "application/xml"
 SENTENCE: Final = "The worker removes dead rows from its table and leaves their space to others."
+ENTITIES: Final = (
+    "<!DOCTYPE x [<!ENTITY a0 'lol'>"
+    + "".join(f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 10))
+    + "<!ENTITY e SYSTEM 'file:///etc/passwd'>]>"
+)
+"""Thousand million laughs, and a file of this machine."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Poison:
 
     make: Callable[[], bytes]
     outcomes: frozenset[str]
-    content_type: str = HTML
+    content_type: str = "text/html"
     keeps: str = ""
     """Words that the text must hold if the document is read."""
 
@@ -55,9 +59,10 @@ def html(body: str) -> bytes:
     return f"<!doctype html><html><head><title>Poison</title></head><body>{body}".encode()
 
 
-def flate(data: bytes, level: int = 9) -> bytes:
-    """Compressed as in PDF."""
-    return zlib.compress(data, level)
+def uses_of_uses() -> bytes:
+    """A drawing in which each of a thousand parts shows the one before ten times."""
+    parts = (f"<g id=g{n}>" + f"<use xlink:href='#g{n - 1}'/>" * 10 + "</g>" for n in range(1, 1_000))
+    return html(f"<svg>{''.join(parts)}</svg><p>{SENTENCE}")
 
 
 def flate_of_zeros(megabytes: int) -> bytes:
@@ -69,83 +74,7 @@ def flate_of_zeros(megabytes: int) -> bytes:
     return first + again * (megabytes - 1) + packer.flush()[:-4] + checksum.to_bytes(4, "big")
 
 
-def nested(tag: str, times: int, inner: str = "x") -> bytes:
-    """One element in itself."""
-    return html(f"<{tag}>" * times + inner + f"</{tag}>" * times)
-
-
-def half_and_half() -> bytes:
-    """Two character sets in one page."""
-    return b"<meta charset=utf-8><p>" + "Größe ".encode("cp1252") * 100 + "größer".encode() + b"</p>"
-
-
-HTML_POISON: Final[Mapping[str, Poison]] = {
-    "deep-divs": Poison(lambda: nested("div", 50_000), TOO_LARGE),
-    "300-divs": Poison(lambda: nested("div", 300, f"<p>{SENTENCE}</p>"), READABLE, keeps=SENTENCE),
-    "surrogates": Poison(
-        lambda: html("<p>&#xD800; &#55357; x</p>") + b"<p>\xed\xa0\x80 " + SENTENCE.encode(), READABLE, keeps=SENTENCE
-    ),
-    "svg-use": Poison(
-        lambda: html(
-            "<svg>"
-            + "".join(f"<g id=g{n}>" + f"<use xlink:href='#g{n - 1}'/>" * 10 + "</g>" for n in range(1, 1_000))
-            + f"</svg><p>{SENTENCE}"
-        ),
-        READABLE,
-        keeps=SENTENCE,
-    ),
-    "mixed-encodings": Poison(half_and_half, READABLE),
-    "linked-data": Poison(
-        lambda: html(f"<script type='application/ld+json'>{'[' * 190_000}</script><p>{SENTENCE}"),
-        READABLE,
-        keeps=SENTENCE,
-    ),
-}
-
-OTHER_POISON: Final[Mapping[str, Poison]] = {
-    "billion-laughs": Poison(
-        (
-            "<!DOCTYPE l [<!ENTITY a0 'lol'>"
-            + "".join(f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 10))
-            + "]><rss><channel><title>&a9;</title></channel></rss>"
-        ).encode,
-        WRONG_TYPE,
-        XML,
-    ),
-    "external-entity": Poison(
-        lambda: (
-            b"<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><rss><channel><title>&e;</title></channel></rss>"
-        ),
-        WRONG_TYPE,
-        XML,
-    ),
-    "json-depth": Poison(lambda: b"[" * 2_000_000, frozenset(("malformed", "too_large")), "application/json"),
-    "markdown-brackets": Poison(lambda: b"[" * 200_000, READABLE | GIVES_UP, "text/markdown"),
-}
-
-
-def page_of(content: bytes, filters: bytes = b"", *extra: bytes, font: bytes = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-            catalogue: bytes = b"") -> bytes:  # fmt: skip
-    """A PDF of one page with a content stream, more objects, a font and entries of the catalogue."""
-    return pdf_of([
-        b"<</Type/Catalog/Pages 2 0 R" + catalogue + b">>",
-        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        (b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R"
-        b"/Resources<</Font<</F1 5 0 R>>/XObject<</X 6 0 R>>>>>>"),
-        b"<<" + filters + b"/Length %d>>stream\n" % len(content) + content + b"\nendstream",
-        font,
-        *extra,
-    ])  # fmt: skip
-
-
-def stream_of(content: bytes, entries: bytes = b"") -> bytes:
-    """A stream object."""
-    return b"<<" + entries + b"/Length %d>>stream\n" % len(content) + content + b"\nendstream"
-
-
-def shown(words: str) -> bytes:
-    """A content stream that shows a line."""
-    return b"BT /F1 12 Tf 72 700 Td (" + words.encode() + b") Tj ET"
+SHOWN: Final = text_at(72, 700, SENTENCE)
 
 
 def kids_in_a_circle() -> bytes:
@@ -157,169 +86,109 @@ def huge_cmap() -> bytes:
     """A font whose table of characters spans four thousand million codes."""
     table = b"1 beginbfrange\n<00000000> <FFFFFFFF> <00000000>\nendbfrange\n" * 1_000
     font = b"<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[7 0 R]>>"
-    descendant = (
-        b"<</Type/Font/Subtype/CIDFontType2/BaseFont/X/CIDSystemInfo<</KnownAddresses(A)/Ordering(I)/Supplement 0>>>>"
-    )
-    return page_of(b"BT /F1 12 Tf 72 700 Td <00410042> Tj ET", b"", stream_of(table), descendant, font=font)
-
-
-def locked() -> bytes:
-    """A document that asks for a password, with keys that are none."""
-    lock = b"<</Filter/Standard/V 2/R 3/Length 128/P -4/O<" + b"41" * 32 + b">/U<" + b"42" * 32 + b">>>"
-    made = pdf_of([b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[]/Count 0>>", lock])
-    return made.replace(b"trailer<<", b"trailer<</Encrypt 3 0 R/ID[<41><41>]")
+    descendant = b"<</Type/Font/Subtype/CIDFontType2/BaseFont/X/CIDSystemInfo<</Ordering(I)/Supplement 0>>>>"
+    return page_pdf(b"BT /F1 12 Tf 72 700 Td <00410042> Tj ET", b"", stream_of(table), descendant, font=font)
 
 
 def picture_bomb() -> bytes:
     """A picture of four thousand million pixels in a few bytes."""
-    picture = b"/Type/XObject/Subtype/Image/Width 65535/Height 65535/BitsPerComponent 1/ColorSpace/DeviceGray/Filter/JBIG2Decode"
-    return page_of(shown(SENTENCE) + b" /X Do", b"", stream_of(b"\0" * 40, picture))
+    size = b"/Width 65535/Height 65535/BitsPerComponent 1/ColorSpace/DeviceGray/Filter/JBIG2Decode"
+    return page_pdf(SHOWN + b" /X Do", b"", stream_of(b"\0" * 40, b"/Type/XObject/Subtype/Image" + size))
+
+
+def forms_in_forms() -> bytes:
+    """A form that shows itself twice."""
+    entries = b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X 6 0 R>>>>"
+    return page_pdf(b"/X Do " + SHOWN, b"", stream_of(b"/X Do /X Do", entries))
 
 
 def actions() -> bytes:
-    """Scripts, programs to launch and files to submit, as soon as it is opened."""
+    """Scripts, programs to launch and addresses to open, as soon as it is opened."""
     catalogue = (
         b"/OpenAction<</S/JavaScript/JS(app.launchURL\\('http://127.0.0.1/'\\))>>"
         b"/AA<</WC<</S/Launch/F(/bin/sh)>>/WS<</S/URI/URI(http://127.0.0.1/)>>>>"
     )
-    return page_of(shown(SENTENCE), catalogue=catalogue)
+    return page_pdf(SHOWN, catalogue=catalogue)
 
 
-FLATE: Final = b"/Filter/FlateDecode"
-PDF_POISON: Final[Mapping[str, Poison]] = {
-    "flate": Poison(lambda: page_of(flate_of_zeros(500), FLATE), GIVES_UP, PDF),
-    "kids-in-a-circle": Poison(kids_in_a_circle, GIVES_UP, PDF),
-    "truncated": Poison(lambda: one_page_pdf(SENTENCE)[:300], READABLE | GIVES_UP, PDF),
-    "html": Poison(lambda: html(SENTENCE), WRONG_TYPE, PDF),
-    "locked": Poison(locked, frozenset(("encrypted", "malformed", "no_text")), PDF),
-    "character-table": Poison(huge_cmap, READABLE | GIVES_UP, PDF),
-    "picture": Poison(picture_bomb, READABLE | GIVES_UP, PDF),
-    "actions": Poison(actions, READABLE, PDF, keeps=SENTENCE),
-    "forms-in-forms": Poison(
-        lambda: page_of(
-            b"/X Do " + shown(SENTENCE),
-            b"",
-            stream_of(b"/X Do /X Do", b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X 6 0 R>>>>"),
-        ),
-        READABLE | GIVES_UP,
-        PDF,
-    ),
-}
-
-POISON: Final[Mapping[str, Poison]] = {
-    **{f"html-{name}": poison for name, poison in HTML_POISON.items()},
-    **{f"other-{name}": poison for name, poison in OTHER_POISON.items()},
-    **{f"pdf-{name}": poison for name, poison in PDF_POISON.items()},
-}
-
-
-ENTITIES: Final = (
-    "<!DOCTYPE x [<!ENTITY a0 'lol'>"
-    + "".join(f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 10))
-    + "<!ENTITY e SYSTEM 'file:///etc/passwd'>]>"
-)
-SHEET: Final = "xl/worksheets/sheet1.xml"
-SPACE: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-ENCRYPTED: Final = frozenset(("encrypted",))
-
-
-def simple_workbook() -> bytes:
+def workbook() -> bytes:
     """One sheet with a sentence."""
     book = openpyxl.Workbook()
     book.active["A1"] = SENTENCE
     return saved(book)
 
 
-def sheet(rows: str, after: str = "", before: str = "") -> bytes:
-    """A workbook whose sheet has those rows."""
-    made = f'{before}<worksheet xmlns="{SPACE}"><sheetData>{rows}</sheetData>{after}</worksheet>'
-    return changed(simple_workbook(), SHEET, made)
-
-
-def text_cell(place: str, words: str = SENTENCE) -> str:
-    """A cell that says its words itself."""
-    return f'<c r="{place}" t="inlineStr"><is><t>{words}</t></is></c>'
+def sheet(*cells: tuple[str, str], before: str = "") -> bytes:
+    """A workbook whose sheet has these cells."""
+    rows = "".join(
+        f'<row r="{place.lstrip("XFDA")}"><c r="{place}" t="inlineStr"><is><t>{words}</t></is></c></row>'
+        for place, words in cells
+    )
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    made = f'{before}<worksheet xmlns="{space}"><sheetData>{rows}</sheetData></worksheet>'
+    return changed(workbook(), "xl/worksheets/sheet1.xml", made)
 
 
 def with_lying_sizes(raw: bytes, size: int) -> bytes:
     """An archive whose entries say that they are small."""
-    changed_raw = bytearray(raw)
+    made = bytearray(raw)
     with zipfile.ZipFile(BytesIO(raw)) as archive:
         for entry in archive.infolist():
-            struct.pack_into("<L", changed_raw, entry.header_offset + 22, size)
-    place = changed_raw.find(b"PK\x01\x02")
+            struct.pack_into("<L", made, entry.header_offset + 22, size)
+    place = made.find(b"PK\x01\x02")
     while place >= 0:
-        struct.pack_into("<L", changed_raw, place + 24, size)
-        place = changed_raw.find(b"PK\x01\x02", place + 4)
-    return bytes(changed_raw)
-
-
-def locked_office(raw: bytes) -> bytes:
-    """An archive whose entries ask for a password."""
-    made = bytearray(raw)
-    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        place = made.find(mark)
-        while place >= 0:
-            made[place + offset] |= 1
-            place = made.find(mark, place + 4)
+        struct.pack_into("<L", made, place + 24, size)
+        place = made.find(b"PK\x01\x02", place + 4)
     return bytes(made)
 
 
-def mails_in_mails(depth: int) -> bytes:
-    """A mail that was passed on so many times."""
-    body = b"Subject: inmost\n\n" + SENTENCE.encode()
-    for _ in range(depth):
-        body = b"Subject: outer\nMIME-Version: 1.0\nContent-Type: message/rfc822\n\n" + body
-    return body
+def repeated_cells() -> bytes:
+    """A table that says of one cell that it is there a thousand million times, in as many rows."""
+    return odt(
+        '<table:table><table:table-row table:number-rows-repeated="1000000000"><table:table-cell '
+        f'table:number-columns-repeated="1000000000"><text:p>{SENTENCE}</text:p></table:table-cell>'
+        "</table:table-row></table:table>"
+    )
 
 
-KIND: Final = {kind.name.lower(): str(kind) for kind in DocumentKind}
-FORMATS: Final[Mapping[str, Mapping[str, Poison]]] = {
-    "xlsx": {
-        "zeros": Poison(lambda: changed(simple_workbook(), "xl/media/a.bin", bytes(60_000_000)), READABLE | TOO_LARGE),
-        "lying-sizes": Poison(lambda: with_lying_sizes(simple_workbook(), 100), READABLE | GIVES_UP),
-        "locked": Poison(lambda: locked_office(simple_workbook()), ENCRYPTED),
-        "entities": Poison(
-            lambda: sheet(f'<row r="1">{text_cell("A1", "&a9;&e;")}</row>', before=ENTITIES), GIVES_UP
-        ),
-        "far-cell": Poison(
-            lambda: sheet(f'<row r="1">{text_cell("A1")}</row><row r="1048576">{text_cell("XFD1048576")}</row>'),
-            READABLE | GIVES_UP, keeps=SENTENCE,
-        ),
-    },
-    "odt": {
-        "repeated": Poison(
-            lambda: odt(
-                '<table:table><table:table-row table:number-rows-repeated="1000000000"><table:table-cell '
-                f'table:number-columns-repeated="1000000000"><text:p>{SENTENCE}</text:p></table:table-cell>'
-                "</table:table-row></table:table>"
-            ),
-            READABLE, keeps=SENTENCE,
-        ),
-    },
-    "epub": {
-        "way-out": Poison(
-            lambda: epub(
-                {"a.xhtml": chapter(f"<p>{SENTENCE}</p>", '<link rel="stylesheet" href="../../../etc/passwd"/>')},
-                items='<item id="x" href="../../../../etc/passwd" media-type="application/xhtml+xml"/>',
-                spine='<itemref idref="x"/><itemref idref="a.xhtml"/>',
-            ),
-            READABLE, keeps=SENTENCE,
-        ),
-    },
-    "mail": {
-        "many-mails-in-mails": Poison(lambda: mails_in_mails(5_000), READABLE | TOO_LARGE),
-    },
-    "notebook": {
-        "depth": Poison(lambda: b'{"nbformat": 4, "cells": ' + b"[" * 1_000_000, GIVES_UP),
-    },
-    "csv": {
-        "open-quote": Poison(lambda: b'a,b\n1,2\n"' + b"x" * 2_000_000, READABLE | GIVES_UP),
-    },
-}  # fmt: skip
-FORMAT_POISON: Final[Mapping[str, Poison]] = {
-    f"{kind}-{name}": Poison(poison.make, poison.outcomes, KIND[kind], poison.keeps)
-    for kind, found in FORMATS.items()
-    for name, poison in found.items()
+def book_with_a_way_out() -> bytes:
+    """A book whose chapter is a file of this machine."""
+    return epub(
+        {"a.xhtml": chapter(f"<p>{SENTENCE}</p>", '<link rel="stylesheet" href="../../../etc/passwd"/>')},
+        items='<item id="x" href="../../../../etc/passwd" media-type="application/xhtml+xml"/>',
+        spine='<itemref idref="x"/><itemref idref="a.xhtml"/>',
+    )
+
+
+def mails_in_mails() -> bytes:
+    """A mail that was passed on five thousand times."""
+    outer = b"Subject: outer\nMIME-Version: 1.0\nContent-Type: message/rfc822\n\n"
+    return outer * 5_000 + b"Subject: inmost\n\n" + SENTENCE.encode()
+
+
+PDF, XLSX = str(DocumentKind.PDF), str(DocumentKind.XLSX)
+FLATE: Final = b"/Filter/FlateDecode"
+FAR: Final = (("A1", SENTENCE), ("XFD1048576", SENTENCE))
+POISON: Final[Mapping[str, Poison]] = {
+    "deep-divs": Poison(lambda: html("<div>" * 50_000 + "x" + "</div>" * 50_000), TOO_LARGE),
+    "svg-use": Poison(uses_of_uses, READABLE, keeps=SENTENCE),
+    "entities": Poison(f"{ENTITIES}<rss><title>&a9;&e;</title></rss>".encode, WRONG_TYPE, "application/xml"),
+    "json-depth": Poison(lambda: b"[" * 2_000_000, TOO_LARGE | {"malformed"}, "application/json"),
+    "flate": Poison(lambda: page_pdf(flate_of_zeros(500), FLATE), GIVES_UP, PDF),
+    "kids-in-a-circle": Poison(kids_in_a_circle, GIVES_UP, PDF),
+    "character-table": Poison(huge_cmap, READABLE | GIVES_UP, PDF),
+    "picture": Poison(picture_bomb, READABLE | GIVES_UP, PDF),
+    "forms-in-forms": Poison(forms_in_forms, READABLE | GIVES_UP, PDF),
+    "actions": Poison(actions, READABLE, PDF, keeps=SENTENCE),
+    "zeros": Poison(lambda: changed(workbook(), "xl/media/a.bin", bytes(60_000_000)), READABLE | TOO_LARGE, XLSX),
+    "lying-sizes": Poison(lambda: with_lying_sizes(workbook(), 100), READABLE | GIVES_UP, XLSX),
+    "entities-of-a-sheet": Poison(lambda: sheet(("A1", "&a9;&e;"), before=ENTITIES), GIVES_UP, XLSX),
+    "far-cell": Poison(lambda: sheet(*FAR), READABLE | GIVES_UP, XLSX, keeps=SENTENCE),
+    "repeated": Poison(repeated_cells, READABLE, str(DocumentKind.ODT), keeps=SENTENCE),
+    "way-out": Poison(book_with_a_way_out, READABLE, str(DocumentKind.EPUB), keeps=SENTENCE),
+    "mails-in-mails": Poison(mails_in_mails, READABLE | TOO_LARGE, str(DocumentKind.MAIL)),
+    "notebook-depth": Poison(
+        lambda: b'{"nbformat": 4, "cells": ' + b"[" * 1_000_000, GIVES_UP, str(DocumentKind.NOTEBOOK)
+    ),
+    "open-quote": Poison(lambda: b'a,b\n1,2\n"' + b"x" * 2_000_000, READABLE | GIVES_UP, str(DocumentKind.CSV)),
 }
-"""By kind and name, served as what they are."""

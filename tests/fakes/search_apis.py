@@ -15,7 +15,7 @@ from providers.models.prices import PriceTable
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.declarations import search_declaration
 from providers.search.web_api import WebSearch, web_client
-from tests.fakes.loopback import HttpRequest, LoopbackServer, reset
+from tests.fakes.loopback import HttpRequest, LoopbackServer, reset, response
 from tests.fakes.search_answers import (
     CSE_ID,
     KEYS,
@@ -129,10 +129,9 @@ class SearchApis(LoopbackServer):
         return self.scenario != "cut"
 
     async def _head(self, writer: asyncio.StreamWriter, status: int, kind: str, length: int) -> None:
-        packed = [("content-encoding", "gzip")] if self.scenario == "bomb" else []
-        given = [("content-type", kind), ("content-length", str(length)), *self.headers, *packed]
-        lines = [f"HTTP/1.1 {status} Fake", *(f"{name}: {value}" for name, value in given), "", ""]
-        writer.write("\r\n".join(lines).encode("utf-8"))
+        packed = {"content-encoding": "gzip"} if self.scenario == "bomb" else {}
+        given = {"content-type": kind, "content-length": str(length), **dict(self.headers), **packed}
+        writer.write(response(status, b"", given))
         await writer.drain()
 
 

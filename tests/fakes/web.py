@@ -5,13 +5,13 @@
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, cast
 
 import httpcore2
 
 from providers.reading.egress.address_rules import IpAddress, refused
-from tests.fakes.loopback import HttpRequest, LoopbackServer
+from tests.fakes.loopback import HttpRequest, LoopbackServer, response
 
 PUBLIC_ADDRESS = "93.184.216.34"
 
@@ -21,10 +21,8 @@ Reply = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 def reply(body: bytes | str = b"", status: int = 200, content_type: str | None = "text/html", **headers: str) -> bytes:
     """A whole response as bytes; `headers` are written with underscores."""
     data = body.encode() if isinstance(body, str) else body
-    lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(data)}"]
-    lines += [] if content_type is None else [f"Content-Type: {content_type}"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + data
+    named = {} if content_type is None else {"content-type": content_type}
+    return response(status, data, named | {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 def redirect(location: str, status: int = 302) -> bytes:
@@ -109,42 +107,28 @@ class RecordingNetwork(httpcore2.AsyncNetworkBackend):
         self._inner = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+        self, host: str, port: int, timeout: float | None = None, *_: Any, **__: Any
     ) -> httpcore2.AsyncNetworkStream:
         """Connect where the route leads; an address without a route does not answer."""
         self.connects.append((host, port))
         if host not in self._routes:
             raise httpcore2.ConnectError("no route")
         stream = await self._inner.connect_tcp("127.0.0.1", self._routes[host], timeout)
-        return _Elsewhere(stream, (self._peer or host, port))
+        return cast("httpcore2.AsyncNetworkStream", _Elsewhere(stream, (self._peer or host, port)))
 
 
-class _Elsewhere(httpcore2.AsyncNetworkStream):
+class _Elsewhere:
     """A stream to loopback that says it ends at another address."""
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream, peer: tuple[str, int]) -> None:
         self._stream = stream
         self._peer = peer
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return await self._stream.read(max_bytes, timeout)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        await self._stream.write(buffer, timeout)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.AsyncNetworkStream:
-        inner = await self._stream.start_tls(ssl_context, server_hostname, timeout)
-        return _Elsewhere(inner, self._peer)
+    async def start_tls(self, *arguments: Any, **named: Any) -> "_Elsewhere":
+        return _Elsewhere(await self._stream.start_tls(*arguments, **named), self._peer)
 
     def get_extra_info(self, info: str) -> Any:
         return self._peer if info == "server_addr" else self._stream.get_extra_info(info)

@@ -2,16 +2,12 @@
 
 Each site has a host of its own (127.0.0.2, 127.0.0.3, …), so that politeness and the guard see different hosts.
 Faults come by chance, decided by a seed, the place and how often it was asked: the same for every order of arrival.
-
-`python -m tests.fakes.web_world` serves the manual of the tests and prints the variables that point a run at it.
 """
 
-import argparse
 import asyncio
 import html
 import json
 import random
-import signal
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,14 +16,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 from providers.text import question_stems, stems
 from tests.fakes.corpus import MANUAL
-from tests.fakes.loopback import HttpRequest, LoopbackServer
+from tests.fakes.loopback import HttpRequest, LoopbackServer, response
 
 FIRST_HOST = 2
 MOST_HOSTS = 200
 """In one block of addresses; there are 256 blocks."""
 MOST_RESULTS = 20
-NOT_FOUND = "<!doctype html><title>Not found</title><h1>Not found</h1><p>There is no such page.</p>"
-ROBOTS = "User-agent: *\nDisallow: /private/\n"
+NOT_FOUND = b"<!doctype html><title>Not found</title><h1>Not found</h1><p>There is no such page.</p>"
+ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 
 
 @dataclass(frozen=True)
@@ -167,11 +163,12 @@ class WebWorld(LoopbackServer):
         status = 200 if target.path == "/robots.txt" else self.faults.status(place, self._times[place])
         if status != 200:
             self.failed[status] += 1
-            more = {"Retry-After": self.faults.retry_after} if status == 429 else {}
-            writer.write(_response(status, "text/plain", "later", more))
+            writer.write(
+                response(status, b"later", {"retry-after": self.faults.retry_after} if status == 429 else None)
+            )
         elif searching:
             self.served[place] += 1
-            writer.write(_response(200, "application/json", self._found(query.get("q", ""))))
+            writer.write(response(200, self._found(query.get("q", "")).encode(), {"content-type": "application/json"}))
         else:
             writer.write(self._page(host, target.path, place))
         await writer.drain()
@@ -179,12 +176,12 @@ class WebWorld(LoopbackServer):
 
     def _page(self, host: str, path: str, place: str) -> bytes:
         if path == "/robots.txt":
-            return _response(200, "text/plain", ROBOTS)
+            return response(200, ROBOTS, {"content-type": "text/plain"})
         site = self._by_place.get((host, path))
         if site is None:
-            return _response(404, "text/html", NOT_FOUND)
+            return response(404, NOT_FOUND, {"content-type": "text/html"})
         self.served[place] += 1
-        return _response(200, site.media_type, site.body, site.headers)
+        return response(200, site.body.encode(), {"content-type": site.media_type, **site.headers})
 
     def _found(self, query: str) -> str:
         wanted = set(question_stems(query))
@@ -202,32 +199,3 @@ def _search(query: Mapping[str, str]) -> str:
     """The place of a search: another category is another question."""
     category = query.get("categories", "general")
     return ("search " if category == "general" else f"search/{category} ") + query.get("q", "")
-
-
-def _response(status: int, kind: str, body: str, headers: Mapping[str, str] | None = None) -> bytes:
-    data = body.encode()
-    lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(data)}", f"Content-Type: {kind}"]
-    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + data
-
-
-async def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--too-many", type=float, default=0.0, help="share of requests answered with 429")
-    parser.add_argument("--server-error", type=float, default=0.0, help="share of requests answered with 500")
-    parser.add_argument("--latency", type=float, default=0.0, help="median seconds until an answer")
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    faults = Faults(given.too_many, given.server_error, seed=given.seed)
-    latencies = Latencies(given.latency, seed=given.seed)
-    ended = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, ended.set)
-    async with WebWorld(faults=faults, latencies=latencies, port=given.port) as world:
-        print(json.dumps(world.variables()), flush=True)  # noqa: T201  what it is started for
-        await ended.wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(_main())

@@ -20,7 +20,6 @@ from activities.verifying.verification import VerifyingActivities
 from contracts.activities import ACTIVITIES
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
-from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SharedStateUnavailable, SourceUnreadable
@@ -93,11 +92,8 @@ class World:
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
         self.queue: RunQueue = RunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
         self.isolated: KillableCalls = HereCalls()
+        """Does the work on texts from outside."""
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
-
-    def isolate(self, calls: KillableCalls) -> None:
-        """Have work on texts from outside done by these calls, that without a model included."""
-        self.isolated = calls
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
@@ -115,23 +111,9 @@ class World:
         )
         verifying = VerifyingActivities(self.content, self.sessions, self.notebooks)
         revising = RevisionActivities(self.content)
-        return [
-            *roles.register(),
-            records.prepare_research,
-            records.preview_research,
-            records.prepare_agent,
-            records.save_session,
-            records.read_document,
-            records.take_turn,
-            searching.check_providers,
-            searching.search,
-            reading.read_source,
-            reporting.render_report,
-            verifying.extract_claims,
-            verifying.finalize_verification,
-            verifying.apply_corrections,
-            revising.join_report,
-        ]
+        others = (records, searching, reading, reporting, verifying, revising)
+        names = [spec.name for spec in ACTIVITIES]
+        return [*roles.register(), *(getattr(each, name) for each in others for name in names if hasattr(each, name))]
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -141,10 +123,7 @@ class World:
 
     def host(self) -> InProcessHost:
         """A host that runs them without a server."""
-        names = [role.activity for role in declared_roles()]
-        names += [spec.name for spec in ACTIVITIES]
-        by_name = {implementation.__name__: implementation for implementation in self.activities()}
-        return InProcessHost({name: _in_environment(by_name[name]) for name in names})
+        return InProcessHost({each.__name__: _in_environment(each) for each in self.activities()})
 
 
 def _in_environment(implementation: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

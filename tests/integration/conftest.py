@@ -83,13 +83,16 @@ def pools_of(world: World) -> PoolContents:
 
 
 @asynccontextmanager
-async def running_workers(client: Client, world: World, pools: tuple[str, ...] = tuple(POOLS)) -> AsyncIterator[None]:
-    """Workers of these pools; the workflow worker keeps nothing in its cache, so every task replays the history."""
+async def running_workers(
+    client: Client, world: World, pools: tuple[str, ...] = tuple(POOLS), *, replaying: bool = False
+) -> AsyncIterator[None]:
+    """Workers of these pools; a replaying workflow worker has no cache, so that every task replays the history."""
     contents = pools_of(world)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(world.close)
         for pool in pools:
-            worker = _replaying(client, contents) if pool == "workflows" else build_worker(pool, client, contents)
+            replays = replaying and pool == "workflows"
+            worker = _replaying(client, contents) if replays else build_worker(pool, client, contents)
             await stack.enter_async_context(worker)
         yield
 

@@ -34,7 +34,6 @@ class Calls:
     def __init__(self) -> None:
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
-        self.cancelled = asyncio.Event()
 
     @activity.defn(name="waits")
     async def waits(self) -> str:
@@ -42,18 +41,6 @@ class Calls:
         self.begun.set()
         await self.go_on.wait()
         return f"attempt {activity.info().attempt}"
-
-    @activity.defn(name="beats")
-    async def beats(self) -> str:
-        """Beat until cancelled."""
-        self.begun.set()
-        try:
-            while True:
-                activity.heartbeat()
-                await asyncio.sleep(0.2)
-        except asyncio.CancelledError:
-            self.cancelled.set()
-            raise
 
     @activity.defn(name="counted")
     async def counted(self) -> str:
@@ -65,4 +52,4 @@ class Calls:
 
     def contents(self) -> PoolContents:
         """What the pools run."""
-        return PoolContents(workflows=[OneCall], activities={"models": [self.waits, self.beats, self.counted]})
+        return PoolContents(workflows=[OneCall], activities={"models": [self.waits, self.counted]})

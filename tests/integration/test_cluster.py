@@ -1,33 +1,34 @@
-"""The services of docker-compose.yml as plain processes: a set-up, one worker process per pool, two for models."""
+"""Machines as plain processes: the services of docker-compose.yml on one, and several with nothing in common."""
 
 import asyncio
 import json
 import os
+import shutil
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
-from temporalio.api.enums.v1 import IndexedValueType
-from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.names import OUTCOME_ATTRIBUTE, POOLS
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
 from tests.acceptance.topology import PYTHON, ROOT
 from tests.fakes.corpus import MANUAL
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.object_store import ObjectStoreServer
+from tests.fakes.valkey import running_valkey
 from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION
 from workers.settings.loading import Settings
-from workers.setup import SetupError, ensure_namespace, set_up
+from workers.setup import ensure_namespace, set_up
 
 pytestmark = pytest.mark.integration
 
@@ -38,61 +39,62 @@ LONGEST_RUN = 120.0
 
 
 @dataclass
-class Hosts:
-    """What the containers share: the address of the server, the environment, the volumes."""
+class Host:
+    """A machine: its disk, and what it shares with others, such as the address of the server."""
 
-    address: str
-    folder: Path
-    namespace: str
+    disk: Path
+    shared: dict[str, str]
 
-    def lay_out(self) -> None:
+    def lay_out(self, texts: Mapping[str, str] = MANUAL) -> None:
         """Documents and configuration, where the containers mount them; a working directory with nothing in it."""
-        documents, configuration = self.folder / "documents", self.folder / "etc" / "durable-research"
-        for place in (documents, configuration, self.folder / "data", self.folder / "empty"):
+        documents, configuration = self.disk / "documents", self.disk / "etc" / "durable-research"
+        for place in (configuration, self.disk / "data", self.disk / "empty"):
             place.mkdir(parents=True)
-        for name, text in MANUAL.items():
+        for name, text in texts.items():
+            documents.mkdir(exist_ok=True)
             (documents / name).write_text(text, encoding="utf-8")
         (configuration / "research.toml").write_text(f'[corpus.documents]\npath = "{documents}"\n', encoding="utf-8")
 
     def environment(self) -> dict[str, str]:
         """As the image and docker-compose.yml set it, with the places of this machine."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-        return kept | {
-            "TEMPORAL_ADDRESS": self.address,
-            "TEMPORAL_NAMESPACE": self.namespace,
-            "RESEARCH_HOME": str(self.folder / "data"),
-            "XDG_CONFIG_HOME": str(self.folder / "etc"),
-            "PYTHONSAFEPATH": "1",
-        }
+        own = {"RESEARCH_HOME": str(self.disk / "data"), "XDG_CONFIG_HOME": str(self.disk / "etc")}
+        return kept | own | self.shared | {"PYTHONSAFEPATH": "1", "NO_COLOR": "1"}
 
     async def process(self, *command: str, log: str) -> asyncio.subprocess.Process:
         """Start a program of the image, its output in a file."""
-        with (self.folder / log).open("wb") as file:
+        with (self.disk / log).open("wb") as file:
             return await asyncio.create_subprocess_exec(
-                *command, cwd=self.folder / "empty", env=self.environment(), stdout=file, stderr=file
+                *command, cwd=self.disk / "empty", env=self.environment(), stdout=file, stderr=file
             )
 
     async def completed(self, *command: str) -> tuple[int, str]:
         """Run a program to its end: exit code and output."""
         process = await self.process(*command, log="once.log")
-        return await process.wait(), (self.folder / "once.log").read_text(encoding="utf-8")
+        return await process.wait(), (self.disk / "once.log").read_text(encoding="utf-8")
+
+    async def research(self, *command: str) -> str:
+        """Run a program that succeeds: its output."""
+        code, output = await self.completed(*command)
+        assert code == 0, output
+        return output
 
     def health_address(self, log: str) -> str:
         """Where a worker says that it serves its health."""
-        lines = (self.folder / log).read_text(encoding="utf-8").splitlines()
+        lines = (self.disk / log).read_text(encoding="utf-8").splitlines()
         events = [json.loads(line) for line in lines if line.startswith("{")]
         return next(str(event["address"]) for event in events if event["event"] == "worker.health")
 
 
 @asynccontextmanager
-async def workers_of(hosts: Hosts, services: list[str]) -> AsyncIterator[dict[str, asyncio.subprocess.Process]]:
+async def workers_of(host: Host, services: list[str]) -> AsyncIterator[dict[str, asyncio.subprocess.Process]]:
     """A process for each service, by `service-number`; killed afterwards if they did not end before."""
     running: dict[str, asyncio.subprocess.Process] = {}
     try:
         for number, service in enumerate(services):
             name = f"{service}-{number}"
             command = [RESEARCH, "worker", "--log-format", "json", "--health-port", "0", *COMMANDS[service]]
-            running[name] = await hosts.process(*command, log=f"{name}.log")
+            running[name] = await host.process(*command, log=f"{name}.log")
         yield running
     finally:
         for process in running.values():
@@ -125,20 +127,15 @@ async def healthy(address: str) -> bool:
 
 @pytest.mark.timeout(240)
 async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_path: Path) -> None:
-    """Set up twice, pools in processes of their own, two for models: a run completes, and its citations hold."""
-    hosts = Hosts(server.address, tmp_path, "topology")
-    hosts.lay_out()
-    first = await hosts.completed(PYTHON, "-m", "workers.setup")
-    again = await hosts.completed(PYTHON, "-m", "workers.setup")
-    assert first[0] == again[0] == 0
-    assert "created" in first[1]
-    assert OUTCOME_ATTRIBUTE in first[1]
-    assert again[1] == "namespace topology: there already\nsearch attributes: as they should be\n"
+    """Set up, with pools in processes of their own, a run completes, and each process ends in good order."""
+    host = Host(tmp_path, {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "topology"})
+    host.lay_out()
+    output = await host.research(PYTHON, "-m", "workers.setup")
+    assert ("created" in output, OUTCOME_ATTRIBUTE in output) == (True, True), output
 
     client = await Client.connect(server.address, namespace="topology", data_converter=pydantic_data_converter)
-    async with workers_of(hosts, [*COMMANDS, "models"]) as running:
-        told = await hosts.completed(RESEARCH, "start", QUESTION, "--corpus", "documents", "--id", "clustered")
-        assert told[0] == 0, told[1]
+    async with workers_of(host, list(COMMANDS)) as running:
+        await host.research(RESEARCH, "start", QUESTION, "--corpus", "documents", "--id", "clustered")
         handle = client.get_workflow_handle("clustered", result_type=ResearchResult)
         async with asyncio.timeout(LONGEST_RUN):
             result = await handle.result()
@@ -152,18 +149,71 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
         for pool, queue in POOLS.items():
             processes = {process.pid for name, process in running.items() if name.startswith(f"{pool}-")}
             assert pool == "workflows" or (took[queue] and took[queue] <= processes)
-        assert [name for name in running if not await healthy(hosts.health_address(f"{name}.log"))] == []
+        assert [name for name in running if not await healthy(host.health_address(f"{name}.log"))] == []
 
-        code, output = await hosts.completed(RESEARCH, "audit", handle.id)
-        assert (code, "no difference" in output) == (0, True), output
         for process in running.values():
             process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(float(SERVICES["workflows"]["stop_grace_period"].removesuffix("s"))):
             assert [await process.wait() for process in running.values()] == [0] * len(running)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+async def test_a_host_is_lost_with_its_disk_and_others_carry_on(server: Server, tmp_path: Path) -> None:
+    """Hosts share a server, Valkey and an object store. One run goes on elsewhere by itself, one is resumed there from
+    its session; a third host reads and deletes both.
+    """
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(ObjectStoreServer())
+        model = await stack.enter_async_context(MessagesApi(latency=0.6))
+        shared = {
+            "TEMPORAL_ADDRESS": server.address,
+            "TEMPORAL_NAMESPACE": "hosts",
+            "REDIS_URL": stack.enter_context(running_valkey(tmp_path)).url,
+            "RESEARCH_MODEL": "test-model",
+            "ANTHROPIC_API_KEY": "planted-secret-key",
+            "ANTHROPIC_BASE_URL": model.base_url,
+            **store.environment("/team"),
+        }
+        one, two, three = [Host(tmp_path / name, shared) for name in ("one", "two", "three")]
+        for host in (one, two, three):
+            host.lay_out(MANUAL if host is one else {})
+        await one.research(PYTHON, "-m", "workers.setup")
+        lost = await one.process(RESEARCH, "worker", log="worker.log")
+        for research_id in ("goes-on", "resumed"):
+            await three.research(RESEARCH, "start", QUESTION, "--corpus", "documents", "--id", research_id)
+        sessions = {f"team/sessions/{name}.json" for name in ("goes-on", "resumed")}
+        async with asyncio.timeout(LONGEST_RUN):
+            while not (sessions <= store.objects.keys() and model.counts()["analyzer"] >= 2):
+                await asyncio.sleep(0.02)
+        lost.kill()
+        await lost.wait()
+        shutil.rmtree(one.disk)
+
+        client = await Client.connect(server.address, namespace="hosts", data_converter=pydantic_data_converter)
+        await client.get_workflow_handle("resumed").terminate("its history is lost")
+        assert json.loads(await three.research(RESEARCH, "status", "resumed", "--json"))["status"] == "running"
+        worker = await two.process(RESEARCH, "worker", log="worker.log")
+        stack.callback(worker.kill)
+        await three.research(RESEARCH, "resume", "resumed", "--quiet")
+        for research_id in ("goes-on", "resumed"):
+            handle = client.get_workflow_handle(research_id, result_type=ResearchResult)
+            async with asyncio.timeout(LONGEST_RUN):
+                result = await handle.result()
+            assert result.outcome is Outcome.COMPLETED
+            assert result.counts.sources_cited > 0
+            assert "no difference" in await three.research(RESEARCH, "audit", research_id)
+            await three.research(RESEARCH, "delete", research_id, "--yes")
+        left = {key.split("/")[1] for key in store.objects}
+        # What the lost host had stored for a call that another one made again is known to nobody.
+        assert {name for name in left if len(name) > 2} - {"snapshots"} == {"corpora", "corpus-content"}
+        assert not (three.disk / "data" / "sessions").exists()
+
+
 async def test_a_set_up_leaves_the_retention_of_others_alone(server: Server) -> None:
-    """A namespace that somebody made, who may run other programs there, keeps its retention."""
+    """A namespace that somebody made, who may run other programs there, keeps its retention; a second set-up changes
+    nothing.
+    """
     short = await Client.connect(server.address, namespace="short-lived")
     assert await ensure_namespace(short, timedelta(days=1))
     variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "short-lived"}
@@ -172,37 +222,6 @@ async def test_a_set_up_leaves_the_retention_of_others_alone(server: Server) -> 
         prepared = await set_up(settings)
     assert prepared[0] == "namespace short-lived: there already"
     assert prepared[1].count("Research") == 5
+    assert await set_up(settings) == [prepared[0], "search attributes: as they should be"]
     described = await short.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace="short-lived"))
     assert described.config.workflow_execution_retention_ttl.ToTimedelta() == timedelta(days=1)
-
-
-@pytest.mark.soak
-async def test_set_ups_at_the_same_time_agree(server: Server) -> None:
-    """Two set-ups that race for one namespace both succeed."""
-    variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "raced-for"}
-    settings = Settings(home=Path("unused"), temporal_variables=variables)
-    async with asyncio.timeout(60):
-        first, second = await asyncio.gather(set_up(settings), set_up(settings))
-    assert sorted([first[0].split()[2], second[0].split()[2]]) == ["created", "there"]
-    assert sum(each[1].count("Research") for each in (first, second)) >= 5
-
-
-@pytest.mark.soak
-async def test_an_attribute_of_another_type_is_named(server: Server) -> None:
-    """A search attribute that somebody made with another type ends the set-up with a sentence, not with silence."""
-    variables = {"TEMPORAL_ADDRESS": server.address, "TEMPORAL_NAMESPACE": "taken"}
-    settings = Settings(home=Path("unused"), temporal_variables=variables)
-    client = await Client.connect(server.address, namespace="taken")
-    await ensure_namespace(client, timedelta(days=30))
-    kind = IndexedValueType.INDEXED_VALUE_TYPE_INT
-    request = AddSearchAttributesRequest(namespace="taken", search_attributes={OUTCOME_ATTRIBUTE: kind})
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                await client.operator_service.add_search_attributes(request)
-                break
-            except RPCError as error:
-                if error.status is RPCStatusCode.ALREADY_EXISTS:
-                    break
-        with pytest.raises(SetupError, match=OUTCOME_ATTRIBUTE):
-            await set_up(settings, wait_seconds=2)

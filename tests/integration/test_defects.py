@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ from workflows.registry import WORKFLOWS
 pytestmark = pytest.mark.integration
 
 REQUEST = {"query": QUESTION, "corpus": "manual"}
+LOST_TASK = timedelta(seconds=3)
+"""After that a workflow task is given to another worker; the server's default is 10 s."""
 
 
 async def test_an_unforeseen_error_ends_the_run_and_keeps_its_session(client: Client, tmp_path: Path) -> None:
@@ -70,7 +73,7 @@ async def test_a_bad_deploy_blocks_a_run_and_a_good_one_frees_it(
     """A non-determinism error fails no run: it waits, and goes on as soon as workers have the right code again."""
     world = World(tmp_path)
     async with running_workers(client, world, ("workflows", "models", "records")):
-        handle = await start(client, REQUEST)
+        handle = await start(client, REQUEST, task_timeout=LOST_TASK)
         await until(handle, lambda status: status.phase == "gathering")
     async with _bad_deploy(client, monkeypatch):
         await handle.signal("wake-up")

@@ -8,6 +8,7 @@ from temporalio.client import Client
 
 from client.client_errors import DocumentMissing
 from client.handle import ResearchClient
+from contracts.names import DEEP_RESEARCH
 from tests.architecture.repository import ROOT, load_script
 from tests.fakes.world import World
 from tests.integration.conftest import Server, running_workers
@@ -19,10 +20,13 @@ pytestmark = pytest.mark.integration
 async def test_temporals_own_client_is_enough(
     client: Client, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Start, result and the report as HTML, without a line of the product."""
+    """Start, result and the report as HTML, without a line of the product; the web UI's list shows the question."""
     async with running_workers(client, World(tmp_path)):
         await load_script(ROOT / "examples" / "plain_client.py").main(server.address, QUESTION, "manual")
     assert [line[:9].lower() for line in capsys.readouterr().out.splitlines()] == ["completed", "<!doctype"]
+    started = [run.id async for run in client.list_workflows(f'WorkflowType="{DEEP_RESEARCH}"')]
+    shown = [await (await client.get_workflow_handle(one).describe()).static_summary() for one in started]
+    assert QUESTION in shown
 
 
 async def test_the_handle_follows_a_run_and_fetches_its_documents(

@@ -1,15 +1,18 @@
 """The typed handle against the real engine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import uuid
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
 from temporalio import activity
 from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from client import handle as handles
@@ -20,13 +23,13 @@ from client.client_errors import (
     RunUnknown,
     ServerUnreachable,
 )
-from client.handle import ResearchClient, ResearchHandle
+from client.handle import ResearchClient
 from contracts import failures, names
 from contracts.messages import Prepared, PrepareRequest
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from tests.integration.server_homes import give_port, stop_server
-from workers.dev_server import ensure_server
+from tests.integration.conftest import Server
+from workers.setup import ensure_namespace
 from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 
@@ -42,14 +45,24 @@ async def prepare_nothing(request: PrepareRequest) -> Prepared:
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[ResearchClient]:
-    """A client of an engine of its own."""
-    give_port(tmp_path)
-    engine = await ensure_server(tmp_path)
+async def client(server: Server) -> ResearchClient:
+    """A client in a namespace of its own: the workers of other tests are not seen there."""
+    namespace = f"handle-{uuid.uuid4().hex[:8]}"
+    temporal = await Client.connect(server.address, namespace=namespace, data_converter=pydantic_data_converter)
+    await ensure_namespace(temporal, timedelta(days=1))
+    async with asyncio.timeout(20):
+        while not await is_known(temporal):
+            await asyncio.sleep(0.05)
+    return ResearchClient(temporal)
+
+
+async def is_known(client: Client) -> bool:
+    """Whether the server can start workflows in the namespace; it learns of a new one within a second."""
     try:
-        yield await ResearchClient.connect(engine.address)
-    finally:
-        await stop_server(tmp_path)
+        await client.count_workflows()
+    except RPCError:
+        return False
+    return True
 
 
 @asynccontextmanager
@@ -65,10 +78,17 @@ async def working(client: Client, *, prepares: bool = False) -> AsyncIterator[No
 
 
 async def test_a_run_can_be_asked_told_and_cancelled(client: ResearchClient) -> None:
-    """Queries, updates and cancel, and a result for a run that returned none (S0-123)."""
+    """Queries, updates and cancel, and a result for a run that returned none, from the record if there is one (S0-123)."""
+    stored = ResearchResult(
+        research_id="run-1", outcome=Outcome.CANCELLED, stop_reason=StopReason.USER_CANCELLED, report="# So far"
+    )
+
+    async def read(research_id: str) -> ResearchResult | None:
+        return stored if research_id == "run-1" else None
+
     async with working(client.temporal):
         handle = await client.start({"query": "Why?", "priority": 1}, "run-1")
-        assert not handle.attached
+        assert (handle.attached, (await client.start({"query": "Why?"}, "run-1")).attached) == (False, True)
         status = await handle.status()
         assert status.status is RunStatus.CREATED
         assert (await handle.events()).events == []
@@ -83,9 +103,11 @@ async def test_a_run_can_be_asked_told_and_cancelled(client: ResearchClient) -> 
         await handle.cancel()
         result = await handle.result()
         assert (result.outcome, result.stop_reason) == (Outcome.CANCELLED, StopReason.USER_CANCELLED)
+        assert await ResearchClient(client.temporal, stored_result=read).handle("run-1").result() == stored
         await handle.cancel()
-        with pytest.raises(RunClosed):
-            await handle.steer("too late")
+        for too_late in (handle.steer("too late"), client.start({"query": "Why?"}, "run-1")):
+            with pytest.raises(RunClosed):
+                await too_late
 
 
 async def test_a_run_that_has_not_begun_can_be_stopped(client: ResearchClient) -> None:
@@ -97,34 +119,6 @@ async def test_a_run_that_has_not_begun_can_be_stopped(client: ResearchClient) -
     assert (result.outcome, result.stop_reason) == (Outcome.FAILED, StopReason.USER_STOPPED)
 
 
-async def test_the_session_store_is_asked_for_a_cancelled_run(client: ResearchClient) -> None:
-    """The engine has no result of a cancelled run; the record has."""
-    stored = ResearchResult(
-        research_id="run-1", outcome=Outcome.CANCELLED, stop_reason=StopReason.USER_CANCELLED, report="# So far"
-    )
-
-    async def read(research_id: str) -> ResearchResult | None:
-        return stored if research_id == "run-1" else None
-
-    async with working(client.temporal):
-        with_store = ResearchClient(client.temporal, stored_result=read)
-        handle = await with_store.start({"query": "Why?"}, "run-1")
-        await handle.cancel()
-        assert await handle.result() == stored
-
-
-async def test_an_id_in_use_is_joined_and_a_used_one_is_refused(client: ResearchClient) -> None:
-    """A plain start attaches to a running run and never replaces one that is over."""
-    async with working(client.temporal):
-        first = await client.start({"query": "Why?"}, "run-1")
-        second = await client.start({"query": "Why?"}, "run-1")
-        assert (first.attached, second.attached) == (False, True)
-        await first.cancel()
-        await second.result()
-        with pytest.raises(RunClosed):
-            await client.start({"query": "Why?"}, "run-1")
-
-
 async def test_a_refused_run_gives_its_reason(client: ResearchClient) -> None:
     """The failure carries a whole result."""
     async with working(client.temporal, prepares=True):
@@ -134,28 +128,18 @@ async def test_a_refused_run_gives_its_reason(client: ResearchClient) -> None:
         assert result.limitations == ["there is nothing to search"]
 
 
-async def test_without_a_worker_the_silence_is_explained(
+async def test_without_a_worker_the_silence_is_explained_and_words_wait(
     client: ResearchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody polls: the error names the queue and what to start."""
-    monkeypatch.setattr(handles, "ANSWER_SECONDS", 1.0)
-    handle = await client.start({"query": "Why?"}, "run-1")
-    asked: list[Callable[[ResearchHandle], object]] = [ResearchHandle.status, ResearchHandle.stop_and_report]
-    for ask in asked:
-        with pytest.raises(NoWorker, match=r"research-workflows.*research serve"):
-            await ask(handle)  # type: ignore[misc]
-    assert await client.polled_by(names.WORKFLOWS_QUEUE) == []
-
-
-async def test_words_that_were_said_twice_are_taken_once(
-    client: ResearchClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a worker they wait in the engine, which is said; said again, they are the same message."""
+    """The error names the queue and what to start; words that were said twice meanwhile are one message."""
     handle = await client.start({"query": "Why?"}, "run-1")
     assert await handle.question() == "Why?"
+    assert await client.polled_by(names.WORKFLOWS_QUEUE) == []
     with monkeypatch.context() as impatient:
-        impatient.setattr(handles, "ANSWER_SECONDS", 1.0)
+        impatient.setattr(handles, "ANSWER_SECONDS", 0.5)
         impatient.setattr(handles, "message_id", lambda update, arguments: f"{update}-{arguments}")
+        with pytest.raises(NoWorker, match=r"research-workflows.*research serve"):
+            await handle.status()
         with pytest.raises(NoWorker, match="may still receive it"):
             await handle.steer("look at 16")
         impatient.setattr(handles, "ANSWER_SECONDS", 30.0)

@@ -281,17 +281,6 @@ def test_what_pages_order_reaches_models_as_data_alone(runs: Runs, behaviour: st
     assert seen >= ({"analyzer", "synthesizer", "refiner"} if behaviour == "gullible" else {"analyzer"})
 
 
-def test_marks_of_requests_are_not_repeated(runs: Runs) -> None:
-    """What differs has another mark, in another run too: no page can have learnt the next one."""
-    prompts: dict[str, str] = {}
-    for ran in runs.by_name.values():
-        for request in ran.requests:
-            for mark, _ in STATED_MARK.findall(request.prompt)[-1:]:
-                known = prompts.setdefault(mark, request.prompt)
-                assert request.prompt.startswith(known), "the same request, with what a repair is told at its end"
-    assert len(prompts) > 10
-
-
 def test_an_answer_with_the_mark_is_thrown_away_and_named(runs: Runs) -> None:
     """Whatever form it comes in: repaired once, then done without the model, and the run says why."""
     ran = runs.by_name["hostile", "betraying"]

@@ -1,16 +1,21 @@
-"""Stop, steer, cancel and resume on the real development server."""
+"""Stop, steer, cancel and resume on the real development server, and hooks that guide: also what nobody declared."""
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+from temporalio import activity
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
-from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.exceptions import CancelledError
+from temporalio.worker import Worker
 
+from activities.configuration import ResearchConfiguration
 from contracts import names
-from contracts.outcome import ResearchResult
+from contracts.resolved import Hook
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
+from tests.architecture.repository import ROOT, load_script
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
@@ -64,62 +69,58 @@ async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_pat
     assert world.corpus.reads == reads
 
 
-async def test_a_cancelled_run_with_a_draft_is_finished_at_once(client: Client, tmp_path: Path) -> None:
-    """The draft is kept; a resumed run that is told to stop before it begins makes the report of it, and pays nothing."""
-    async with MessagesApi(scenario="gaps", by_role={"refiner": "slow"}) as api:
-        world = model_world(tmp_path, api.base_url)
-        async with running_workers(client, world):
-            handle = await start(client, REQUEST)
-            await until(handle, lambda status: status.phase == Phase.REFINEMENT)
-            await handle.cancel()
-            with pytest.raises(WorkflowFailureError):
-                await handle.result()
-            state = ResearchState.model_validate_json(await world.sessions.load(handle.id) or "")
-        calls = api.counts()
-        again = await start(client, REQUEST | {"continue_from": handle.id}, id=handle.id)
-        stop = asyncio.create_task(again.execute_update(names.STOP_AND_REPORT, result_type=str))
-        await asyncio.sleep(0.5)
-        async with running_workers(client, model_world(tmp_path, api.base_url)):
-            await stop
-            result = await again.result()
-    assert state.result is None
-    assert state.draft is not None
-    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.USER_STOPPED)
-    assert "[1]" in result.report
-    assert api.counts() == calls
-
-
-async def test_a_steered_run_hears_it(client: Client, tmp_path: Path) -> None:
-    """Steering reaches the next model call; nonsense is refused with a reason (S0-081)."""
+async def test_a_steered_run_hears_words_and_refuses_what_is_none(client: Client, tmp_path: Path) -> None:
+    """Bytes, numbers and lists in place of words are refused before they come into the run; words reach the next call
+    of the model, and the run completes (S0-081).
+    """
     async with MessagesApi(latency=0.3) as api:
-        world = model_world(tmp_path, api.base_url)
-        async with running_workers(client, world):
+        async with running_workers(client, model_world(tmp_path, api.base_url)):
             handle = await start(client, REQUEST)
-            await until(handle, lambda status: status.phase == Phase.PLANNING)
-            with pytest.raises(WorkflowUpdateFailedError) as refused:
-                await handle.execute_update(names.STEER, "  ")
+            await until(handle, lambda status: status.phase is not None)
+            for words in (b"\xff\x00 no text", 5, ["look"], None, "  "):
+                with pytest.raises(WorkflowUpdateFailedError):
+                    await handle.execute_update(names.STEER, words)
             await handle.execute_update(names.STEER, "look at the zebra setting", result_type=str)
-            await handle.result()
-    assert isinstance(refused.value.cause, ApplicationError)
+            result = await handle.result()
+    assert result.outcome is Outcome.COMPLETED
     assert any("zebra" in request.prompt for request in api.requests)
 
 
-async def test_resume_of_a_completed_run_gives_the_stored_report(client: Client, tmp_path: Path) -> None:
-    """Completed never runs again: the same report, no new call (C0-14)."""
-    world = World(tmp_path)
-    async with running_workers(client, world):
-        first = await (await start(client, REQUEST, id="r-completed")).result()
-        searches = len(world.corpus.searches)
-        second = await (await start(client, REQUEST | {"continue_from": "r-completed"}, id="r-completed")).result()
-    assert second == first
-    assert len(world.corpus.searches) == searches
+async def test_the_example_of_a_hook_guides_a_run(client: Client, tmp_path: Path) -> None:
+    """The hook of the examples is called after each phase, and its guidance is in the record (S0-081, S0-172)."""
+    example = load_script(ROOT / "examples" / "think_pause_hook.py")
+    hook = Hook(name="house-rules", activity="house_rules", task_queue="house-rules")
+    configuration = ResearchConfiguration(hooks={hook.name: hook}, product_version="0.1.0")
+    request = {"query": QUESTION, "corpus": "manual", "gates": {"hook": hook.name}, "limits": {"max_sub_queries": 2}}
+    async with running_workers(client, World(tmp_path, configuration=configuration)):
+        async with Worker(client, task_queue=hook.task_queue, activities=[example.house_rules]):
+            handle = await start(client, request)
+            await handle.result()
+            session = await handle.query(names.SESSION)
+    assert [item["text"] for item in session["guidance"] if item["origin"] == "hook"] == ["Look at how it fails, too."]
+    assert sum(item["action"] == "think_pause_hook" for item in session["decisions"]) >= 4
 
 
-async def test_nothing_to_search_is_refused_before_any_work(client: Client, tmp_path: Path) -> None:
-    """Without a corpus there is nothing to search: refused, with what to do (C0-13)."""
-    async with running_workers(client, World(tmp_path)):
-        with pytest.raises(WorkflowFailureError) as failed:
-            await (await start(client, {"query": QUESTION})).result()
-    assert isinstance(failed.value.cause, ApplicationError)
-    assert "--corpus" in failed.value.cause.message
-    assert ResearchResult.model_validate(failed.value.cause.details[0]).stop_reason is StopReason.NO_PROVIDERS
+async def test_a_hook_that_answers_anything_else_is_noted(client: Client, tmp_path: Path) -> None:
+    """Hooks are written by others, in other languages: what is neither text nor null is noted, a flood of words is cut,
+    and the run goes on (S0-172).
+    """
+    answers: list[Any] = [{"a": 1}, b"\xff\x00 no text", "look here " * 100_000]
+
+    @activity.defn(name="odd")
+    async def odd(state: dict[str, Any], prompt: str) -> Any:
+        assert state["phase"]
+        assert prompt
+        return answers.pop(0) if answers else None
+
+    hook = Hook(name="odd", activity="odd", task_queue="odd")
+    configuration = ResearchConfiguration(hooks={hook.name: hook}, product_version="0.1.0")
+    request = REQUEST | {"gates": {"hook": hook.name}}
+    async with running_workers(client, World(tmp_path, configuration=configuration)):
+        async with Worker(client, task_queue=hook.task_queue, activities=[odd]):
+            handle = await start(client, request)
+            result = await handle.result()
+            session = await handle.query(names.SESSION)
+    assert result.report
+    assert any("neither text nor null" in note for note in result.degraded)
+    assert [len(item["text"]) <= 2_000 for item in session["guidance"] if item["origin"] == "hook"] == [True]

@@ -1,50 +1,108 @@
-"""Runs with a language model, spoken to with the real SDK over loopback."""
+"""Runs with a language model, spoken to with the real SDK over loopback: what is billed, limits, refusals and deadlines."""
 
-import re
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from client.cli.errors import exit_code
+from activities.configuration import ResearchConfiguration
 from contracts import names
-from contracts.outcome import EventPage, ResearchResult
-from contracts.vocabulary import Completeness, Outcome, StopReason
-from providers.models.endpoints import EndpointCapabilities
-from tests.fakes.corpus import MANUAL, MemoryCorpus
+from contracts.outcome import EventPage, ResearchResult, ResearchStatus, Usage
+from contracts.resolved import ModelPrice
+from contracts.vocabulary import Completeness, EngineKind, Outcome, StopReason, Tier
+from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.model_tokens import TokenBook
-from tests.fakes.world import model_world
+from tests.fakes.model_engine import engine_over
+from tests.fakes.model_tokens import WRITE_FACTOR
+from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
 
 pytestmark = pytest.mark.integration
 
 REQUEST = {"query": QUESTION, "corpus": "manual"}
+RULES = REQUEST | {"gates": {"think": "rules"}}
+PRICE = ModelPrice(input=3.0, output=15.0)
+TABLE = PriceTable({"test-model": ModelPrice(input=PRICE.input, output=PRICE.output)})
+TROUBLE = ["status:429:0", "hopeless", "status:500", "good", "cut", "status:529:0", "good", "hopeless", "hopeless"]
 
 
-async def run(client: Client, folder: Path, api: MessagesApi, request: dict[str, object]) -> ResearchResult:
-    async with running_workers(client, model_world(folder, api.base_url)):
+def priced_world(folder: Path, api: MessagesApi) -> World:
+    """A world whose model has a price, and whose engine knows the same table as its configuration."""
+    dearest = ModelPrice(input=PRICE.input * WRITE_FACTOR, output=PRICE.output)
+    configuration = ResearchConfiguration(
+        models={tier.value: ["test-model"] for tier in Tier},
+        model_host=lambda _: "127.0.0.1",
+        model_price=lambda _: dearest,
+        product_version="0.1.0",
+    )
+    return World(folder, None, {EngineKind.MODEL: engine_over({"default": api.base_url}, prices=TABLE)}, configuration)
+
+
+async def run(client: Client, world: World, request: dict[str, Any]) -> ResearchResult:
+    async with running_workers(client, world):
         return await (await start(client, request)).result()
 
 
-async def test_a_model_does_every_role(client: Client, tmp_path: Path) -> None:
-    """Plan, reflections, analysis and report come from the model; each call is accounted once (S0-034, S0-041)."""
-    async with MessagesApi() as api:
-        result = await run(client, tmp_path, api, REQUEST)
-    assert result.outcome is Outcome.COMPLETED, (result.failed_branches, result.limitations)
-    assert api.counts()["planner"] == 1
-    assert api.counts()["supervisor"] >= 4
-    assert result.usage.model_calls == len(api.calls)
-    assert result.usage.cost_usd is None
+def owed(api: MessagesApi) -> float:
+    """What the endpoint bills, in US dollars."""
+    return api.book.owed_usd({"test-model": (PRICE.input, PRICE.output)})
+
+
+def assert_equal_to_the_bill(usage: Usage, api: MessagesApi) -> None:
+    charges = api.book.charges
+    assert (usage.model_calls, usage.input_tokens) == (len(charges), sum(charge.prompt for charge in charges))
+    assert usage.output_tokens == sum(charge.output for charge in charges)
+    assert usage.cached_tokens == sum(charge.read for charge in charges)
+    assert usage.cache_write_tokens == sum(charge.write for charge in charges)
+    assert usage.cost_usd == pytest.approx(owed(api), abs=1e-9)
+
+
+async def test_a_run_accounts_for_what_the_endpoint_bills(client: Client, tmp_path: Path) -> None:
+    """After 429, 500, 529, invalid and cut answers: calls, tokens, cached ones and money as in the endpoint's books.
+
+    report.json and the status have use by role and by phase; each table sums up to the bill.
+    """
+    async with MessagesApi("cached_usage", plan=TROUBLE) as api:
+        world = priced_world(tmp_path, api)
+        async with running_workers(client, world):
+            handle = await start(client, REQUEST)
+            result = await handle.result()
+            status = await handle.query(names.STATUS, result_type=ResearchStatus)
+            assert result.files is not None
+            document = json.loads(await world.content.get_text(result.files.json_document))
+    assert len(api.book.charges) < len(api.calls), "errors of the server are in the books, and are not billed"
+    assert result.usage.model_calls > 5
+    assert_equal_to_the_bill(result.usage, api)
+    assert result.usage.cached_share > 0
+    assert set(document["usage"]["by_role"]) >= {"planner", "analyzer", "synthesizer", "supervisor"}
+    assert set(document["usage"]["by_phase"]) >= {"planning", "gathering", "analysis", "synthesis"}
+    for table in (document["usage"]["by_role"], document["usage"]["by_phase"]):
+        for name in ("model_calls", "input_tokens", "output_tokens"):
+            assert sum(part[name] for part in table.values()) == getattr(result.usage, name)
+        assert sum(part["cost_usd"] for part in table.values()) == pytest.approx(owed(api), abs=1e-9)
+    assert status.usage_by_role.keys() == document["usage"]["by_role"].keys()
+    assert "Use" in result.report
+
+
+async def test_the_cap_on_cost_holds(client: Client, tmp_path: Path) -> None:
+    """The endpoint bills no more than the cap, here too little for the reservation of an analysis; the run ends with a report and names the limit (invariant 6)."""
+    async with MessagesApi("gaps", plan=TROUBLE) as api:
+        result = await run(client, priced_world(tmp_path, api), REQUEST | {"limits": {"max_cost_usd": 0.2}})
+    assert owed(api) <= 0.2
+    assert_equal_to_the_bill(result.usage, api)
+    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_COST)
+    assert any("cost limit" in line for line in result.limitations)
     assert "[1]" in result.report
 
 
 async def test_a_hopeless_model_ends_in_an_honest_brief(client: Client, tmp_path: Path) -> None:
     """Useless prose for everything: the fallback writes, and nobody calls that a success (S0-098, X-15)."""
     async with MessagesApi("hopeless") as api:
-        result = await run(client, tmp_path, api, REQUEST)
+        result = await run(client, model_world(tmp_path, api.base_url), REQUEST)
     assert result.outcome is Outcome.PARTIAL
     assert result.failed_branches
     assert any("without the model" in note for note in result.degraded)
@@ -57,7 +115,7 @@ async def test_a_model_that_refuses_the_key_fails_the_run_and_keeps_the_session(
     """401 cannot be retried: failed with the remedy, resumable; nothing is claimed (S0-033, S0-096, C0-14)."""
     async with MessagesApi("status:401") as api:
         with pytest.raises(WorkflowFailureError) as failed:
-            await run(client, tmp_path, api, REQUEST)
+            await run(client, model_world(tmp_path, api.base_url), REQUEST)
     assert isinstance(failed.value.cause, ApplicationError)
     result = ResearchResult.model_validate(failed.value.cause.details[0])
     assert (result.outcome, result.stop_reason) == (Outcome.FAILED, StopReason.PROVIDER_OUTAGE)
@@ -65,56 +123,11 @@ async def test_a_model_that_refuses_the_key_fails_the_run_and_keeps_the_session(
     assert (result.completeness, result.counts.findings, result.counts.sources_cited) == (Completeness.EMPTY, 0, 0)
 
 
-async def test_a_prompt_that_is_too_long_says_what_to_change(client: Client, tmp_path: Path) -> None:
-    """The role is done without the model, and the last failure names the remedy (S0-099)."""
-    async with MessagesApi(by_role={"analyzer": "too_long"}) as api:
-        async with running_workers(client, model_world(tmp_path, api.base_url)):
-            handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
-            result = await handle.result()
-            events = await handle.query(names.EVENTS, 0, result_type=EventPage)
-    assert result.outcome is Outcome.PARTIAL
-    assert any("max_sources_per_query" in event.text for event in events.events)
-
-
-async def test_protected_sources_that_fit_no_window_are_not_paid_for(client: Client, tmp_path: Path) -> None:
-    """Need and room are named, the report is written without the model, and the run is partial (S0-099, C0-10)."""
-    words = "To prevent transaction ID wraparound the engine must vacuum every table. "
-    notes = {f"note-{number}.md": f"# Note {number}\n\n{words * 40}" for number in range(25)}
-    async with MessagesApi(book=TokenBook(window=8_192)) as api:
-        own = EndpointCapabilities(window=8_192)
-        world = model_world(tmp_path, api.base_url, MemoryCorpus({**MANUAL, **notes}), own)
-        async with running_workers(client, world):
-            request = REQUEST | {"protected_sources": list(notes)}
-            result = await (await start(client, request)).result()
-    assert exit_code(result.outcome, result.stop_reason) == 3
-    assert not {"analyzer", "synthesizer", "refiner"} & set(api.counts())
-    why = r"needs about \d+ tokens and .* has with a margin of 15% room for \d+ .* or protect fewer sources"
-    assert re.search(why, "\n".join(result.failed_branches))
-    assert result.files is not None
-    assert "[1]" in result.report
-
-
-async def test_being_told_to_wait_does_not_use_up_a_call(client: Client, tmp_path: Path) -> None:
-    """Four answers of 429 in a row, then an answer: the run completes without a fallback."""
-    async with MessagesApi(plan=["status:429:0"] * 4) as api:
-        result = await run(client, tmp_path, api, REQUEST | {"gates": {"think": "rules"}})
-    assert not any("without the model" in note for note in result.degraded), result.degraded
-
-
-async def test_the_limit_on_model_calls_holds(client: Client, tmp_path: Path) -> None:
-    """Never more calls than allowed; one is kept for the report (invariant 6)."""
-    async with MessagesApi() as api:
-        result = await run(client, tmp_path, api, REQUEST | {"limits": {"max_model_calls": 3}})
-    assert len(api.calls) <= 3
-    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
-    assert api.counts()["synthesizer"] == 1
-
-
 async def test_at_the_deadline_the_report_is_written(client: Client, tmp_path: Path) -> None:
     """A model too slow for the deadline: a partial report from what was read (S0-032, S0-127, X-4)."""
     async with MessagesApi(by_role={"analyzer": "slow", "synthesizer": "slow"}) as api:
         request = REQUEST | {"limits": {"deadline_seconds": 6}, "gates": {"think": "rules"}}
-        result = await run(client, tmp_path, api, request)
+        result = await run(client, model_world(tmp_path, api.base_url), request)
     assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_TIME)
     assert "[1]" in result.report
 

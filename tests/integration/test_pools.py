@@ -13,29 +13,36 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import Client
-from temporalio.service import RPCError
-from typer.testing import CliRunner
 
-from client.cli.app import app
 from contracts.names import POOLS
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
-from workers.dev_server import detach_server
 from workers.health import serve_health
-from workers.pools import PoolGroup, PoolHealth, UnknownPoolError, build_worker, choose_pools, run_pools
+from workers.pools import PoolGroup, PoolHealth, build_worker, run_pools
 from workers.settings.loading import Settings
 from workers.temporal import (
-    ServerUnreachableError,
-    has_search_attributes,
-    missing_search_attributes,
     open_connection,
-    register_search_attributes,
 )
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 SOON = 30.0
+STALLING = """
+import asyncio, re, sys
+from workers.process import end_if_stalled
+
+async def main(work):
+    async with end_if_stalled(limit_seconds=1.5):
+        print("ready", flush=True)
+        if work == "pattern":
+            await asyncio.sleep(0.01)
+            re.match(r"(a+)+$", "a" * 64 + "b")
+        await asyncio.sleep(2.5)
+    print("done", flush=True)
+
+asyncio.run(main(sys.argv[1]))
+"""
 
 
 @pytest.fixture
@@ -79,15 +86,6 @@ async def test_a_call_outlives_any_number_of_stops(client: Client, calls: Calls)
             assert await run.result() == "4 reported, 0 lost"
 
 
-async def test_a_cancellation_reaches_a_call_soon(client: Client, calls: Calls) -> None:
-    """A cancelled run's activity hears of it with the next heartbeat; the SDK's own throttle would take 48 s here."""
-    async with run_pools(client, calls.contents(), ("workflows", "models")), asyncio.timeout(SOON):
-        run = await client.start_workflow("one-call", "beats", id=identity(), task_queue=POOLS["workflows"])
-        await calls.begun.wait()
-        await run.cancel()
-        await calls.cancelled.wait()
-
-
 async def test_health_tells_alive_and_ready(client: Client, calls: Calls) -> None:
     """The endpoint answers per pool, and says no as soon as a worker has ended."""
     pools = ("workflows", "models")
@@ -125,35 +123,6 @@ async def fetch(address: str) -> tuple[int, dict[str, object]]:
     return await asyncio.to_thread(blocking)
 
 
-async def test_search_attributes_are_registered_once(client: Client) -> None:
-    """Registering is idempotent, and workers can tell whether it was done."""
-    added = await register_search_attributes(client)
-    assert await register_search_attributes(client) == set()
-    assert await missing_search_attributes(client) == set()
-    assert await has_search_attributes(client)
-    assert len(added) in {0, 5}
-
-
-async def test_a_namespace_that_is_not_there_is_no_answer(server: Server) -> None:
-    """Asking about search attributes where nothing can be asked raises, it does not say no."""
-    elsewhere = await Client.connect(server.address, namespace="not-there")
-    with pytest.raises(RPCError):
-        await has_search_attributes(elsewhere)
-
-
-async def test_the_embedded_engine_serves_a_client(tmp_path: Path) -> None:
-    """Without a cluster, connecting starts the server of the home folder, search attributes included."""
-    settings = Settings(home=tmp_path)
-    try:
-        connection = await open_connection(settings)
-        assert await has_search_attributes(connection.client)
-    finally:
-        detach_server(tmp_path)
-        from tests.integration.server_homes import kill_server
-
-        kill_server(tmp_path)
-
-
 async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, tmp_path: Path) -> None:
     """Temporal's own configuration file and variables decide the connection, the variables over the file."""
     file = tmp_path / "temporal.toml"
@@ -166,23 +135,8 @@ async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, t
     assert not (tmp_path / "engine").exists()
 
 
-async def test_a_silent_cluster_is_named(tmp_path: Path) -> None:
-    """Where nobody answers the error says at which address."""
-    settings = Settings(home=tmp_path, temporal_variables={"TEMPORAL_ADDRESS": "127.0.0.1:9"})
-    with pytest.raises(ServerUnreachableError, match=r"no Temporal server answers at 127\.0\.0\.1:9"):
-        await open_connection(settings)
-
-
-async def test_looking_for_an_engine_starts_none(tmp_path: Path) -> None:
-    """A command that only reads does not start a server."""
-    with pytest.raises(ServerUnreachableError, match="no dev server is running"):
-        await open_connection(Settings(home=tmp_path), start=False)
-    assert not (tmp_path / "engine").exists()
-
-
-@pytest.mark.parametrize("given", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Path, given: signal.Signals) -> None:
-    """`research worker` tells its health, and ends with 0 after SIGTERM and SIGINT."""
+async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Path) -> None:
+    """`research worker` tells its health, and ends with 0 after SIGINT, as after SIGTERM."""
     environment = {
         "TEMPORAL_ADDRESS": server.address,
         "RESEARCH_HOME": str(tmp_path),
@@ -204,7 +158,7 @@ async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Pat
                 await asyncio.sleep(0.05)
             metrics = next(event["metrics"] for event in events if event.get("event") == "worker.connected")
             assert b"temporal_" in await asyncio.to_thread(read, f"http://{metrics}/metrics")
-            worker.send_signal(given)
+            worker.send_signal(signal.SIGINT)
             rest = (await worker.stderr.read()).decode()
             assert await worker.wait() == 0
     finally:
@@ -219,25 +173,22 @@ async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize(("work", "code", "output"), [("pattern", 1, b"ready\n"), ("wait", 0, b"ready\ndone\n")])
+async def test_only_a_stalled_event_loop_ends_its_process(work: str, code: int, output: bytes) -> None:
+    """An endless regular expression ends the process with the stacks in its log; waiting does not."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", STALLING, work, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(60):
+        printed, errors = await process.communicate()
+    assert (process.returncode, printed) == (code, output)
+    assert (b"in main" in errors) == (work == "pattern")
+
+
 def read(address: str) -> bytes:
     """The body at an address."""
     with urllib.request.urlopen(address, timeout=10) as response:
         return bytes(response.read())
-
-
-def test_a_wrong_pool_is_named() -> None:
-    """A pool that does not exist ends the process with the usage code and the names there are."""
-    done = CliRunner().invoke(app, ["worker", "--pool", "models,thinking"])
-    assert done.exit_code == 2
-    assert "no pool is called thinking: there are workflows, models" in done.stderr
-
-
-def test_pools_are_chosen_once_and_in_order() -> None:
-    """Names may repeat and come in any order; without names all pools are meant."""
-    assert choose_pools("search, models,search") == ("models", "search")
-    assert choose_pools(None) == choose_pools("") == tuple(POOLS)
-    with pytest.raises(UnknownPoolError):
-        choose_pools("model")
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from tests.integration.runs import QUESTION, start, until
 
 pytestmark = pytest.mark.integration
 
-WAITED = 3.0
+WAITED = 1.0
 
 
 async def test_a_run_waits_for_its_turn(client: Client, tmp_path: Path) -> None:
@@ -52,36 +52,29 @@ async def test_a_run_waits_for_its_turn(client: Client, tmp_path: Path) -> None:
     assert sum(call.activity_type.name == "take_turn" for call in calls) == 2
 
 
-async def test_a_run_that_waits_can_be_stopped(client: Client, tmp_path: Path) -> None:
-    """There is nothing to report from: it ends at once and says so."""
-    world = World(tmp_path)
-    world.queue = RunQueue(world.shared, QueueLimits(at_once=1), no_list_of_runs)
-    await world.queue.take("before", "other")
-    async with running_workers(client, world), asyncio.timeout(60):
-        handle = await start(client, {"query": QUESTION, "corpus": "manual"})
-        await until(handle, lambda shown: shown.status is RunStatus.QUEUED)
-        await handle.execute_update(names.STOP_AND_REPORT)
-        with pytest.raises(Exception, match="Workflow execution failed") as caught:
-            await handle.result()
-        assert "stopped before the run began" in str(caught.value.__cause__)
-
-
-async def test_a_resumed_run_that_waits_is_stopped_with_a_report(client: Client, tmp_path: Path) -> None:
-    """Its session has something to report from: it waits no longer, and gave its place back when it was cancelled."""
-    async with MessagesApi(by_role={"analyzer": "slow"}) as api:
+async def test_a_resumed_run_that_waits_is_finished_at_once(client: Client, tmp_path: Path) -> None:
+    """Cancelled, it gave its place back and its draft is kept; resumed and told to stop before its turn comes, it makes
+    the report of the draft and pays nothing.
+    """
+    async with MessagesApi(scenario="gaps", by_role={"refiner": "slow"}) as api:
         world = model_world(tmp_path, api.base_url)
         world.queue = RunQueue(world.shared, QueueLimits(at_once=1), no_list_of_runs)
         async with running_workers(client, world), asyncio.timeout(60):
             request = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
             handle = await start(client, request)
-            await until(handle, lambda shown: shown.phase == Phase.ANALYSIS)
+            await until(handle, lambda shown: shown.phase == Phase.REFINEMENT)
             await handle.cancel()
             with pytest.raises(WorkflowFailureError):
                 await handle.result()
+            state = ResearchState.model_validate_json(await world.sessions.load(handle.id) or "")
             assert (await world.queue.take("before", "other")).place == 0
+            calls = api.counts()
             again = await start(client, request | {"continue_from": handle.id}, id=handle.id)
             await until(again, lambda shown: shown.status is RunStatus.QUEUED)
             await again.execute_update(names.STOP_AND_REPORT)
             result = await again.result()
+    assert state.result is None
+    assert state.draft is not None
     assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.USER_STOPPED)
     assert "[1]" in result.report
+    assert api.counts() == calls

@@ -37,7 +37,7 @@ async def test_runs_and_failures_are_counted_by_type(server: Server, tmp_path: P
         return await read(url)
 
     world.corpus.read = unwilling  # type: ignore[method-assign]
-    async with running_workers(client, world), asyncio.timeout(60):
+    async with running_workers(client, world, replaying=True), asyncio.timeout(60):
         handle = await start(client, {"query": QUESTION, "corpus": "manual"})
         await handle.result()
     counted: Counter[tuple[object, ...]] = Counter()

@@ -2,17 +2,19 @@
 
 import asyncio
 import json
+import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
-from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
+from contracts import names
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, RunStatus, StopReason
-from providers.errors import NotConfigured, StorageFull
+from contracts.vocabulary import Outcome, RunStatus
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
@@ -51,50 +53,32 @@ async def test_a_terminated_run_finds_its_paid_answers(client: Client, tmp_path:
     assert delivered.count("analyzer") == result.counts.sub_queries
 
 
-async def test_a_disk_that_is_full_for_a_while_costs_nothing(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Documents, drafts and sessions find no room for some seconds: the run waits, completes, and pays once for all."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        put, save = world.content.put, world.sessions.save
-        full_until: list[float] = []
-
-        def check_room() -> None:
-            now = asyncio.get_running_loop().time()
-            full_until[:] = full_until or [now + 5]
-            if now < full_until[0]:
-                raise StorageFull("no space is left")
-
-        async def put_or_not(data: bytes, media_type: str) -> object:
-            check_room()
-            return await put(data, media_type)
-
-        async def save_or_not(research_id: str, state_json: str, *, closed: bool) -> None:
-            check_room()
-            await save(research_id, state_json, closed=closed)
-
-        monkeypatch.setattr(world.content, "put", put_or_not)
-        monkeypatch.setattr(world.sessions, "save", save_or_not)
-        async with running_workers(client, world):
-            result = await (await start(client, REQUEST, id="r-waits")).result()
-    assert (result.outcome, result.failed_branches, result.degraded) == (Outcome.COMPLETED, [], [])
-    assert api.counts()["planner"] == api.counts()["synthesizer"] == 1
-
-
-async def test_a_session_is_nobody_elses(client: Client, tmp_path: Path) -> None:
-    """Neither another id nor another tenant goes on from a session; a stranger learns no more than that there is none."""
+async def test_a_document_of_another_tenant_is_not_served(client: Client, tmp_path: Path) -> None:
+    """Through the workflow for other clients: a tenant reads its own report, another one is told that there is none."""
     async with running_workers(client, World(tmp_path)):
-        await (await start(client, REQUEST | {"tenant": "alpha"}, id="r-alpha")).result()
-        other_id = REQUEST | {"tenant": "alpha", "continue_from": "r-alpha"}
-        other_tenant = REQUEST | {"tenant": "beta", "continue_from": "r-alpha"}
-        nobody = REQUEST | {"tenant": "beta", "continue_from": "r-nobody"}
-        misplaced = await failure_of(await start(client, other_id, id="r-beta"))
-        stranger = await failure_of(await start(client, other_tenant, id="r-alpha"))
-        missing = await failure_of(await start(client, nobody, id="r-nobody"))
-    assert {misplaced.type, stranger.type, missing.type} == {StopReason.INVALID_INPUT.value}
-    assert "r-alpha" in misplaced.message
-    assert stranger.message.replace("r-alpha", "ID") == missing.message.replace("r-nobody", "ID")
+        handle = await start(client, {**REQUEST, "tenant": "acme"})
+        result = await handle.result()
+
+        async def document(name: str, **fields: str) -> dict[str, Any]:
+            asked = {"research_id": handle.id, "name": name, **fields}
+            identity = f"document-{uuid.uuid4().hex}"
+            piece: dict[str, Any] = await client.execute_workflow(
+                names.RESEARCH_DOCUMENT, asked, id=identity, task_queue=names.WORKFLOWS_QUEUE
+            )
+            return piece
+
+        assert (await document("report.md", tenant="acme"))["text"] == result.report
+        for name in ("report.md", "session.json"):
+            with pytest.raises(WorkflowFailureError) as failed:
+                await document(name, tenant="other")
+            assert isinstance(failed.value.cause, ActivityError)
+            assert isinstance(failed.value.cause.cause, ApplicationError)
+            assert failed.value.cause.cause.message == "there is no such session"
+        refused = await start(client, {**REQUEST, "tenant": "other"}, id=handle.id)
+        with pytest.raises(WorkflowFailureError) as ended:
+            await refused.result()
+        assert f"the id {handle.id} cannot be used" in str(ended.value.cause)
+        assert (await document("report.md", tenant="acme"))["text"] == result.report
 
 
 async def test_a_cancel_while_the_end_is_saved_loses_nothing(
@@ -125,21 +109,6 @@ async def test_a_cancel_while_the_end_is_saved_loses_nothing(
     assert description.status is WorkflowExecutionStatus.CANCELED
     assert state.status is RunStatus.CANCELLED
     assert result.outcome is Outcome.COMPLETED
-
-
-async def test_an_end_that_cannot_be_saved_is_told(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The result itself says that only the engine's history has it."""
-    world = World(tmp_path)
-
-    async def unwritable(research_id: str, state_json: str, *, closed: bool) -> None:
-        raise NotConfigured("the folder cannot be written")
-
-    monkeypatch.setattr(world.sessions, "save", unwritable)
-    async with running_workers(client, world):
-        result = await (await start(client, REQUEST)).result()
-    assert any("only the engine's history" in note for note in result.degraded)
 
 
 async def test_a_run_that_cannot_begin_ends_at_its_deadline(client: Client, tmp_path: Path) -> None:

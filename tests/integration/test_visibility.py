@@ -1,6 +1,5 @@
 """What a person sees of a run in the web UI and in lists: summary, details, activity summaries, search attributes."""
 
-import uuid
 from functools import partial
 from pathlib import Path
 
@@ -9,9 +8,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from activities.configuration import ResearchConfiguration
-from client.handle import ResearchClient
 from contracts import names
-from contracts.vocabulary import Outcome
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
@@ -58,30 +55,3 @@ async def test_a_run_can_be_read_in_the_web_ui(client: Client, tmp_path: Path) -
     changes = EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES
     upserts = [event async for event in handle.fetch_history_events() if event.event_type == changes]
     assert len(upserts) <= 5
-
-
-async def test_a_run_that_finds_nothing_can_be_told_from_one_that_completes(client: Client, tmp_path: Path) -> None:
-    """To the server both are completed: attribute and memo say how they ended; our client names the question at once."""
-    await register_search_attributes(client)
-    configuration = ResearchConfiguration(
-        search_attributes=partial(has_search_attributes, client), product_version="0.1.0"
-    )
-    question = "Which zyzzyva sings quokka madrigals?"
-    run = await ResearchClient(client).start({"query": question, "corpus": "manual"}, f"r-{uuid.uuid4().hex[:8]}")
-    handle = client.get_workflow_handle(run.research_id)
-    before = await handle.describe()
-    async with running_workers(client, World(tmp_path, configuration=configuration)):
-        assert (await run.result()).outcome is Outcome.EMPTY
-    after = await handle.describe()
-    assert await before.static_summary() == question
-    assert await before.memo() == {"question": question, "strategy": "supervisor"}
-    assert await after.memo() == await before.memo() | {"outcome": "empty"}
-    found = [pair.value for pair in after.typed_search_attributes if pair.key.name == names.OUTCOME_ATTRIBUTE]
-    assert found == ["empty"]
-
-
-async def test_without_the_attributes_a_run_works_all_the_same(client: Client, tmp_path: Path) -> None:
-    """A namespace that does not know them costs nothing but the lists."""
-    async with running_workers(client, World(tmp_path)):
-        result = await (await start(client, REQUEST)).result()
-    assert result.report

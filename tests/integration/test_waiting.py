@@ -132,37 +132,39 @@ async def test_an_hour_of_waiting_costs_nothing_and_three_days_end_it(tmp_path: 
     assert rejected.value.cause.type == StopReason.APPROVAL_REJECTED.value
 
 
-async def wait_over_a_new_history(handle: Handle) -> None:
-    """Edit the plan until the history starts anew; then it waits on, for the same until the same time."""
-    version = await asked(handle)
-    known = await until(handle, lambda status: status.waiting is not None)
-    first = (await handle.describe()).run_id
-    while (await handle.describe()).run_id == first:
-        edit = {"sub_queries": [f"What about part {version} of wraparound?"]}
-        try:
-            await handle.execute_update(names.REVISE_PLAN, args=[edit, version])
-        except WorkflowUpdateFailedError as refused:
-            if "getting ready" not in str(refused.cause):
-                raise
-            continue  # between two histories nobody can say yet what is waited for; nothing is lost
-        version += 1
-        while (await handle.query(names.PLAN, result_type=PlanAnswer)).version != version:
-            await asyncio.sleep(0.05)
-        await asyncio.sleep(0.3)
-    status = await until(handle, lambda told: told.waiting is not None)
-    assert status.waiting is not None
-    assert known.waiting is not None
-    assert status.waiting.expires_at == known.waiting.expires_at
-    await handle.execute_update(names.APPROVE_PLAN, args=[version])
-    result = await handle.result()
-    assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.EMPTY)
-
-
 async def test_a_wait_survives_a_new_history(tmp_path: Path) -> None:
-    """However often a plan is edited, the history starts anew and the run waits on.
+    """However often a plan is edited, the history starts anew, and the run waits on for the same until the same time.
 
     On a server, because a host in the process has no history.
     """
-    async with short_histories() as client, running_workers(client, World(tmp_path)):
-        runs = await begun(client, {"query": QUESTION, "corpus": "manual", "gates": APPROVE}, "r-anew", TWO)
-        await asyncio.gather(*(wait_over_a_new_history(handle) for handle in runs.values()))
+    async with short_histories(30) as client, running_workers(client, World(tmp_path)):
+        request = {
+            "query": QUESTION,
+            "corpus": "manual",
+            "gates": APPROVE,
+            "strategy": "orchestrator",
+            "depth": "light",
+        }
+        handle = await start(client, request)
+        version = await asked(handle)
+        known = await until(handle, lambda status: status.waiting is not None)
+        first = (await handle.describe()).run_id
+        while (await handle.describe()).run_id == first:
+            edit = {"sub_queries": [f"What about part {version} of wraparound?"]}
+            try:
+                await handle.execute_update(names.REVISE_PLAN, args=[edit, version])
+            except WorkflowUpdateFailedError as refused:
+                if "getting ready" not in str(refused.cause):
+                    raise
+                continue  # between two histories nobody can say yet what is waited for; nothing is lost
+            version += 1
+            while (await handle.query(names.PLAN, result_type=PlanAnswer)).version != version:
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.3)
+        status = await until(handle, lambda shown: shown.waiting is not None)
+        assert status.waiting is not None
+        assert known.waiting is not None
+        assert status.waiting.expires_at == known.waiting.expires_at
+        await handle.execute_update(names.APPROVE_PLAN, args=[version])
+        result = await handle.result()
+    assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL, Outcome.EMPTY)

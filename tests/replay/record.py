@@ -7,6 +7,7 @@ import logging
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.toy.party import party_declared
 from tests.toy.roles import TOY
 from workers.dev_server import find_binary
 
+recording_workers = partial(running_workers, replaying=True)
 HISTORIES = Path(__file__).parent / "histories"
 REQUEST = {"query": QUESTION, "corpus": "manual"}
 TASKS = [QUESTION, "How does vacuum freeze old rows?", "What locks does the engine take?"]
@@ -66,7 +68,7 @@ def _without_traces(value: Any) -> Any:
 
 async def extractive(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """A completed run without a model."""
-    async with running_workers(client, World(folder)):
+    async with recording_workers(client, World(folder)):
         handle = await start(client, REQUEST)
         await handle.result()
     return handle
@@ -74,7 +76,7 @@ async def extractive(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 
 async def two_iterations(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """A model whose gaps lead to a second iteration, with reflections."""
-    async with MessagesApi("gaps") as api, running_workers(client, model_world(folder, api.base_url)):
+    async with MessagesApi("gaps") as api, recording_workers(client, model_world(folder, api.base_url)):
         handle = await start(client, REQUEST)
         await handle.result()
     return handle
@@ -82,7 +84,7 @@ async def two_iterations(client: Client, folder: Path) -> WorkflowHandle[Any, An
 
 async def hopeless(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Repairs and fallbacks."""
-    async with MessagesApi("hopeless") as api, running_workers(client, model_world(folder, api.base_url)):
+    async with MessagesApi("hopeless") as api, recording_workers(client, model_world(folder, api.base_url)):
         handle = await start(client, REQUEST)
         await handle.result()
     return handle
@@ -91,7 +93,7 @@ async def hopeless(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 async def stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Steered, then stopped twice during the analysis."""
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:
-        async with running_workers(client, model_world(folder, api.base_url)):
+        async with recording_workers(client, model_world(folder, api.base_url)):
             handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
             await until(handle, lambda status: status.phase == Phase.ANALYSIS)
             await handle.execute_update(names.STEER, "Leave locks out, and what about backups?")
@@ -104,7 +106,7 @@ async def stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 async def cancelled(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Cancelled during the analysis."""
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:
-        async with running_workers(client, model_world(folder, api.base_url)):
+        async with recording_workers(client, model_world(folder, api.base_url)):
             handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
             await asyncio.wait_for(api.waiting.wait(), 60)
             await handle.cancel()
@@ -118,7 +120,7 @@ async def cancelled(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 async def deadline(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Out of time during the analysis."""
     async with MessagesApi(by_role={"analyzer": "slow", "synthesizer": "slow"}) as api:
-        async with running_workers(client, model_world(folder, api.base_url)):
+        async with recording_workers(client, model_world(folder, api.base_url)):
             limits = {"deadline_seconds": 6}
             handle = await start(client, REQUEST | {"gates": {"think": "rules"}, "limits": limits})
             await handle.result()
@@ -140,7 +142,7 @@ def _of_agent(client: Client, run: WorkflowHandle[Any, Any]) -> WorkflowHandle[A
 
 async def agents(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Three agents, two at a time, of a strategy from outside."""
-    async with running_workers(client, World(folder)):
+    async with recording_workers(client, World(folder)):
         handle = await start(client, AGENTS | {"metadata": {"tasks": TASKS, "at_once": 2}})
         await handle.result()
     return handle
@@ -154,7 +156,7 @@ async def agent(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 async def agents_stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Stopped while its agents wait for the model."""
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:
-        async with running_workers(client, model_world(folder, api.base_url)):
+        async with recording_workers(client, model_world(folder, api.base_url)):
             handle = await start(client, AGENTS)
             while len(api.calls) < len(TASKS):
                 await asyncio.sleep(0.05)
@@ -172,7 +174,7 @@ async def agent_out_of_time(client: Client, folder: Path) -> WorkflowHandle[Any,
     """An agent whose own time is over while the model thinks: it reports what it has."""
     told = {"tasks": TASKS, "task": {"seconds": 3.0, "most_seconds": 20.0}}
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:
-        async with running_workers(client, model_world(folder, api.base_url)):
+        async with recording_workers(client, model_world(folder, api.base_url)):
             handle = await start(client, AGENTS | {"metadata": told})
             await handle.result()
     return _of_agent(client, handle)
@@ -185,7 +187,7 @@ def of_strategy(name: str) -> Recording:
     """How a run of a declared strategy is recorded: with a model, approved, then steered, verified to its end."""
 
     async def record(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
-        async with MessagesApi(latency=0.1) as api, running_workers(client, model_world(folder, api.base_url)):
+        async with MessagesApi(latency=0.1) as api, recording_workers(client, model_world(folder, api.base_url)):
             request = {"strategy": name, "depth": "light", "verify": "full", "gates": {"approve": "plan"}}
             handle = await start(client, REQUEST | request)
             await until(handle, lambda status: status.status is RunStatus.AWAITING_APPROVAL)
@@ -201,7 +203,7 @@ def of_strategy(name: str) -> Recording:
 async def approved(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Asked what it means, then a plan that is made anew by a person's words, edited, and approved."""
     gates = {"clarify": "required", "approve": "plan", "think": "rules"}
-    async with running_workers(client, World(folder)):
+    async with recording_workers(client, World(folder)):
         handle = await start(client, REQUEST | {"gates": gates})
         await until(handle, lambda status: status.status is RunStatus.AWAITING_CLARIFICATION)
         await handle.execute_update(names.ANSWER_CLARIFICATION, args=[["the freezing of rows"], 1])
@@ -217,7 +219,7 @@ async def approved(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 
 async def expired(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Nobody approves the plan: one reminder, then the end."""
-    async with running_workers(client, World(folder)):
+    async with recording_workers(client, World(folder)):
         handle = await start(client, REQUEST | {"gates": {"approve": "plan"}, "limits": {"max_wait_seconds": 2}})
         try:
             await handle.result()

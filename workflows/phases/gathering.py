@@ -66,7 +66,7 @@ class Gathering:
         self._only = only
         self._ledger = {page.id: page for page in state.ledger.pages}
         """Pages that the run had read before this agent started: their records are taken over without a request."""
-        self._known = frozenset(state.sources)
+        self._known = frozenset(state.fetched_sources())
         left = sources_left(state, limits)
         self._protected = hits_to_protect(state) if sub_queries else []
         """Sources that the request protects, not read yet: read before all others, for the first sub-query."""
@@ -241,16 +241,8 @@ class Gathering:
         task, hit = read.record, read.hit
         if not task.done() or task.cancelled():
             return None
-        source = Source(
-            id=identity,
-            url=hit.url,
-            title=hit.title,
-            provider=hit.provider,
-            doi=hit.doi,
-            sub_query_ids=found_by,
-            rank=hit.rank,
-            iteration=self._run.state.iteration,
-        )
+        of_run = {"id": identity, "iteration": self._run.state.iteration, "hit_entries": []}
+        source = Source.of_hit(hit, found_by).model_copy(update=of_run)
         error = task.exception()
         if isinstance(error, ActivityError):
             if is_cancelled(error):
@@ -343,7 +335,7 @@ class Gathering:
         state, most = self._run.state, self._run.resolved.limits.max_sources_per_query
         known = Identities({**self._ledger, **state.sources}, state.aliases)
         identities = [known.identity_of(hit) for hit in self._hits(query)[:most]]
-        others = {source.id for source in state.sources.values() if source.sub_query_ids[:1] != [query.id]}
+        others = {source.id for source in state.fetched_sources().values() if source.sub_query_ids[:1] != [query.id]}
         return len(identities) - len(set(identities) - others)
 
 

@@ -14,12 +14,13 @@ from contracts.agents import (
     AgentShare,
     AgentTask,
     Ledger,
+    LostWork,
     TaskResult,
 )
 from contracts.evidence import Gap, Source
 from contracts.messages import ReadRecord
 from contracts.outcome import AgentDecision
-from contracts.plan import PlanNode
+from contracts.plan import WITHOUT_SEARCH, PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
@@ -28,6 +29,8 @@ from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import MOST_SHORTENED_CALLS, FidelityTotals
 from contracts.vocabulary import AgentRole, GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
+from workflows.rules.duplicates import Identities
+from workflows.rules.endings import may_be_read_later
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
 from workflows.rules.sub_queries import queries_to_analyze
 
@@ -197,8 +200,23 @@ def task_result(state: ResearchState, reason: StopReason, summary: str, problem:
         counts=state.counts(),
         usage=state.usage.model_copy(update={"active_seconds": 0.0}),
         usage_by_role=state.usage_by_role,
+        lost=lost_work(state),
         failed_branches=state.failed_branches,
         packed=found.pack(),
+    )
+
+
+def lost_work(state: ResearchState) -> LostWork:
+    """Return the work of an agent that got no answer, with that of its earlier start which it did not do either."""
+    before, known = state.task.lost if state.task else LostWork(), Identities(state.sources, state.aliases)
+    made = {node.text: node.status for node in state.plan.sub_queries if node.origin != WITHOUT_SEARCH}
+    lost = [each for each in state.sources.values() if each.status is SourceStatus.FULL or may_be_read_later(each)]
+    pages = [each.as_hit() for each in lost if not each.analyzed]
+    return LostWork(
+        queries=[
+            text for text in {**made, **dict.fromkeys(before.queries)} if made.get(text) is not NodeStatus.COMPLETED
+        ],
+        pages=[*pages, *(hit for hit in before.pages if known.identity_of(hit) not in state.sources)],
     )
 
 

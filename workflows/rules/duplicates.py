@@ -14,6 +14,7 @@ from contracts.protected_sources import NAMED
 from contracts.state import ResearchState
 from contracts.vocabulary import SourceStatus
 
+NO_WEB: Final = "this run reads no pages of the web (`--web`)"
 LEAST_CONTENT: Final = 200
 """Characters of text from which equal content means something: `Loading…` is the same on all sites."""
 
@@ -64,10 +65,11 @@ def _doi_key(url: str, doi: str | None) -> str:
 # --- protected sources ---------------------------------------------------------------------------------------------
 def protected_ids(state: ResearchState) -> dict[str, str]:
     """Return the source id of each protected address that was read, or tried."""
-    urls = state.resolution.protected_sources
-    known = Identities(state.sources, state.aliases) if urls else None
-    found = {url: known.identity_of(SearchHit(url=url)) for url in urls} if known else {}
-    return {url: identity for url, identity in found.items() if identity in state.sources}
+    if not (urls := state.resolution.protected_sources):
+        return {}
+    known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
+    found = {url: known.identity_of(SearchHit(url=url)) for url in urls}
+    return {url: identity for url, identity in found.items() if identity in fetched}
 
 
 def hits_to_protect(state: ResearchState) -> list[SearchHit]:
@@ -84,14 +86,11 @@ def add_unread_protected(state: ResearchState) -> list[str]:
     known, web = protected_ids(state), state.resolution.web
     lines = []
     for url in state.resolution.protected_sources:
-        searched = web or url.startswith(CORPUS_SCHEME)
-        why = "the run ended before" if searched else "this run reads no pages of the web (`--web`)"
-        source = state.sources.get(known.get(url, "")) or Source(
-            id=source_id(url), url=url, title=url, provider=NAMED, status_reason=why
-        )
-        state.sources.setdefault(source.id, source)
+        why = "the run ended before" if web or url.startswith(CORPUS_SCHEME) else NO_WEB
+        unread = Source.of_hit(SearchHit(url=url, title=url, provider=NAMED), [])
+        source = state.sources.setdefault(known.get(url, unread.id), unread)
         if source.status is not SourceStatus.FULL:
-            lines.append(f"A protected source was not read: {url} ({source.status_reason}).")
+            lines.append(f"A protected source was not read: {url} ({source.status_reason or why}).")
     return lines
 
 
@@ -114,6 +113,7 @@ def register_sources(
         same = next((owners[mark] for mark in _marks(source) if mark in owners), source.id)
         if same != source.id:
             registered[same] = join(registered[same], source)
+            registered.pop(source.id, None)  # known by its title alone
             dropped[source.id] = same
         else:
             registered[source.id] = source

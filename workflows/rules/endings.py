@@ -5,12 +5,14 @@ from typing import Any, Final
 
 from contracts import failures
 from contracts.addresses import normalized_text
+from contracts.evidence import Source
 from contracts.outcome import GateIssue, ResearchResult
 from contracts.plan import PlanNode
 from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
 from contracts.vocabulary import (
+    LIMITS,
     NATURAL_STOPS,
     STOP_REASON_TEXTS,
     Completeness,
@@ -18,6 +20,7 @@ from contracts.vocabulary import (
     GapStatus,
     NodeStatus,
     Outcome,
+    SourceStatus,
     StopReason,
 )
 from workflows.rules.sub_queries import ENOUGH
@@ -33,13 +36,6 @@ OUR_FAULTS: Final[Mapping[str, str]] = {
 """Reasons of a failed read that prove nothing about its source: another run could read it."""
 MUCH_LOST: Final = 0.2
 """Share of lost sources from which a run is not completed."""
-LIMITS: Final = (
-    StopReason.BUDGET_TIME,
-    StopReason.BUDGET_TOKENS,
-    StopReason.BUDGET_CALLS,
-    StopReason.BUDGET_COST,
-    StopReason.PROVIDER_OUTAGE,
-)
 ASKS_AGAIN: Final = "and `research resume {id}` asks again"
 WITHOUT_WORK: Final = {
     StopReason.CLARIFICATION_EXPIRED: (Outcome.TIMED_OUT, f"nobody answered in time, {ASKS_AGAIN}"),
@@ -170,13 +166,19 @@ def fallen_back(state: ResearchState) -> list[str]:
     return [role.name for role in declared_roles() if by_model and role.has_fallback and role.name in state.fallbacks]
 
 
+def may_be_read_later(source: Source) -> bool:
+    """Return true if a page gave no answer for a reason that may pass."""
+    return source.status is SourceStatus.FAILED and source.status_reason in failures.PASSING | OUR_FAULTS.keys()
+
+
 def lost_sources(state: ResearchState) -> str:
     """Describe the sources that were lost by faults of ours, if they are many; else empty."""
-    lost = [source for source in state.sources.values() if source.status_reason in OUR_FAULTS]
-    if not lost or len(lost) < MUCH_LOST * len(state.sources):
+    tried = state.fetched_sources()
+    lost = [source for source in tried.values() if source.status_reason in OUR_FAULTS]
+    if not lost or len(lost) < MUCH_LOST * len(tried):
         return ""
     reasons = dict.fromkeys(OUR_FAULTS[source.status_reason] for source in lost)
-    return f"{len(lost)} of {len(state.sources)} sources were not read: {'; '.join(reasons)}."
+    return f"{len(lost)} of {len(tried)} sources were not read: {'; '.join(reasons)}."
 
 
 # --- limitations ---------------------------------------------------------------------------------------------------
@@ -236,7 +238,7 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
         return [GateIssue(code="no_report", message="there is no report")]
     issues = []
     if draft.characters < MIN_REPORT_CHARACTERS:
-        message = f"the report has {draft.characters} characters, where at least {MIN_REPORT_CHARACTERS} are wanted"
+        message = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS} needed"
         issues.append(GateIssue(code="short_report", message=message))
     if not draft.has_headings:
         issues.append(GateIssue(code="no_sections", message="the report has no section headings"))

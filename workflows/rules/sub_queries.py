@@ -119,5 +119,5 @@ def unread_candidates(state: ResearchState, limits: EffectiveLimits) -> list[Can
 
 def unread_hits(state: ResearchState) -> list[Candidate]:
     """Return the unread hits, whether or not a limit allows to read them."""
-    known = Identities(state.sources, state.aliases)
-    return [candidate for candidate in state.candidates if known.identity_of(candidate.hit) not in state.sources]
+    known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
+    return [candidate for candidate in state.candidates if known.identity_of(candidate.hit) not in fetched]

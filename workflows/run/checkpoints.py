@@ -9,8 +9,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.agents import AgentRecord
-from contracts.evidence import Candidate, SearchHit
-from contracts.failures import PASSING
+from contracts.evidence import Candidate
 from contracts.messages import SaveRequest, StateChange
 from contracts.names import RECORDS_QUEUE
 from contracts.notebooks import without_entry_texts
@@ -19,8 +18,8 @@ from contracts.roles import ANALYZER
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
 from contracts.strategies import CLOSING_ROLES, writers
-from contracts.vocabulary import AWAITING, AgentStatus, NodeKind, NodeStatus, RunStatus, SourceStatus
-from workflows.rules.endings import OUR_FAULTS
+from contracts.vocabulary import AWAITING, AgentStatus, NodeKind, NodeStatus, RunStatus
+from workflows.rules.endings import may_be_read_later
 from workflows.run.calls import CallOptions, call_options, is_cancelled
 from workflows.run.context import RunContext
 
@@ -212,24 +211,14 @@ def _find_again_lost_pages(state: ResearchState) -> set[str]:
     """
     known, finders = {candidate.sub_query_id for candidate in state.candidates}, set[str]()
     for source in list(state.sources.values()):
-        if source.status is SourceStatus.NOT_FETCHED:
-            del state.sources[source.id]  # a protected one, for which the earlier run had no time
-        if source.status is not SourceStatus.FAILED or source.status_reason not in PASSING | OUR_FAULTS.keys():
+        if not may_be_read_later(source):
             continue
         found_by = [query for query in state.plan.sub_queries if query.id in source.sub_query_ids]
         finders |= {query.id for query in found_by}
         if any(query.kind is NodeKind.QUERY for query in found_by):
             del state.sources[source.id]
-        hit = SearchHit(
-            url=source.url,
-            title=source.title,
-            rank=source.rank,
-            provider=source.provider,
-            doi=source.doi,
-            entries=source.hit_entries,
-        )
         state.candidates += [
-            Candidate(sub_query_id=query.id, hit=hit)
+            Candidate(sub_query_id=query.id, hit=source.as_hit())
             for query in found_by
             if query.kind is NodeKind.QUERY and query.id not in known
         ]

@@ -192,7 +192,7 @@ class ResearchRun(RunContext):
                 output = await self._paid_call(role, f"{operation}{repair}", fields, problem)
             except CallRefused as refused:
                 spared = refused.share in (TokenShare.PLANNING, TokenShare.REFINEMENT)
-                if not role.has_fallback or ((state.sources or role.writes_report) and not spared):
+                if not role.has_fallback or ((state.fetched_sources() or role.writes_report) and not spared):
                     raise
                 # Nothing was read yet, so there is nothing to report from, or the other shares have tokens for it:
                 # research goes on without paying for this.
@@ -443,7 +443,7 @@ class Agents:
         self._share_out(todo)
         queued = max(0, len(todo) - at_once)
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
-        run.decide(DECIDER, "dispatch", f"{len(todo)} tasks, {min(at_once, len(todo))} at once", {}, outputs)
+        run.decide(DECIDER, "dispatch", f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once", {}, outputs)
         data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
         waits = f", {queued} of them when others are done" if queued else ""
         run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)
@@ -637,6 +637,7 @@ def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
         stop_reason=reason,
         problem=problem,
         is_stub=True,
+        lost=record.task.lost,
         usage=used.usage if used else Usage(),
         usage_by_role=used.usage_by_role if used else {},
     )

@@ -1,6 +1,8 @@
 """Plain classes that keep the Protocols of `providers.interfaces`, and values that tests start from."""
 
 import asyncio
+import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +15,46 @@ from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.vocabulary import Confidence, EngineKind, Quality
-from providers.errors import CallInFlight
+from providers.errors import CallInFlight, ContentCorrupt, ContentMissing
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.shared.paid_calls import CallLease
 from providers.storage.stored_notebooks import Notebooks
-from tests.unit.activities.reporting.memory_store import MemoryStore
 
 URL = "corpus:manual/vacuum.md"
 SOURCE = addresses.source_id(URL)
+
+
+class MemoryStore:
+    """A content store in memory, with the checks that the real one makes."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, bytes] = {}
+
+    async def put(self, data: bytes, media_type: str) -> DocumentRef:
+        identity = "sha256:" + hashlib.sha256(data).hexdigest()
+        self.documents[identity] = data
+        return DocumentRef(hash=identity, media_type=media_type, size=len(data))
+
+    async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
+        reference = await self.put(text.encode(), media_type)
+        return reference.model_copy(update={"size": len(text)})
+
+    async def get_text(self, reference: DocumentRef) -> str:
+        return await self.text_by_hash(reference.hash)
+
+    async def delete(self, reference: DocumentRef) -> None:
+        self.documents.pop(reference.hash, None)
+
+    async def by_hash(self, identity: str) -> bytes:
+        if identity not in self.documents:
+            raise ContentMissing(identity)
+        data = self.documents[identity]
+        if "sha256:" + hashlib.sha256(data).hexdigest() != identity:
+            raise ContentCorrupt(identity)
+        return data
+
+    async def text_by_hash(self, identity: str) -> str:
+        return (await self.by_hash(identity)).decode()
 
 
 class ScriptedEngine:
@@ -54,7 +88,6 @@ class MemoryCalls:
         self.leased: set[str] = set()
         self.log: list[str] = []
         self.renewed = asyncio.Event()
-        self.degraded = False
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
         if key in self.answers:
@@ -78,29 +111,19 @@ class MemoryCalls:
         self.leased.discard(lease.key)
         self.log.append("release")
 
-    async def forget(self, research_id: str) -> int:
-        count = len(self.answers)
-        self.answers.clear()
-        return count
-
 
 def role_activities(
-    engine: Any,
-    content: MemoryStore,
-    calls: MemoryCalls | None = None,
-    renew_seconds: float = 2.0,
+    engine: Any, content: MemoryStore, calls: MemoryCalls | None = None, renew_seconds: float = 2.0
 ) -> RoleActivities:
     """The activities of roles over one engine, with stores in memory."""
     journal = CallJournal(calls or MemoryCalls(), renew_seconds=renew_seconds)
     return RoleActivities({engine.kind: engine}, content, journal, Notebooks(content))
 
 
-def environment(*, beats: list[Any] | None = None, details: list[Any] | None = None) -> ActivityEnvironment:
-    """An activity environment that writes down heartbeats and remembers those of an earlier attempt."""
+def environment(*, details: Sequence[Any] = ()) -> ActivityEnvironment:
+    """An activity environment that remembers the heartbeats of an earlier attempt."""
     env = ActivityEnvironment()
-    if beats is not None:
-        env.on_heartbeat = lambda *given: beats.append(given)
-    env.info = replace(env.info, heartbeat_details=details or [])
+    env.info = replace(env.info, heartbeat_details=details)
     return env
 
 

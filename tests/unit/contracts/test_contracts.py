@@ -1,4 +1,4 @@
-"""The vocabulary, identities, presets and the request itself."""
+"""The vocabulary, identities, presets, the request itself, and sums of usage."""
 
 import contextlib
 import json
@@ -10,46 +10,23 @@ from hypothesis import strategies as st
 from contracts.addresses import gap_id, sub_query_id
 from contracts.evidence import Source
 from contracts.messages import SearchRequest
+from contracts.outcome import Usage
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
-from contracts.request import Depth, Gates, Limits
-from contracts.roles import (
-    ANALYZER,
-    CLARIFIER,
-    PLANNER,
-    REFINER,
-    SUPERVISOR,
-    SYNTHESIZER,
-    PlanInput,
-)
-from contracts.state import ResearchState
+from contracts.request import Depth, Gates, Limits, published_between
+from contracts.roles import CLARIFIER, PlanInput
 from contracts.strategies import declaration
-from contracts.vocabulary import (
-    AgentRole,
-    EngineKind,
-    Phase,
-    Quality,
-    ThinkMode,
-)
-from tests.fakes import states
-
-
-def test_six_roles_and_five_phases() -> None:
-    """The roles and phases of the supervisor pattern (S0-001, S0-009)."""
-    assert {role.value for role in AgentRole} == {
-        "supervisor", "planner", "gatherer", "analyzer", "synthesizer", "refiner",
-    }  # fmt: skip
-    assert list(Phase) == ["planning", "gathering", "analysis", "synthesis", "refinement"]
+from contracts.vocabulary import AgentRole, EngineKind, Phase, Quality, ThinkMode
 
 
 def test_every_phase_has_its_agent() -> None:
-    """A role for each phase but gathering, which asks no engine (S0-003, S0-005, S0-006, S0-007, S0-010, S0-094)."""
+    """Six roles and five phases: a role for each phase but gathering, which asks no engine, and one that supervises
+    (S0-001, S0-003, S0-005 to S0-007, S0-009, S0-010, S0-094).
+    """
+    assert list(AgentRole) == ["supervisor", "planner", "gatherer", "analyzer", "synthesizer", "refiner"]
+    assert list(Phase) == ["planning", "gathering", "analysis", "synthesis", "refinement"]
     names = {role.name for role in declaration("supervisor").roles if role is not CLARIFIER}
     assert names | {AgentRole.GATHERER} == set(AgentRole)
-    assert len(Phase) == len(AgentRole) - 1
-    assert (PLANNER.name, ANALYZER.name) == (AgentRole.PLANNER, AgentRole.ANALYZER)
-    assert (SYNTHESIZER.name, REFINER.name) == (AgentRole.SYNTHESIZER, AgentRole.REFINER)
-    assert SUPERVISOR.name == AgentRole.SUPERVISOR
 
 
 @pytest.mark.parametrize(
@@ -58,23 +35,16 @@ def test_every_phase_has_its_agent() -> None:
         ('{"query": "x", "limts": {}}', "limts: unknown key"),
         ('{"query": "x", "limits": {"max_iterations": "3"}}', "limits.max_iterations: Input should be a valid integer"),
         ('{"query": "x", "limits": {"deadline_seconds": 0}}', "limits.deadline_seconds:"),
-        ('{"query": "x", "priority": 6}', "priority:"),
         ('{"query": "x", "depth": "abyss"}', "depth:"),
         ('{"query": "x", "corpus": "../etc"}', "corpus: must be at most 64 letters"),
-        ('{"query": null}', "query:"),
         ("{}", "query: required"),
         ("[1]", "request: expected an object"),
-        ("null", "request: expected an object"),
-        ('"text"', "request: expected an object"),
         ('{"query": "x"', "request: not valid JSON"),
-        ("", "request: not valid JSON"),
         ('{"query": "\\ud800"}', "request: not valid JSON"),
         ('{"query": "x", "limits": {"max_cost_usd": NaN}}', "limits.max_cost_usd:"),
         ('{"query": "x", "metadata": ' + "[" * 500 + "]" * 500 + "}", "request: not valid JSON"),
         ('{"query": "x", "metadata": {"k": "' + "v" * 3_000 + '"}}', "metadata: larger than 2048 bytes"),
         ('{"query": "x", "output": {"language": "German"}}', "output.language: must be `same as question`"),
-        ('{"query": "x", "output": {"sections": []}}', "output.sections: "),
-        ('{"query": "x", "search": {"policy": "all"}}', "search.policy: "),
         (
             '{"query": "x", "constraints": {"timeframe": "recently"}}',
             "constraints.timeframe: must be day, week, month or year",
@@ -88,8 +58,6 @@ def test_every_phase_has_its_agent() -> None:
         ('{"query": " "}', "query: must not be empty"),
         ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
         ('{"query": "x", "gates": {"approve": "yes"}}', "gates.approve: Input should be 'none', 'plan' or 'phrase'"),
-        ('{"query": "x", "limits": {"max_wait_seconds": 0}}', "limits.max_wait_seconds:"),
-        ('{"query": "x", "output": {"citation_style": "footnote"}}', "output.citation_style: "),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_its_path(text: str, line: str) -> None:
@@ -100,12 +68,24 @@ def test_what_cannot_be_used_is_refused_by_its_path(text: str, line: str) -> Non
     assert "^" not in str(refused.value)
 
 
-@given(st.text(min_size=5, max_size=60))
-def test_what_was_sent_is_never_repeated(secret: str) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"depth": "secret"},
+        {"limits": {"max_sources": "secret"}},
+        {"gates": {"approve": "secret"}},
+        {"corpus": "../secret"},
+        {"constraints": {"timeframe": "secret"}},
+        {"output": {"language": "secret words"}},
+        {"search": {"domains_deny": ["http://secret/"]}},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_what_was_sent_is_never_repeated(fields: dict[str, object]) -> None:
     """A wrong value does not appear in the message."""
     with pytest.raises(InvalidRequest) as refused:
-        parse_request(json.dumps({"query": "x", "depth": f"zq{secret}", "limits": {"max_sources": f"zq{secret}"}}))
-    assert "zq" not in str(refused.value)
+        parse_request(json.dumps({"query": "x", **fields}))
+    assert "secret" not in str(refused.value)
 
 
 @given(st.binary(max_size=200))
@@ -153,18 +133,6 @@ def test_the_same_question_has_the_same_id() -> None:
     assert gap_id("No cost figures.") == gap_id("no COST figures")
 
 
-def test_a_packed_state_is_the_same_state() -> None:
-    """A checkpoint loses nothing and is small."""
-    state = states.state(
-        plan=states.plan(states.sub_query("one question of the plan")),
-        sources=states.sources(*(states.source(f"corpus:m/{number}") for number in range(20))),
-        gaps=[states.gap("open")],
-    )
-    packed = state.pack()
-    assert ResearchState.unpack(packed) == state
-    assert len(packed) < len(state.model_dump_json()) / 3
-
-
 def test_hand_offs_carry_the_documented_fields() -> None:
     """Planner, gatherer and sources have the fields of their contracts, under our names (S0-048, S0-056, S0-057)."""
     planner = set(PlanInput.model_fields)
@@ -173,3 +141,62 @@ def test_hand_offs_carry_the_documented_fields() -> None:
     kept = {"id", "sub_query_ids", "title", "url", "snippet", "text", "quality"}
     assert kept <= set(Source.model_fields)
     assert {quality.value for quality in Quality} == {"low", "medium", "high", "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("timeframe", "expected"),
+    [
+        (None, (None, None)),
+        ("day", ("2026-03-30", None)),
+        ("week", ("2026-03-24", None)),
+        ("month", ("2026-02-28", None)),
+        ("year", ("2025-03-30", None)),
+        ("2020..", ("2020-01-01", None)),
+        ("2020..2021", ("2020-01-01", "2021-12-31")),
+        ("2020-02..2024-02", ("2020-02-01", "2024-02-29")),
+        ("2020-05-17..2020-06-30", ("2020-05-17", "2020-06-30")),
+        ("2023-02-31..2023-99-99", ("2023-02-28", "2023-12-31")),
+    ],
+)
+def test_a_timeframe_has_a_first_and_a_last_day(timeframe: str | None, expected: tuple[str | None, str | None]) -> None:
+    """Back from the day of the run, or between two dates, whole years and months included."""
+    assert published_between(timeframe, "2026-03-31") == expected
+
+
+COSTS = st.none() | st.integers(0, 10**10).map(lambda tenths: tenths / 1e10)
+COUNTS = st.integers(0, 10**6)
+USAGES = st.builds(
+    Usage,
+    model_calls=COUNTS,
+    input_tokens=COUNTS,
+    output_tokens=COUNTS,
+    cached_tokens=COUNTS,
+    cache_write_tokens=COUNTS,
+    cost_usd=COSTS,
+    searches=COUNTS,
+    cached_searches=COUNTS,
+    reads=COUNTS,
+    cached_reads=COUNTS,
+)
+
+
+def added(usages: list[Usage]) -> Usage:
+    together = Usage()
+    for item in usages:
+        together = together.plus(item)
+    return together
+
+
+@given(st.lists(USAGES, max_size=8), st.randoms(use_true_random=False))
+def test_sums_do_not_depend_on_their_order(usages, random) -> None:
+    """Counts, money and what is known of it: the same to the last digit in whatever order they were added."""
+    shuffled = list(usages)
+    random.shuffle(shuffled)
+    assert added(usages) == added(shuffled)
+
+
+def test_an_unknown_cost_stays_unknown_and_its_known_part_counts() -> None:
+    """Null never becomes 0, and a cap can still go by what is known."""
+    mixed = added([Usage(cost_usd=0.25), Usage(searches=1, cost_usd=None), Usage(cost_usd=0.5)])
+    assert (mixed.cost_usd, mixed.known_cost_usd) == (None, 0.75)
+    assert added([Usage(cost_usd=0.25), Usage(cost_usd=0.5)]).known_cost_usd == 0.75

@@ -1,10 +1,16 @@
-"""A JSON value as a change of another one."""
+"""What is stored and sent: changes of a JSON value, packed states, messages without default values."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.evidence import SearchHit
+from contracts.messages import SearchResponse
+from contracts.outcome import CallAccount, Usage
+from contracts.roles import AnalyzerResult
+from contracts.state import ResearchState
 from contracts.state_changes import NOTHING, apply_change, change_between, digest_of, pack_json, unpack_json
+from tests.fakes import states
 
 SCALARS = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5)
 VALUES = st.recursive(
@@ -39,6 +45,33 @@ def test_a_change_that_does_not_fit_is_an_error(change: object) -> None:
         apply_change([1], change)  # type: ignore[arg-type]
 
 
-def test_a_digest_knows_no_order_of_keys() -> None:
-    """The same value, the same digest; another one, another."""
-    assert digest_of({"a": 1, "b": [2]}) == digest_of({"b": [2], "a": 1}) != digest_of({"a": 1, "b": [3]})
+def test_a_packed_state_is_the_same_state() -> None:
+    """A checkpoint loses nothing and is small."""
+    state = states.state(
+        plan=states.plan(states.sub_query("one question of the plan")),
+        sources=states.sources(*(states.source(f"corpus:m/{number}") for number in range(20))),
+        gaps=[states.gap("open")],
+    )
+    packed = state.pack()
+    assert ResearchState.unpack(packed) == state
+    assert len(packed) < len(state.model_dump_json()) / 3
+
+
+def test_defaults_are_left_out_and_come_back() -> None:
+    """In the message and in all that it holds; what is read is what was written."""
+    hits = [SearchHit(url="https://e.org/a", title="A", rank=2), SearchHit(url="https://e.org/b", doi="10.1/2")]
+    response = SearchResponse(provider="p", hits=hits, term_documents={"vacuum": 3})
+    text = response.model_dump_json()
+    assert text == (
+        '{"provider":"p","hits":[{"title":"A","url":"https://e.org/a","rank":2},'
+        '{"doi":"10.1/2","url":"https://e.org/b"}],"term_documents":{"vacuum":3}}'
+    )
+    assert SearchResponse.model_validate_json(text) == response
+
+
+def test_an_unknown_cost_is_no_default() -> None:
+    """A cost of nothing is left out, one that is unknown is not; shares are computed again."""
+    usage = Usage(model_calls=1, input_tokens=10, cached_tokens=5, cost_usd=None)
+    output = AnalyzerResult(account=CallAccount(usage=usage))
+    assert '"usage":{"model_calls":1,"input_tokens":10,"cached_tokens":5,"cost_usd":null}' in output.model_dump_json()
+    assert AnalyzerResult.model_validate_json(output.model_dump_json()).account.usage.cached_share == 0.5

@@ -1,15 +1,21 @@
-"""From the configuration to what the pools run."""
+"""From the configuration to what the pools run, and to what all workers share."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from contracts.activities import ACTIVITIES
 from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
-from workers.composition import compose, configuration_of, slots_of
+from providers.errors import SharedStateUnavailable
+from tests.fakes.valkey import running_valkey
+from workers.composition import compose, configuration_of
 from workers.settings.loading import Settings
 from workers.settings.sections import FileSettings
+from workers.shared_state import SHARED_FILE, SharedState, open_shared_state
 
 NO_CLIENT: Any = None
 """Composing keeps the client for later questions and does not use it."""
@@ -31,21 +37,8 @@ async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
     assert contents.workflows
 
 
-async def test_a_model_is_wired_where_one_is_configured(tmp_path: Path) -> None:
-    """With a model the models pool waits for many answers at once; without one it computes."""
-    plain = settings(tmp_path)
-    modelled = settings(
-        tmp_path, models={"default": "m", "base_url": "http://127.0.0.1:9"}, anthropic_api_key="sk-not-used"
-    )
-    assert slots_of(modelled)["models"] > slots_of(plain)["models"]
-    assert configuration_of(plain, NO_CLIENT).models == {}
-    assert set(map(tuple, configuration_of(modelled, NO_CLIENT).models.values())) == {("m",)}
-    async with compose(modelled, NO_CLIENT, ["models"]) as contents:
-        assert len(contents.activities["models"]) == len(declared_roles())
-
-
 def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Path) -> None:
-    """What an operator wrote is what `prepare_research` is told."""
+    """`prepare_research` resolves by what an operator wrote."""
     file = FileSettings.model_validate(
         {
             "hooks": {"audit": {"activity": "look", "task_queue": "ours"}},
@@ -56,4 +49,36 @@ def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Pat
     assert configuration.hooks["audit"].task_queue == "ours"
     assert configuration.presets["supervisor", Depth.MEDIUM].max_iterations == 2
     assert len(configuration.presets) == 1
-    assert configuration.digest
+
+
+async def journalled(state: SharedState, key: str) -> str | None:
+    """Make a call through the journal; its answer if it was made before."""
+    begun = await state.calls.begin(key, "r-1", 60.0)
+    if isinstance(begun, str):
+        return begun
+    await state.calls.finish(begun, f"answer of {key}")
+    return None
+
+
+async def test_workers_of_a_machine_share_a_file(tmp_path: Path) -> None:
+    """Calls and limits are in one file of RESEARCH_HOME, the journal durably (invariant 12)."""
+    async with open_shared_state(settings(tmp_path)) as one, open_shared_state(settings(tmp_path)) as other:
+        assert await journalled(one, "k") is None
+        assert await journalled(other, "k") == "answer of k"
+        await one.store.swap("limit", None, b"1")
+        assert (await other.store.get("limit")).value == b"1"
+    assert (tmp_path / SHARED_FILE).is_file()
+    async with open_shared_state(settings(tmp_path)) as again:
+        assert await journalled(again, "k") == "answer of k"
+
+
+async def test_workers_of_several_machines_share_redis(tmp_path: Path) -> None:
+    """Each has its own home; while Redis is away paid calls wait (F16)."""
+    with running_valkey(tmp_path) as valkey:
+        homes = [settings(tmp_path / name, redis_url=valkey.url) for name in ("one", "other")]
+        async with open_shared_state(homes[0]) as one, open_shared_state(homes[1]) as other:
+            assert await journalled(one, "k") is None
+            assert await journalled(other, "k") == "answer of k"
+            await asyncio.to_thread(valkey.kill)
+            with pytest.raises(SharedStateUnavailable):
+                await journalled(one, "l")

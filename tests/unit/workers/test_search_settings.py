@@ -1,20 +1,41 @@
-"""From the environment to search providers of the web."""
+"""From the environment to the search pool: which services a run can ask, and which answers are stored."""
 
 import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from temporalio.testing import ActivityEnvironment
 
+from activities.searching import SearchingActivities
 from contracts.request import SourceType
 from providers.errors import NotConfigured
+from providers.isolation.pool import SubprocessPool
 from providers.search.anthropic_search import AnthropicSearch
+from providers.search.corpus import CorpusLibrary
 from providers.search.declarations import declared_names
+from providers.shared.limits import Limiter
+from providers.storage.content import ObstoreContentStore
+from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis, asking
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings, load_settings
 from workers.settings.models import EndpointSettings
-from workers.web_access import open_search_providers, search_choices, search_model, user_agent
+from workers.shared_state import open_shared_state
+from workers.web_access import (
+    find_unreachable,
+    open_search_providers,
+    open_searching,
+    search_choices,
+    search_limits,
+    search_model,
+    user_agent,
+)
 
 SERVICES = [name for name in declared_names() if name != "anthropic"]
 
@@ -32,26 +53,14 @@ def variables(server: SearchApis) -> dict[str, str]:
 
 
 async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> None:
-    """With all variables set, all providers exist in their order, with their own keys and addresses (S0-102)."""
-    async with SearchApis() as server:
-        settings = loaded(tmp_path, **variables(server))
-        async with open_search_providers(settings) as providers:
-            assert list(providers) == SERVICES
-            for name, provider in providers.items():
-                assert provider.name == name
-                assert len((await provider.search(asking(name))).hits) == 10
-    assert [asked.provider for asked in server.asked] == SERVICES
-    assert {asked.headers["user-agent"].split("/")[0] for asked in server.asked} == {"durable-research"}
-
-
-async def test_the_contact_is_told_to_every_service(tmp_path: Path) -> None:
-    """A service can turn to whoever runs this; Wikimedia asks every client for an address (X-16)."""
+    """With their own keys and addresses; each service gets the contact that Wikimedia asks for (S0-102, X-16)."""
     async with SearchApis() as server:
         settings = loaded(tmp_path, RESEARCH_CONTACT="https://example.org/bot", **variables(server))
         async with open_search_providers(settings) as providers:
+            assert list(providers) == SERVICES
             for name, provider in providers.items():
-                await provider.search(asking(name))
-    assert len(server.asked) == len(SERVICES)
+                assert len((await provider.search(asking(name))).hits) == 10
+    assert [asked.provider for asked in server.asked] == SERVICES
     assert {asked.headers["user-agent"] for asked in server.asked} == {user_agent("https://example.org/bot")}
     assert user_agent("https://example.org/bot").endswith(" (https://example.org/bot)")
     assert user_agent().endswith(" (self-hosted research)")
@@ -77,28 +86,20 @@ async def test_the_models_own_search_is_made_with_its_key_and_prices(tmp_path: P
     assert answer.cost_usd == pytest.approx(0.0125)
 
 
-def test_a_model_behind_a_gateway_is_passed_over(tmp_path: Path) -> None:
-    """Of the models of all tiers, the one at the public endpoint searches; its name is sent without the endpoint's."""
-    (tmp_path / "research.toml").write_text(
-        '[models]\nsimple = "local:small"\ncomplex = ["local:large", "public:claude-opus-5-5"]\n'
-        '[models.endpoints.local]\nbase_url = "http://127.0.0.1:9"\n'
-        '[models.endpoints.public]\nbase_url = "https://api.anthropic.com"\n'
-    )
-    model = search_model(loaded(tmp_path, RESEARCH_ENDPOINT_PUBLIC_KEY="planted"))
-    assert model is not None
-    assert (model["RESEARCH_MODEL"], model["ANTHROPIC_BASE_URL"]) == ("claude-opus-5-5", "https://api.anthropic.com")
-    assert search_model(loaded(tmp_path)) is None
-
-
-def test_an_operator_can_say_that_a_gateway_searches(tmp_path: Path) -> None:
-    """Then it is asked, and the line that tells where queries go names it: a capability is data, not a host's name."""
-    (tmp_path / "research.toml").write_text(
-        '[models]\ndefault = "m"\nbase_url = "http://127.0.0.1:9"\n[models.endpoints.default]\nsearches_web = true\n'
-    )
-    settings = loaded(tmp_path)
-    model = search_model(settings)
-    assert model is not None
-    assert (model["RESEARCH_MODEL"], model["ANTHROPIC_BASE_URL"]) == ("m", "http://127.0.0.1:9")
+def test_a_model_behind_a_gateway_searches_only_if_an_operator_says_so(tmp_path: Path) -> None:
+    """Else the one at the public endpoint does; the line about egress names a gateway that searches."""
+    local = '[models]\nsimple = "local:m"\n{}[models.endpoints.local]\nbase_url = "http://127.0.0.1:9"\n'
+    public = '[models.endpoints.public]\nbase_url = "https://api.anthropic.com"\n'
+    named = 'complex = "public:claude-opus-5-5"\n'
+    for text, model, address in (
+        (local.format(""), None, None),
+        (local.format(named) + public, "claude-opus-5-5", "https://api.anthropic.com"),
+        (local.format("") + "searches_web = true\n", "m", "http://127.0.0.1:9"),
+    ):
+        (tmp_path / "research.toml").write_text(text)
+        settings = loaded(tmp_path, RESEARCH_ENDPOINT_PUBLIC_KEY="planted" if public in text else "")
+        found = search_model(settings) or {}
+        assert (found.get("RESEARCH_MODEL"), found.get("ANTHROPIC_BASE_URL")) == (model, address)
     chosen = {choice.name: choice for choice in search_choices(settings)}
     assert (chosen["anthropic"].available, chosen["anthropic"].host) == (True, "127.0.0.1:9")
 
@@ -116,31 +117,49 @@ async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path,
     with pytest.raises(NotConfigured, match=f"{name} cannot be used: {variable} holds"):
         async with open_search_providers(settings, [name]):
             pass
-    told = configuration_of(settings).web_search.choose(None, list(SourceType))
-    assert [choice.name for choice in told if not choice.available and choice.name in KEYS] == [name]
+    offered = configuration_of(settings).web_search.choose(None, list(SourceType))
+    assert [choice.name for choice in offered if not choice.available and choice.name in KEYS] == [name]
     assert "planted key" not in json.dumps(settings.describe())
 
 
-async def test_those_that_lack_a_key_are_skipped(tmp_path: Path) -> None:
-    """Without any variable the two remain that need no key (S0-102, S0-171)."""
+async def test_providers_without_a_key_are_skipped_or_refused_by_name(tmp_path: Path) -> None:
+    """Without any variable the two remain that need no key; one that is asked for says what it lacks (S0-102, S0-171)."""
     async with open_search_providers(loaded(tmp_path)) as providers:
         assert list(providers) == ["semantic_scholar", "wikipedia"]
+    for name, remedy in (("tavily", "set TAVILY_API_KEY"), ("altavista", "there are: tavily")):
+        with pytest.raises(NotConfigured, match=remedy):
+            async with open_search_providers(loaded(tmp_path), [name]):
+                pass
 
 
-@pytest.mark.parametrize(("name", "said"), [("tavily", "set TAVILY_API_KEY"), ("altavista", "there are: tavily")])
-async def test_a_provider_that_cannot_be_asked_is_refused_by_name(tmp_path: Path, name: str, said: str) -> None:
-    """Asked for alone, a provider says what it lacks; an unknown one is no provider."""
-    with pytest.raises(NotConfigured, match=said):
-        async with open_search_providers(loaded(tmp_path), [name]):
-            pass
+async def test_unreachable_providers_are_skipped_while_another_can_be_reached() -> None:
+    """Each with its reason; a run that could ask nobody is refused before any work (X-16)."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    away: dict[str, Any] = {name: SimpleNamespace(name=name, address=address) for name in ("tavily", "searxng")}
+    providers = {**away, "brave": SimpleNamespace(name="brave")}
+    missing = await find_unreachable(providers, ["tavily", "brave", "searxng"])
+    assert list(missing) == ["tavily", "searxng"]
+    assert "not reachable" in missing["searxng"]
 
 
-def test_keys_are_secrets_everywhere(tmp_path: Path) -> None:
-    """Neither what is shown nor what is hashed nor an error holds a key; the log's redaction knows them all."""
-    planted = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
-    settings = loaded(tmp_path, SEARXNG_URL="https://me:planted-password@search.example", **planted)
-    shown = json.dumps(settings.describe()) + repr(settings)
-    assert not any(key in shown for key in KEYS.values())
-    assert "planted-password" not in json.dumps(settings.describe())
-    assert set(KEYS.values()) | {"planted-password"} <= set(settings.secrets())
-    assert settings.digest() == loaded(tmp_path).digest()
+@asynccontextmanager
+async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
+    """The search pool of one process."""
+    async with AsyncExitStack() as stack:
+        children = await stack.enter_async_context(SubprocessPool(1))
+        shared = await stack.enter_async_context(open_shared_state(settings))
+        limiter = Limiter(shared.store, search_limits(settings))
+        library = CorpusLibrary(settings.home / "corpora", children)
+        notebooks = Notebooks(ObstoreContentStore(settings.home / "content"))
+        yield await open_searching(settings, library, shared, limiter, notebooks, stack)
+
+
+async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None:
+    """An answer is stored for the address that gave it; whoever changes the address asks the new one (S0-177)."""
+    async with SearchApis() as one, SearchApis() as other:
+        for server in (one, other, one):
+            settings = loaded(tmp_path, RESEARCH_HOME=str(tmp_path), SEARXNG_URL=server.url("searxng"))
+            async with pool(settings) as activities:
+                await ActivityEnvironment().run(activities.search, asking("searxng"))
+        assert (len(one.asked), len(other.asked)) == (1, 1)

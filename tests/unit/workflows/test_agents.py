@@ -1,49 +1,43 @@
-"""Scoped runs in one process: agents of a toy strategy, driven by the real driver over real activities."""
+"""Scoped runs in one process: agents of a toy strategy over real activities, and what their run makes of them."""
 
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contracts.agents import AgentRequest, AgentTask, TaskResult
+from contracts.agents import AgentRequest, AgentShare, AgentTask, TaskResult
 from contracts.outcome import Guidance
+from contracts.plan import Plan, PlanNode
 from contracts.request import Turn
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
-from tests.comparable import comparable
-from tests.fakes.host import InProcessHost
+from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, Outcome, StopReason
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.states import EMPTY_REF, finding, gap, source, state
 from tests.fakes.world import World, model_world
+from tests.toy.errand import ERRAND_LIMITS
 from tests.toy.party import party_declared
-from tests.unit.workflows.test_supervisor_strategy import begin, report_of
+from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
-from workflows.run.inbox import Inbox, Interrupted
+from workflows.rules.agents import merge_agent, scoped_limits, task_result
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import GRACE_SECONDS, ResearchRun
-from workflows.status import details_markdown, status_of
 from workflows.strategies import strategy_of
 
-QUESTIONS = [
+TASKS = [
     "How does the engine prevent transaction ID wraparound?",
     "How does vacuum freeze old rows?",
     "What locks does the engine take?",
-    "What does a base backup copy?",
-    "How many autovacuum workers are there?",
 ]
-TASKS = QUESTIONS[:3]
 
 
 @pytest.fixture(autouse=True)
 def _declared() -> Iterator[None]:
     with party_declared():
         yield
-
-
-async def party(world: World, tasks: list[str] | None = None, **metadata: Any) -> ResearchState:
-    return await begin(world, strategy="party", metadata={"tasks": tasks or TASKS, **metadata})
 
 
 async def run_of(world: World, **fields: Any) -> ResearchRun:
@@ -55,35 +49,6 @@ def errands(*texts: str, **more: Any) -> list[AgentTask]:
     return [AgentTask(id=f"agent-{n}", text=text, strategy="errand", **more) for n, text in enumerate(texts, start=1)]
 
 
-def host_of(run: ResearchRun) -> InProcessHost:
-    assert isinstance(run.host, InProcessHost)
-    return run.host
-
-
-class Gate:
-    """Holds the searches of some tasks back until it is opened."""
-
-    def __init__(self, host: InProcessHost, *held: str) -> None:
-        self.opened = asyncio.Event()
-        self.waiting = 0
-        self._held = held
-        self._search: Callable[[Any], Awaitable[Any]] = host.implementations["search"]
-        host.implementations["search"] = self._wait
-
-    async def _wait(self, request: Any) -> Any:
-        if request.text in self._held:
-            self.waiting += 1
-            await self.opened.wait()
-        return await self._search(request)
-
-
-async def all_but_one(host: InProcessHost, gate: Gate, number: int) -> None:
-    """Wait until of so many agents all have ended but the one that the gate holds back."""
-    while not gate.waiting or len(host.agents_ended) < number - 1:
-        await asyncio.sleep(0.01)
-    await turns()
-
-
 async def turns(number: int = 400) -> None:
     """Let everybody go on who can."""
     for _ in range(number):
@@ -93,7 +58,7 @@ async def turns(number: int = 400) -> None:
 async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:
     """Three tasks, three agents, one report that cites what they read (S3-021)."""
     world = World(tmp_path)
-    state = await party(world)
+    state = await begin(world, strategy="party", metadata={"tasks": TASKS})
     host = world.host()
     outcome = await Driver(ResearchRun(state, Inbox(), host), strategy_of("party")).conduct()
     assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
@@ -127,7 +92,7 @@ async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> Non
         run.state.guidance = [Guidance(origin="person", text="look at the quokka")]
         results = await run.spawn(errands(*TASKS))
         await world.close()
-    for request, task in zip(host_of(run).agents, TASKS, strict=True):
+    for request, task in zip(run.host.agents, TASKS, strict=True):
         text = request.model_dump_json()
         assert "quokka" not in text.casefold()
         assert [other for other in TASKS if other in text] == [task]
@@ -137,24 +102,6 @@ async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> Non
     assert not any("quokka" in body for body in bodies)
     assert all(sum(task in body for task in TASKS) == 1 for body in bodies)
     assert all(result.usage.model_calls == 1 for result in results)
-
-
-async def test_order_of_arrival_decides_nothing(tmp_path: Path) -> None:
-    """The first agent answers last; the state and the report are those of a run in which it answered first."""
-    reports = []
-    for held in (TASKS[0], TASKS[2]):
-        world = World(tmp_path / held[:8])
-        state = await party(world)
-        host = world.host()
-        gate = Gate(host, held)
-        work = asyncio.ensure_future(Driver(ResearchRun(state, Inbox(), host), strategy_of("party")).conduct())
-        while not gate.waiting:
-            await asyncio.sleep(0.01)
-        await turns()
-        gate.opened.set()
-        await work
-        reports.append((comparable(await report_of(world, state)), [one.id for one in state.findings]))
-    assert reports[0] == reports[1]
 
 
 async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_again(tmp_path: Path) -> None:
@@ -170,7 +117,7 @@ async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_aga
     assert sorted(world.corpus.searches) == sorted([TASKS[0], TASKS[0], TASKS[1]])
     assert set(results[0].source_ids) <= known
     assert results[0].finding_ids
-    requests = {request.task.id: request for request in host_of(run).agents}
+    requests = {request.task.id: request for request in run.host.agents}
     assert [one.text for one in requests["agent-2"].ledger().queries] == [TASKS[0]]
     read_then = {name for name, source in run.state.sources.items() if source.text}
     assert {page.id for page in requests["agent-2"].ledger().pages} == read_then
@@ -179,43 +126,21 @@ async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_aga
     assert requests["agent-3"].packed_ledger == requests["agent-2"].packed_ledger
 
 
-async def test_shares_are_reserved_while_agents_work_and_settled_after(tmp_path: Path) -> None:
-    """Calls, tokens and money are held for agents under way; then what they used takes the place of what was held."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        run = await run_of(world, limits={"max_model_calls": 20, "max_tokens": 900_000, "max_cost_usd": 3.0})
-        gate = Gate(host_of(run), *TASKS)
-        work = asyncio.ensure_future(run.spawn(errands(*TASKS)))
-        while gate.waiting < 3:
-            await asyncio.sleep(0.01)
-        held, shares = run.holdings.held, [record.share for record in run.state.agents]
-        kept = 2  # calls for the report
-        assert held.calls == sum(share.model_calls or 0 for share in shares) == 20 - kept
-        assert held.tokens == sum(share.tokens or 0 for share in shares) > 0
-        assert held.cost_usd == pytest.approx(sum(share.cost_usd or 0.0 for share in shares))
-        assert [request.resolved.limits.max_model_calls for request in host_of(run).agents] == [6, 6, 6]
-        gate.opened.set()
-        results = await work
-        assert run.holdings.held.calls == 0
-        assert run.state.usage.model_calls == sum(result.usage.model_calls for result in results) == len(api.requests)
-        await world.close()
-
-
 async def test_out_of_time_an_agent_reports_what_it_has(tmp_path: Path) -> None:
     """At its own soft limit the work ends, and its report is written from what is there: no failure (S3-029)."""
     run = await run_of(World(tmp_path))
-    host = host_of(run)
-    gate = Gate(host, TASKS[1])
-    (task,) = errands(TASKS[1], seconds=5.0, most_seconds=30.0)
-    work = asyncio.ensure_future(run.spawn([task]))
-    while not gate.waiting:
+
+    async def hang(_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    run.host.implementations["search"] = hang
+    work = asyncio.ensure_future(run.spawn(errands(TASKS[1], seconds=5.0, most_seconds=30.0)))
+    while not any(name == "search" for name, _ in run.host.calls):
         await asyncio.sleep(0.01)
-    await host.advance(5.5)
+    await run.host.advance(5.5)
     await turns()
     (result,) = await work
-    assert result.stop_reason is StopReason.BUDGET_TIME
-    assert not result.is_stub
-    assert result.summary == "nothing was found"
+    assert (result.stop_reason, result.is_stub, result.summary) == (StopReason.BUDGET_TIME, False, "nothing was found")
     assert "time limit" in result.problem
     assert run.state.agents[0].status is AgentStatus.DONE
 
@@ -224,7 +149,7 @@ async def test_at_the_hard_limit_nobody_waits_and_what_comes_late_is_left_out(tm
     """A stub in its place, others go on; findings that come late are discarded, their cost counts (S3-030)."""
     world = World(tmp_path)
     run = await run_of(world)
-    host = host_of(run)
+    host = run.host
     answer, usual = asyncio.Event(), host.run_agent
 
     async def deaf(request: AgentRequest, workflow_id: str) -> TaskResult:
@@ -258,57 +183,66 @@ async def test_at_the_hard_limit_nobody_waits_and_what_comes_late_is_left_out(tm
     assert run.state.usage.searches == before + 1
 
 
-@pytest.mark.parametrize("reason", [StopReason.USER_STOPPED, StopReason.BUDGET_TIME])
-async def test_a_stopped_run_takes_over_what_its_agents_have(tmp_path: Path, reason: StopReason) -> None:
-    """They are told to stop, give what they have, and make no further call; then the work is over (S3-033, S3-064)."""
-    run = await run_of(World(tmp_path))
-    host = host_of(run)
-    gate = Gate(host, TASKS[1])
-    work = asyncio.ensure_future(run.spawn(errands(*QUESTIONS[:4])))
-    await all_but_one(host, gate, 4)
-    calls = len(host.calls)
-    run.inbox.interrupt(reason)
-    with pytest.raises(Interrupted) as ended:
-        await work
-    assert ended.value.reason is reason
-    statuses = [record.status for record in run.state.agents]
-    assert statuses == [AgentStatus.DONE, AgentStatus.CUT_OFF, AgentStatus.DONE, AgentStatus.DONE]
-    cut = run.state.agents[1].result
-    assert cut is not None
-    assert cut.stop_reason is reason
-    assert {finding.sub_query_id for finding in run.state.findings} > {"agent-1"}
-    assert [name for name, _ in host.calls[calls:]] == []
+@pytest.mark.parametrize("left", [0.0, 2.0, 30.0, 119.0, 5_000.0])
+@pytest.mark.parametrize("most", [None, 10.0, 1_800.0])
+@pytest.mark.parametrize("soft", [None, 1.0, 720.0])
+def test_time_lies_within_what_the_run_has_left(left: float, most: float | None, soft: float | None) -> None:
+    """Its deadline is the least of its own and the run's; there is always a reserve for its report (S3-034, S3-054)."""
+    (task,) = errands("What is frozen?", seconds=soft, most_seconds=most)
+    limits = scoped_limits(task, AgentShare(sources=50), ERRAND_LIMITS, left)
+    own = ERRAND_LIMITS.deadline_seconds if most is None else most
+    assert limits.deadline_seconds == pytest.approx(max(1.0, min(own, left)))
+    work = limits.deadline_seconds - limits.reserve_seconds
+    wanted = ERRAND_LIMITS.deadline_seconds - ERRAND_LIMITS.reserve_seconds if soft is None else soft
+    assert 0 < work <= wanted + 0.001
+    assert limits.reserve_seconds >= min(0.2 * limits.deadline_seconds, ERRAND_LIMITS.reserve_seconds) - 0.001
 
 
-async def test_the_usage_of_a_task_that_is_given_again_counts_once(tmp_path: Path) -> None:
-    """The journal tells paid answers once more: what an agent that was cut off had used is not added twice."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        run = await run_of(world)
-        await run.spawn(errands(TASKS[0]))
-        used, calls = run.state.usage, len(api.requests)
-        record = run.state.agents[0].model_copy(update={"status": AgentStatus.CUT_OFF})
-        run.state.agents = [record]
-        await run.spawn(errands(TASKS[0]))
-        assert len(api.requests) == calls
-        assert run.state.usage.model_calls == used.model_calls
-        assert run.state.usage.input_tokens == used.input_tokens
-        assert len({finding.id for finding in run.state.findings}) == len(run.state.findings)
-        await world.close()
+def outcome_of(name: str, *statements: str, **changes: object) -> tuple[AgentTask, TaskResult]:
+    """A task and what its agent brings back: findings that all agents have in common begin alike."""
+    task = AgentTask(id=name, text=f"task of {name}", strategy="errand")
+    held = state(task=task, findings=[finding(text) for text in statements], gaps=[gap(f"{name} lacks something")])
+    pages = [source(url, text=EMPTY_REF) for url in ("https://shared.example", f"https://{name}.example")]
+    held.sources = {one.id: one for one in pages}
+    held.usage_by_role = {}
+    for key, value in changes.items():
+        setattr(held, key, value)
+    return task, task_result(held, StopReason.NO_OPEN_GAPS, "")
 
 
-async def test_status_and_web_ui_list_the_agents(tmp_path: Path) -> None:
-    """Who does what, where to ask for more, and what each brought back."""
-    run = await run_of(World(tmp_path))
-    await run.spawn([*errands(*TASKS[:2]), AgentTask(id="agent-3", text="an *odd* task", strategy="errand")], 2)
-    shown = status_of(run.state, 0.0).agents
-    assert [(agent.id, agent.task, agent.status) for agent in shown[:2]] == [
-        ("agent-1", TASKS[0], AgentStatus.DONE),
-        ("agent-2", TASKS[1], AgentStatus.DONE),
-    ]
-    assert shown[0].workflow_id == "r-unit/agent-1"
-    assert shown[0].counts.findings == len([one for one in run.state.findings if one.sub_query_id == "agent-1"])
-    assert shown[0].summary
-    text = details_markdown(run.state, 0.0)
-    assert f"- ✔ agent-1 · {shown[0].counts.findings} findings · workflow `r-unit/agent-1`: " in text
-    assert r"an \*odd\* task" in text
+def planned(*tasks: AgentTask) -> ResearchState:
+    """A run whose plan has a node for each task."""
+    nodes = [PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK) for task in tasks]
+    return state(plan=Plan(nodes=nodes))
+
+
+def test_what_agents_have_in_common_is_merged_once_and_the_first_wins() -> None:
+    """Ids are hashes: whatever agents share is one thing, and merging in task order is free of conflict (S3-022)."""
+    made = [outcome_of("agent-1", "shared statement", "one"), outcome_of("agent-2", "shared statement", "two")]
+    run = planned(*(task for task, _ in made))
+    for task, result in made:
+        merge_agent(run, task, result)
+    assert [one.statement for one in run.findings] == ["shared statement", "one", "two"]
+    assert [one.sub_query_id for one in run.findings] == ["agent-1", "agent-1", "agent-2"]
+    assert len(run.sources) == 3
+    assert next(iter(run.sources.values())).sub_query_ids == ["agent-1", "agent-2"]
+    assert [node.finding_count for node in run.plan.nodes] == [2, 2]
+    assert [node.new_source_count for node in run.plan.nodes] == [2, 1]
+    assert [node.status for node in run.plan.nodes] == [NodeStatus.COMPLETED] * 2
+
+
+def test_an_agent_that_was_cut_short_says_nothing_about_what_is_to_be_found() -> None:
+    """Its gap says why nobody looked to the end; given again, the task takes that back, found or not found (S3-064)."""
+    task, result = outcome_of("agent-1", gaps=[])
+    run = planned(task)
+    merge_agent(run, task, result.model_copy(update={"problem": "it was told to stop"}))
+    (cut,) = run.gaps
+    assert cut.description == "“task of agent-1” was not looked into to its end (it was told to stop)."
+    merge_agent(run, task, result)
+    silent = run.gaps[-1]
+    assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED, GapStatus.OPEN]
+    assert run.plan.nodes[0].stated_gaps == [silent.id]
+    merge_agent(run, *outcome_of("agent-1", "one", gaps=[]))
+    assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED] * 2
+    merge_agent(run, task, result)
+    assert [gap.status for gap in run.gaps] == [GapStatus.SUPERSEDED, GapStatus.OPEN]

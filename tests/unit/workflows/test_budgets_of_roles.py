@@ -1,7 +1,6 @@
 """Roles under limits: whole runs over a model that bills, fails and is asked side by side."""
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 from temporalio.exceptions import ApplicationError
@@ -110,51 +109,6 @@ def test_calls_wait_for_room_that_others_give_back() -> None:
     assert sorted(tight.asked) == sorted(free.asked)
     assert tight.most_under_way < free.most_under_way
     assert state.result.stop_reason not in BUDGET_REASONS
-
-
-def test_a_call_that_was_cut_off_keeps_its_room() -> None:
-    """Stopped while an analysis was under way, which may be billed: the report must fit beside it."""
-
-    class Stopped(BillingWorld):
-        inbox: Inbox
-
-        async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
-            if request.engine is EngineKind.MODEL:
-                self.charged(request)
-                self.inbox.interrupt(StopReason.USER_STOPPED)
-                await asyncio.Event().wait()
-            return await super().analyze_sources(request)
-
-    world = Stopped(4, trouble=0.0)
-    world.inbox = Inbox()
-    state = beginning(iterations=1, max_cost_usd=0.7)
-    asyncio.run(Driver(ResearchRun(state, world.inbox, world.host()), SupervisorStrategy()).conduct())
-    assert state.result.stop_reason is StopReason.USER_STOPPED
-    assert within(state.resolved.limits, world.bill)
-    assert state.engine_by_role["synthesizer"] == "extractive"
-
-
-def test_who_waited_for_room_has_less_time() -> None:
-    """An hour passes while the first analysis is under way: those that waited for it get the time that is left."""
-
-    class Slow(BillingWorld):
-        given: list[float]
-
-        async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
-            self.given.append(request.time_limit_seconds)
-            if len(self.given) == 1:
-                await asyncio.sleep(0)
-                host.clock += timedelta(hours=1)
-            return await super().analyze_sources(request)
-
-    world = Slow(4, trouble=0.0, share=0.05)
-    world.given = []
-    host = world.host()
-    state = beginning(iterations=1, max_tokens=60_000)
-    state.deadline_at = state.clock_started_at + 3_600 + 400
-    asyncio.run(Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct())
-    assert world.given[0] > 500
-    assert world.given[1] < 400
 
 
 def test_a_share_that_is_used_up_ends_no_research() -> None:

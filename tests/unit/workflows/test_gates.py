@@ -1,13 +1,30 @@
-"""Gates of the strategy `supervisor`: the thresholds of its design, to the digit."""
-
-from typing import Any
+"""Gates of the strategy `supervisor`, to the digit, and what is decided after them: retry, iterate, complete."""
 
 import pytest
 
+from contracts.outcome import GateIssue, GateResult
+from contracts.plan import PlanNode
+from contracts.roles import SupervisorAnswer
 from contracts.state import ResearchState
-from contracts.vocabulary import Confidence, NodeStatus, Phase, Quality
+from contracts.vocabulary import (
+    Action,
+    Confidence,
+    GapStatus,
+    GatePolicy,
+    NodeStatus,
+    Phase,
+    Quality,
+    Severity,
+    StopReason,
+)
 from tests.fakes import states
-from workflows.strategies.supervisor.supervisor_strategy import evaluate
+from workflows.strategies.supervisor.supervisor_strategy import (
+    SupervisorPosition,
+    decide,
+    evaluate,
+    should_iterate,
+    stop_reason_after_synthesis,
+)
 
 
 def planned(*texts: str, brief: str = "We look.", most: int = 5) -> ResearchState:
@@ -76,42 +93,105 @@ GAPS = [
 ]
 
 
-def check(phase: Phase, state: ResearchState, issues: set[str], score: float) -> Any:
+@pytest.mark.parametrize(
+    ("phase", "state", "issues", "score"),
+    [
+        (phase, *case)
+        for phase, cases in zip(Phase, (PLANS, SOURCES, FINDINGS, REPORTS, GAPS), strict=True)
+        for case in cases
+    ],
+)
+def test_the_gate_of_each_phase(phase: Phase, state: ResearchState, issues: set[str], score: float) -> None:
+    """The plan has two to the limit of sub-queries of ten characters, and a brief; three sources, a good one, and half
+    of the searches are completed; two findings, one of high confidence, cite three tenths of the analyzed sources; the
+    report has a hundred characters, headings, and citations that resolve; the refinement is valid in any case
+    (S0-103 to S0-122, S0-174, C0-3, C0-17, C0-23).
+    """
+    # Findings of one source cannot be of high confidence, so the gate does not demand it.
     result = evaluate(phase, state)
     assert {issue.code for issue in result.issues} == issues
     assert result.quality_score == pytest.approx(score)
     assert result.valid is (not issues or phase is Phase.REFINEMENT)
-    return result
-
-
-@pytest.mark.parametrize(("state", "issues", "score"), PLANS)
-def test_gate_of_the_plan(state: ResearchState, issues: set[str], score: float) -> None:
-    """Two to the limit of sub-queries of ten characters, and a brief (S0-103 to S0-107, C0-3, C0-17)."""
-    result = check(Phase.PLANNING, state, issues, score)
     if "short_sub_query" in issues:
         assert [issue.message for issue in result.issues] == ["sub-query too short: 123456789"]
 
 
-@pytest.mark.parametrize(("state", "issues", "score"), SOURCES)
-def test_gate_of_the_sources(state: ResearchState, issues: set[str], score: float) -> None:
-    """Three sources, a good one, and half of the searches completed (S0-108 to S0-111, S0-174, C0-17)."""
-    check(Phase.GATHERING, state, issues, score)
+OPEN = states.gap("open")
 
 
-@pytest.mark.parametrize(("state", "issues", "score"), FINDINGS)
-def test_gate_of_the_findings(state: ResearchState, issues: set[str], score: float) -> None:
-    """Two findings, one of high confidence, three tenths of the analyzed sources (S0-112 to S0-115, C0-23)."""
-    # Findings of one source cannot be of high confidence, so the gate does not demand it.
-    check(Phase.ANALYSIS, state, issues, score)
+def gate(phase: Phase, *codes: str, policy: GatePolicy = GatePolicy.STRICT) -> GateResult:
+    issues = [GateIssue(code=code, message=code) for code in codes]
+    return GateResult(phase=phase, valid=not issues, issues=issues, quality_score=5, policy=policy)
 
 
-@pytest.mark.parametrize(("state", "issues", "score"), REPORTS)
-def test_gate_of_the_report(state: ResearchState, issues: set[str], score: float) -> None:
-    """A hundred characters, headings, citations that resolve (S0-116 to S0-119, C0-17)."""
-    check(Phase.SYNTHESIS, state, issues, score)
+@pytest.mark.parametrize(
+    ("changes", "iterates", "reason"),
+    [
+        ({"gaps": [OPEN], "iteration": 2}, True, StopReason.COVERAGE_SUFFICIENT),
+        ({"gaps": [OPEN], "iteration": 3}, False, StopReason.MAX_ITERATIONS),
+        ({}, False, StopReason.NO_OPEN_GAPS),
+        ({"gaps": [states.gap("closed", status=GapStatus.ADDRESSED)]}, False, StopReason.NO_OPEN_GAPS),
+        ({"gaps": [states.gap("minor", severity=Severity.MINOR)]}, False, StopReason.NO_ACTIONABLE_GAPS),
+        ({"gaps": [states.gap("hopeless", status=GapStatus.UNADDRESSABLE)]}, False, StopReason.NO_OPEN_GAPS),
+    ],
+)
+def test_another_iteration_needs_a_gap_that_matters(changes: dict, iterates: bool, reason: StopReason) -> None:
+    """Gaps that matter and an iteration left are needed (S0-017, S0-018, S0-025, S0-029, S0-030, S0-173, C0-5, X-3)."""
+    made = states.state(**changes)
+    assert should_iterate(made) is iterates
+    assert stop_reason_after_synthesis(made) is reason
+    assert made.has_unresolved_gaps() or not iterates
 
 
-@pytest.mark.parametrize(("state", "issues", "score"), GAPS)
-def test_gate_of_the_refinement(state: ResearchState, issues: set[str], score: float) -> None:
-    """Always valid; open gaps after the last iteration are noted (S0-120, S0-121, S0-122)."""
-    check(Phase.REFINEMENT, state, issues, score)
+@pytest.mark.parametrize(
+    ("phase", "issues", "reflection", "can_change", "action"),
+    [
+        (Phase.PLANNING, (), None, True, Action.PROCEED),
+        (Phase.GATHERING, (), None, True, Action.PROCEED),
+        (Phase.ANALYSIS, (), None, True, Action.PROCEED),
+        (Phase.ANALYSIS, ("x",), None, True, Action.RETRY),
+        (Phase.GATHERING, ("x",), None, False, Action.PROCEED),
+        (Phase.ANALYSIS, (), Action.RETRY, True, Action.RETRY),
+        (Phase.ANALYSIS, ("x",), Action.PROCEED, True, Action.RETRY),
+        (Phase.ANALYSIS, ("x",), Action.COMPLETE, True, Action.RETRY),
+        (Phase.SYNTHESIS, (), Action.ITERATE, True, Action.COMPLETE),
+    ],
+)
+def test_a_reflection_may_only_tighten(
+    phase: Phase, issues: tuple[str, ...], reflection: Action | None, can_change: bool, action: Action
+) -> None:
+    """Satisfied gates proceed, strict ones demand a retry where it can help (S0-013 to S0-015, C0-22, C0-27)."""
+    answer = SupervisorAnswer(action=reflection) if reflection else None
+    pause = decide(states.state(), gate(phase, *issues), answer, can_change=can_change)
+    assert pause.action is action
+    assert can_change or pause.rationale.startswith("nothing_to_change")
+
+
+def test_a_gate_causes_one_retry() -> None:
+    """The second time the run proceeds; an advisory gate causes none (C0-2)."""
+    made = states.state()
+    SupervisorPosition.of(made).retried.append("analysis/1")
+    assert decide(made, gate(Phase.ANALYSIS, "x"), None, can_change=True).action is Action.PROCEED
+    advisory = gate(Phase.ANALYSIS, "x", policy=GatePolicy.ADVISORY)
+    assert decide(states.state(), advisory, None, can_change=True).action is Action.PROCEED
+
+
+def test_the_supervisor_may_decline_to_iterate_with_a_good_report() -> None:
+    """`complete` is honoured at the iteration decision alone, and only with the report gate passed (S0-028, C0-27)."""
+    made, wish = states.state(gaps=[OPEN]), SupervisorAnswer(action=Action.COMPLETE)
+    assert decide(made, gate(Phase.SYNTHESIS), wish, can_change=True).action is Action.COMPLETE
+    assert decide(made, gate(Phase.SYNTHESIS, "x"), wish, can_change=False).action is Action.ITERATE
+
+
+def test_refinement_iterates_only_with_a_new_follow_up() -> None:
+    """A pending follow-up leads back to gathering, unless the refiner advises against it (S0-019, C0-1, C0-4)."""
+    follow_up = states.sub_query("what about it", origin=f"gap:{OPEN.id}", status=NodeStatus.PENDING)
+
+    def after(*nodes: PlanNode, recommended: bool | None = None) -> Action:
+        made = states.state(gaps=[OPEN], plan=states.plan(*nodes))
+        SupervisorPosition.of(made).recommended = recommended
+        return decide(made, gate(Phase.REFINEMENT), None, can_change=False).action
+
+    assert after(states.sub_query("done question")) is Action.COMPLETE
+    assert after(follow_up) is Action.ITERATE
+    assert after(follow_up, recommended=False) is Action.COMPLETE

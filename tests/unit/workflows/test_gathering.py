@@ -17,6 +17,7 @@ from contracts.vocabulary import NodeStatus, Phase, Quality, SourceStatus, StopR
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
+from workflows.rules.duplicates import Identities, register_sources
 from workflows.rules.endings import lost_sources
 from workflows.rules.sub_queries import unread_candidates
 from workflows.run.inbox import Inbox, Interrupted
@@ -27,31 +28,28 @@ SECOND = states.sub_query("second question of the plan", status=NodeStatus.PENDI
 
 
 class Shelf:
-    """Hits by question; pages that fail by address; a gate that holds reads back."""
+    """Hits by question; searches that fail, and pages that are broken, do not fit on the disk or never come."""
 
-    def __init__(
-        self, hits: dict[str, list[str]], broken: set[str] = frozenset(), failing: set[str] = frozenset()
-    ) -> None:
-        self.hits, self.broken, self.failing = hits, broken, failing
+    def __init__(self, hits: dict[str, list[str]], **faults: str) -> None:
+        self.hits, self.faults = hits, faults
         self.searched: list[str] = []
         self.read: list[str] = []
-        self.open = asyncio.Event()
-        self.open.set()
-        self.held: set[str] = set()
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         self.searched.append(request.text)
-        if request.text in self.failing:
+        if request.text == self.faults.get("failing"):
             raise ApplicationError("down", type=failures.RATE_LIMITED, non_retryable=True)
         found = [states.hit(url, rank) for rank, url in enumerate(self.hits[request.text], start=1)]
         return SearchResponse(provider="corpus", hits=found, documents_searched=7, term_documents={"plan": 3})
 
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         self.read.append(request.url)
-        if request.url in self.held:
-            await self.open.wait()
-        if request.url in self.broken:
+        if request.url == self.faults.get("slow"):
+            await asyncio.Event().wait()
+        if request.url == self.faults.get("broken"):
             raise ApplicationError("bad", {"kind": "encrypted"}, type=failures.SOURCE_UNREADABLE, non_retryable=True)
+        if request.url == self.faults.get("too_large"):
+            raise ApplicationError("no room left", type=failures.STORAGE_FULL, non_retryable=True)
         return ReadRecord(
             url=request.url,
             title=request.title,
@@ -92,7 +90,7 @@ async def test_sources_are_linked_counted_and_reconciled() -> None:
 
 async def test_a_failed_search_costs_its_own_sub_query() -> None:
     """Marked failed with its reason; the others go on; the run knows of the failed branch (S0-053, S0-054)."""
-    shelf = Shelf({SECOND.text: ["corpus:m/a"]}, failing={FIRST.text})
+    shelf = Shelf({SECOND.text: ["corpus:m/a"]}, failing=FIRST.text)
     state = await gather(run_with(shelf))
     first, second = state.plan.sub_queries
     assert (first.status, first.error) == (NodeStatus.FAILED, failures.RATE_LIMITED)
@@ -186,7 +184,7 @@ async def test_one_work_at_two_addresses_is_read_once() -> None:
 async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
     """No search is asked again; the next rank window fills the room that unreadable pages left (C0-2, C0-27)."""
     pages = [f"corpus:m/{number}" for number in range(4)]
-    shelf = Shelf({FIRST.text: pages, SECOND.text: []}, broken={pages[0]})
+    shelf = Shelf({FIRST.text: pages, SECOND.text: []}, broken=pages[0])
     run = run_with(shelf)
     await gather(run)
     assert shelf.read == pages[:2]
@@ -201,9 +199,7 @@ async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
 
 async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     """The deadline drops the straggler alone; a resumed run neither searches nor reads again (S0-100, S0-128, S0-133)."""
-    shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]})
-    shelf.held = {"corpus:m/b"}
-    shelf.open.clear()
+    shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]}, slow="corpus:m/b")
     run = run_with(shelf)
     work = asyncio.ensure_future(gather(run))
     while len(run.state.events) < 5 or "corpus:m/b" not in shelf.read:
@@ -214,7 +210,7 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     assert list(run.state.sources) == [source_id("corpus:m/a")]
     assert [query.status for query in run.state.plan.sub_queries] == [NodeStatus.EXECUTING] * 2
 
-    shelf.open.set()
+    shelf.faults.clear()
     again = ResearchRun(ResearchState.model_validate_json(run.state.model_dump_json()), Inbox(), run.host)
     state = await gather(again)
     assert sorted(state.sources) == sorted([source_id("corpus:m/a"), source_id("corpus:m/b")])
@@ -222,19 +218,29 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     assert shelf.read.count("corpus:m/a") == 1
 
 
-async def test_a_full_disk_costs_what_could_not_be_kept() -> None:
-    """What was waited for in vain is lost with its reason; the other sources are kept, and the run knows both."""
-    shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]})
-
-    async def full(request: ReadRequest) -> ReadRecord:
-        if request.url.endswith("a"):
-            raise ApplicationError("no room left", type=failures.STORAGE_FULL, non_retryable=True)
-        return await shelf.read_source(request)
-
-    run = run_with(shelf)
-    run.host.implementations["read_source"] = full
-    state = await gather(run)
+async def test_a_full_disk_costs_what_could_not_be_stored() -> None:
+    """What was waited for in vain is lost with its reason; the other sources are used, and the run knows both."""
+    shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]}, too_large="corpus:m/a")
+    state = await gather(run_with(shelf))
     lost = state.sources[source_id("corpus:m/a")]
     assert (lost.status, lost.status_reason) == (SourceStatus.FAILED, failures.STORAGE_FULL)
     assert [source.url for source in state.readable_sources()] == ["corpus:m/b"]
     assert lost_sources(state) == "1 of 2 sources were not read: no room was left to keep them."
+
+
+def test_a_redirect_to_a_known_source_is_a_duplicate() -> None:
+    """Its sub-query becomes a co-owner and its address an alias, and every spelling of one leads to it (S0-050, S0-052)."""
+    known = states.source("https://e.org/final", sub_query_ids=["sq-a"], aliases=["https://e.org/short"])
+    # Pages that change from one visit to the next have other bytes each time.
+    changed = {"text": DocumentRef(hash=digest("later"), size=1_000), "content_hash": digest("raw, later")}
+    found = states.source(known.url, id=source_id("https://e.org/go"), sub_query_ids=["sq-b"], **changed)
+    sources, aliases, dropped = register_sources(
+        states.sources(known), {}, [(states.hit("https://e.org/go", 1), found)]
+    )
+    assert (list(sources), dropped) == ([known.id], {found.id: known.id})
+    assert sources[known.id].sub_query_ids == ["sq-a", "sq-b"]
+    assert sources[known.id].aliases == ["https://e.org/go", "https://e.org/short"]
+    identities = Identities(sources, aliases | {"https://e.org/older": known.id})
+    for url in ("https://E.org/final#x", "https://e.org/short?utm_source=x", "https://e.org/go", "https://e.org/older"):
+        assert identities.identity_of(states.hit(url, 1)) == known.id
+    assert identities.identity_of(states.hit("https://e.org/new", 1)) == source_id("https://e.org/new")

@@ -1,7 +1,7 @@
 """The strategy `orchestrator`, driven by the real driver over real activities, without a server."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 
 from contracts.agents import AT_ONCE
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, GapStatus, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
 from tests.fakes import tool_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
@@ -58,15 +58,18 @@ def works(monkeypatch: pytest.MonkeyPatch, role: str, work: Work) -> None:
     monkeypatch.setitem(tool_work.TOOL_WORK, role, work)
 
 
+def plays(*turns: Sequence[tuple[str, dict[str, Any]]]) -> Work:
+    """A model that makes these calls turn by turn, and the last ones as often as it takes."""
+    return lambda body: blocks(body, *turns[min(tool_work.turns(body), len(turns) - 1)])
+
+
+REPORT = [("generate_report", {})]
+THOUGHT = ("think_tool", {"reasoning": "on"})
+
+
 def sends(*tasks: str) -> Work:
-    """An orchestrator that sends these agents at once, then asks for the report as often as it takes."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        if not called(body):
-            return blocks(body, *(("research_agent", {"task": task}) for task in tasks))
-        return blocks(body, ("generate_report", {}))
-
-    return work
+    """An orchestrator that sends these agents at once, then asks for the report."""
+    return plays([("research_agent", {"task": task}) for task in tasks], REPORT)
 
 
 def requests_of(api: MessagesApi, role: str) -> list[dict[str, Any]]:
@@ -79,7 +82,6 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     """A plan, an agent for each step, and a report from what all of them found (S3-001, S3-005, S3-008)."""
     world = World(tmp_path)
     state, host = await conduct(world)
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.citations
     assert {"outliner", "orchestrator", "agent"} <= set(state.engine_by_role)
@@ -91,9 +93,10 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
 
 
 async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path) -> None:
-    """The orchestrator has control tools alone, its agents research tools; a thought in between (S3-012, S3-035)."""
+    """The orchestrator has control tools alone and the plan in each turn, agents have research tools and their own step;
+    the writer is shown the plan, too (S3-007, S3-009, S3-012, S3-035, S3-056).
+    """
     state, host, api, _ = await with_model(tmp_path)
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
     assert state.citations
     assert state.degraded == []
@@ -105,18 +108,13 @@ async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path
     assert tools["agent"] == {"search", "open_page", "generate_report", "think_tool"}
     asked = [*requests_of(api, "orchestrator"), *requests_of(api, "agent")]
     assert {body["tool_choice"]["type"] for body in asked} == {"any"}
-    thoughts = [item for item in state.decisions if item.action == "think"]
-    assert [item.agent for item in thoughts] == ["orchestrator"]
-
-
-async def test_the_plan_reaches_orchestrator_and_writer_and_no_agent(tmp_path: Path) -> None:
-    """Every turn of the orchestrator holds the plan, the writer is shown it, agents are not (S3-007, S3-009, S3-056)."""
-    state, _, api, _ = await with_model(tmp_path)
+    assert [item.agent for item in state.decisions if item.action == "think"] == ["orchestrator"]
     step = state.plan.steps[1].text
     assert all(step in opening_of(body) for body in requests_of(api, "orchestrator"))
-    writing = requests_of(api, "synthesizer")
-    assert len(writing) == 1
-    assert step in json.dumps(writing[0], ensure_ascii=False)
+    for body in requests_of(api, "agent"):
+        assert sum(one.text in opening_of(body) for one in state.plan.steps) == 1
+    (written,) = requests_of(api, "synthesizer")
+    assert step in json.dumps(written, ensure_ascii=False)
 
 
 # --- dispatch --------------------------------------------------------------------------------------------------------
@@ -142,27 +140,19 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
 async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven deciding turns at most; a thought never follows a thought, and nothing is claimed (S3-017, S3-047, S3-060)."""
-    works(monkeypatch, "orchestrator", lambda body: blocks(body, ("think_tool", {"reasoning": "hm"})))
+    works(monkeypatch, "orchestrator", plays([THOUGHT]))
     state, host, api, _ = await with_model(tmp_path)
     assert len(requests_of(api, "orchestrator")) == 7
     assert OrchestratorPosition.read(state).cycle == 7
     assert "think_tool" not in offered(requests_of(api, "orchestrator")[1])
     assert host.agents == []
-    assert state.result is not None
     assert state.result.outcome is Outcome.FAILED
 
 
 async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside another call only the thought counts; every call is answered (S3-015, S3-060)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        if not called(body):
-            return blocks(body, ("research_agent", {"task": TASKS[0]}), ("think_tool", {"reasoning": "first"}))
-        if len(called(body)) == 2:
-            return blocks(body, ("research_agent", {"task": TASKS[0]}))
-        return blocks(body, ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
+    agent = ("research_agent", {"task": TASKS[0]})
+    works(monkeypatch, "orchestrator", plays([agent, THOUGHT], [agent], REPORT))
     _, host, api, _ = await with_model(tmp_path)
     told = answered(requests_of(api, "orchestrator")[1])
     assert "a thought stands alone" in told[0]
@@ -170,47 +160,32 @@ async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(host.agents) == 1
 
 
-async def test_no_call_at_all_in_the_first_cycle_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is nothing to report from: the run fails and says why; one reminder was given (S3-046)."""
-    works(monkeypatch, "orchestrator", lambda _: [{"type": "text", "text": "I would rather talk."}])
-    state, host, api, _ = await with_model(tmp_path)
-    assert len(requests_of(api, "orchestrator")) == 2
-    assert "no tool was called" in json.dumps(requests_of(api, "orchestrator")[1])
-    assert host.agents == []
-    assert state.result is not None
-    assert state.result.outcome is Outcome.FAILED
-    assert "the orchestrator called no tool in cycle 1" in state.failed_branches
-
-
-async def test_no_call_in_a_later_cycle_gives_a_partial_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was found by then is written down (S3-033, S3-046)."""
+@pytest.mark.parametrize(("agents", "outcome"), [(0, Outcome.FAILED), (1, Outcome.PARTIAL)])
+async def test_a_turn_without_a_call_ends_with_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agents: int, outcome: Outcome
+) -> None:
+    """One reminder is given; then the report is written, or the run fails where there is nothing yet (S3-033, S3-046)."""
 
     def work(body: Body) -> list[dict[str, Any]]:
-        if not called(body):
+        if len(called(body)) < agents:
             return blocks(body, ("research_agent", {"task": TASKS[0]}))
-        return [{"type": "text", "text": "That is all."}]
+        return [{"type": "text", "text": "I would rather talk."}]
 
     works(monkeypatch, "orchestrator", work)
-    state, _, api, _ = await with_model(tmp_path)
-    assert len(requests_of(api, "orchestrator")) == 3
-    assert state.result is not None
-    assert state.result.outcome is Outcome.PARTIAL
-    assert state.citations
-    assert "the orchestrator called no tool in cycle 2" in state.failed_branches
+    state, host, api, _ = await with_model(tmp_path)
+    assert len(requests_of(api, "orchestrator")) == agents + 2
+    assert "no tool was called" in json.dumps(requests_of(api, "orchestrator")[-1])
+    assert len(host.agents) == agents
+    assert state.result.outcome is outcome
+    assert bool(state.citations) is bool(agents)
+    assert f"the orchestrator called no tool in cycle {agents + 1}" in state.failed_branches
 
 
 # --- reminders and judgements ----------------------------------------------------------------------------------------
 async def test_the_second_cycle_is_reminded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reminder to look further comes in the cycle of index 1, and never again (S3-040)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = [name for name, _ in called(body)]
-        if "think_tool" in offered(body) and made and made[-1] == "research_agent":
-            return blocks(body, ("think_tool", {"reasoning": "on"}))
-        left = [task for task in TASKS[:3] if not any(given.get("task") == task for _, given in called(body))]
-        return blocks(body, ("research_agent", {"task": left[0]}) if left else ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
+    first, second = (("research_agent", {"task": task}) for task in TASKS[:2])
+    works(monkeypatch, "orchestrator", plays([first], [THOUGHT], [second], [THOUGHT], REPORT))
     _, _, api, _ = await with_model(tmp_path)
     turns = requests_of(api, "orchestrator")
     newest = ["hold every part of the question" in json.dumps(body["messages"][-1]) for body in turns]
@@ -231,85 +206,25 @@ async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path
 
 async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until they are served; the report leaves them out, and the decisions say so (S3-053, S3-056)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        if not called(body):
-            return blocks(body, ("research_agent", {"task": TASKS[0], "steps": [1]}))
-        return blocks(body, ("generate_report", {}))
-
-    works(monkeypatch, "orchestrator", work)
+    works(monkeypatch, "orchestrator", plays([("research_agent", {"task": TASKS[0], "steps": [1]})], REPORT))
     state, _, api, _ = await with_model(tmp_path)
     newest = json.dumps(requests_of(api, "orchestrator")[1]["messages"][-1], ensure_ascii=False)
     assert f"no agent has finished: 2. {state.plan.steps[1].text}; 3. {state.plan.steps[2].text}" in newest
     statuses = [step.status for step in state.plan.steps]
     assert statuses == [NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.SKIPPED]
     assert any(item.action == "leave_out_steps" for item in state.decisions)
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
-
-
-async def test_numbers_mean_the_same_document_in_every_report(tmp_path: Path) -> None:
-    """One numbering over all agents, told to the orchestrator, and never changed (S3-022, S3-024 to S3-026)."""
-    state, _, api, _ = await with_model(tmp_path)
-    numbers = dict(enumerate(OrchestratorPosition.read(state).documents, start=1))
-    assert len(set(numbers.values())) == len(numbers)
-    for text in answered(requests_of(api, "orchestrator")[1]):
-        for number, source in numbers.items():
-            if f"[{number}] " in text.partition("Documents:")[2]:
-                assert f"[{number}] {state.sources[source].title}" in text
-    assert {source for finding in state.findings for source in finding.source_ids} == set(numbers.values())
 
 
 async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last of the cycles that the limit names writes, whatever the orchestrator would decide (S3-017, C3-4)."""
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = len(called(body))
-        if "research_agent" in offered(body):
-            return blocks(body, ("research_agent", {"task": f"{TASKS[made % 5]} In release number {made}?"}))
-        return blocks(body, ("think_tool", {"reasoning": "on"}))
-
-    works(monkeypatch, "orchestrator", work)
+    first, second = (("research_agent", {"task": task}) for task in TASKS[:2])
+    works(monkeypatch, "orchestrator", plays([first], [THOUGHT], [second]))
     state, host, api, _ = await with_model(tmp_path, limits={"max_iterations": 4})
     assert len(requests_of(api, "orchestrator")) == 3
     assert len(host.agents) == 2
-    assert state.result is not None
     assert state.result.stop_reason is StopReason.MAX_ITERATIONS
     assert state.citations
-
-
-# --- what did not happen -------------------------------------------------------------------------------------------
-async def test_an_agent_that_finds_nothing_new_closes_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an earlier agent for the same step left open stays open, though the later one has the same findings."""
-    again = TASKS[0].replace("How often", "At which intervals")
-
-    def orchestrate(body: Body) -> list[dict[str, Any]]:
-        made = [given["task"] for name, given in called(body) if name == "research_agent"]
-        if "research_agent" not in offered(body):
-            return blocks(body, ("think_tool", {"reasoning": "on"}))
-        left = [task for task in (TASKS[0], again) if task not in made]
-        calls = [("research_agent", {"task": left[0], "steps": [1]})] if left else [("generate_report", {})]
-        return blocks(body, *calls)
-
-    sensible = tool_work.TOOL_WORK["agent"]
-
-    def work(body: Body) -> list[dict[str, Any]]:
-        made = sensible(body)
-        reports = [block for block in made if block["name"] == "generate_report"]
-        for block in reports if TASKS[0] in opening_of(body) else []:
-            block["input"] = {"open_questions": ["What does it cost?"]}
-        return made
-
-    works(monkeypatch, "orchestrator", orchestrate)
-    works(monkeypatch, "agent", work)
-    state, _, _, _ = await with_model(tmp_path)
-    first, second = (record.result for record in state.agents)
-    assert first is not None
-    assert second is not None
-    fresh = set(second.finding_ids) - set(first.finding_ids)
-    (gap,) = [gap for gap in state.gaps if gap.description == "What does it cost?"]
-    assert gap.status is (GapStatus.ADDRESSED if fresh else GapStatus.OPEN)
-    assert set(gap.resolved_by) <= fresh
 
 
 async def test_equal_tasks_are_one_whatever_their_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,38 +246,9 @@ async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
         await driver.conduct()
         told = [event.data for event in driver.state.events]
         assert {(data["scope"], data["turn"], data["branch"]) for data in told} == {(f"agent-{branch + 1}", 1, branch)}
-        assert [data["sub_turn"] for data in told if "tool" in data] == sorted(
-            data["sub_turn"] for data in told if "tool" in data
-        )
-        assert {data["sub_turn"] for data in told if "tool" in data} == {1, 2, 3}
-
-
-async def test_turns_and_thoughts_of_agents_are_in_the_decisions(tmp_path: Path) -> None:
-    """Each call of each agent, by its name and turn (S3-015, S3-042)."""
-    state, _, _, _ = await with_model(tmp_path)
-    for record in state.agents:
-        own = [item for item in state.decisions if item.agent == record.task.id]
-        assert {item.action for item in own} == {"call"}
-        calls = [item for item in own if item.action == "call"]
-        assert calls[0].rationale.startswith("search: ")
-        assert [item.inputs["turn"] for item in calls] == sorted(item.inputs["turn"] for item in calls)
-
-
-async def test_the_report_lists_what_agents_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their queries, not their tasks; an agent that searched for nothing has none."""
-    works(monkeypatch, "orchestrator", sends(*TASKS[:2]))
-    sensible, silent = tool_work.TOOL_WORK["agent"], [{"type": "text", "text": "I know that already."}]
-    works(monkeypatch, "agent", lambda body: silent if TASKS[1] in opening_of(body) else sensible(body))
-    state, _, _, world = await with_model(tmp_path)
-    assert state.result is not None
-    assert state.result.files is not None
-    listed = json.loads(await world.content.get_text(state.result.files.json_document))["queries"]
-    asked = list(dict.fromkeys(record.text for record in state.query_ledger))
-    assert [query["text"] for query in listed] == asked
-    assert {query["origin"] for query in listed} == {"task:agent-1"}
-    report = await report_of(world, state)
-    assert all(f"{text} – searched" in report for text in asked)
-    assert TASKS[1] not in report.partition("**Searching:**")[2].partition("- **")[0]
+        counted = [data["sub_turn"] for data in told if "tool" in data]
+        assert counted == sorted(counted)
+        assert set(counted) == {1, 2, 3}
 
 
 # --- models and requests ---------------------------------------------------------------------------------------------
@@ -373,18 +259,10 @@ async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_wit
         world.configuration = replace(world.configuration, reasons=lambda _: True)
         state, _ = await conduct(world)
         named = await begin(world, strategy="orchestrator", limits={"max_iterations": 6})
-        other = await begin(world, strategy="supervisor")
         await world.close()
-    assert state.resolved is not None
     assert state.resolved.limits.max_iterations == 4
-    assert {name for body in requests_of(api, "orchestrator") for name in offered(body)} == {
-        "research_agent",
-        "generate_report",
-    }
+    offers = {name for body in requests_of(api, "orchestrator") for name in offered(body)}
+    assert offers == {"research_agent", "generate_report"}
     assert "think_tool" not in {name for body in requests_of(api, "agent") for name in offered(body)}
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED
-    assert named.resolved is not None
     assert named.resolved.limits.max_iterations == 6
-    assert other.resolved is not None
-    assert other.resolved.limits.max_iterations == 3

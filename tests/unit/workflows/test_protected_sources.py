@@ -136,7 +136,6 @@ def test_a_resumed_run_reads_what_the_earlier_one_did_not() -> None:
     stopped = states.state(resolved=resolved, status=RunStatus.PARTIAL, phase=Phase.GATHERING, plan=states.plan(QUERY))
     stopped.sources = states.sources(read)
     assert [late in line for line in add_unread_protected(stopped)] == [True]
-    assert hits_to_protect(stopped) == []
     stored = ResearchState.model_validate_json(stopped.model_dump_json())
     again = resume_state(stored, resolved, "now", strategy_of("supervisor").resume)
     assert protected_ids(again) == {read.url: read.id}

@@ -1,46 +1,44 @@
 """The strategy `reflective`, driven by the real driver over real activities, without a server."""
 
-from collections.abc import Callable
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contracts.addresses import source_id
+from contracts.addresses import canonical_url, source_id
 from contracts.plan import WITHOUT_SEARCH, Plan
+from contracts.reflective_roles import StepKind
+from contracts.request import Turn
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, SourceStatus, StopReason
+from tests.every_strategy.joined import Trial, resume, trial_of, undisturbed
 from tests.fakes import reflective_work, states
-from tests.fakes.messages_api import MessagesApi
-from tests.fakes.world import World, model_world
-from tests.unit.workflows.test_supervisor_strategy import begin, report_of
-from workflows.driver import Driver
-from workflows.run.inbox import Inbox
+from workflows.run.inbox import Reply
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import Finished
 from workflows.strategies.reflective.plan import ReflectivePosition, completed_steps, query_nodes, summaries_of
-from workflows.strategies.reflective.reflective_strategy import ReflectiveStrategy
 from workflows.strategies.units import step_node
 
-Answer = Callable[[str], dict[str, Any]]
+WISH = "What is the default of freeze_max_age?"
 
 
-async def conduct(world: World, **fields: Any) -> tuple[ResearchState, list[tuple[str, str]]]:
-    """A whole run: its state, and its activities with their operations in order."""
-    state = await begin(world, strategy="reflective", **fields)
-    host = world.host()
-    await Driver(ResearchRun(state, Inbox(), host), ReflectiveStrategy()).conduct()
-    return state, host.calls
+async def conducted(folder: Path, **fields: Any) -> tuple[Trial, ResearchState, list[str]]:
+    """A whole run with a model, its state, and the roles that were asked, in order."""
+    async with trial_of(folder, "reflective", "model", **({"depth": "auto"} | fields)) as trial:
+        await trial.conduct()
+    return trial, trial.state, [call.role for call in trial.api.calls]
 
 
-async def with_model(folder: Path, **fields: Any) -> tuple[ResearchState, list[tuple[str, str]], list[str], World]:
-    """The same with a model: also the roles that were asked, in order."""
-    async with MessagesApi() as api:
-        world = model_world(folder, api.base_url)
-        state, calls = await conduct(world, **fields)
-        await world.close()
-    return state, calls, [call.role for call in api.calls], world
+def prompts(trial: Trial, role: str) -> list[str]:
+    """What the model was asked in a role, in order."""
+    return [request.prompt for request in trial.api.requests if request.role == role]
+
+
+def adds(monkeypatch: pytest.MonkeyPatch, work: str, **fields: Any) -> None:
+    """Have a role answer as it would, but for these fields."""
+    sensible = getattr(reflective_work, work)
+    monkeypatch.setattr(reflective_work, work, lambda prompt: sensible(prompt) | fields)
 
 
 def reflections(monkeypatch: pytest.MonkeyPatch, *decisions: str) -> None:
@@ -55,24 +53,25 @@ def reflections(monkeypatch: pytest.MonkeyPatch, *decisions: str) -> None:
 
 
 async def test_it_answers_without_a_model(tmp_path: Path) -> None:
-    """Coordinator, background, planner, steps and reflections work by rules; the report cites (S1-003, S1-013)."""
-    world = World(tmp_path)
-    state, calls = await conduct(world)
-    assert state.result is not None
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
-    assert state.citations
-    assert {"coordinator", "investigator", "step_planner", "researcher", "reflector"} <= set(state.engine_by_role)
-    steps = state.plan.steps
+    """Every role works by rules, one step at a time: it is reflected on before the next one searches
+    (S1-003, S1-005, S1-013).
+    """
+    trial = await undisturbed(tmp_path, "reflective", depth="auto")
+    trial.assert_completed()
+    assert trial.state.citations
+    assert {"coordinator", "investigator", "step_planner", "researcher", "reflector"} <= set(trial.state.engine_by_role)
+    steps = trial.state.plan.steps
     assert 3 <= len(steps) <= 6
     assert {step.status for step in steps} == {NodeStatus.COMPLETED}
-    assert [name for name, _ in calls if name == "reflect_on_step"] == ["reflect_on_step"] * len(steps)
-    assert "strategy reflective" in await report_of(world, state)
+    signs = {"choose_searches": "c", "search": "s", "reflect_on_step": "r"}
+    order = "".join(signs.get(name, "") for name, _ in trial.host.calls)
+    assert re.fullmatch(f"s*(c+s+r){{{len(steps)}}}", order), order
+    assert "strategy reflective" in await trial.report()
 
 
 async def test_with_a_model_the_researcher_looks_at_what_its_searches_brought(tmp_path: Path) -> None:
     """A deep run lets the model name searches turn by turn, within the step's limits (S1-031, S1-057)."""
-    state, _, roles, _ = await with_model(tmp_path)
-    assert state.result is not None
+    _, state, roles = await conducted(tmp_path)
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert roles[0] == "coordinator"
     steps = state.plan.steps
@@ -87,38 +86,37 @@ async def test_with_a_model_the_researcher_looks_at_what_its_searches_brought(tm
 
 async def test_at_light_depth_the_searches_of_a_step_are_fixed(tmp_path: Path) -> None:
     """One turn a step, at most two searches and three reads (S1-028, S1-029, S1-030)."""
-    state, _, roles, _ = await with_model(tmp_path, depth="light")
+    _, state, roles = await conducted(tmp_path, depth="light")
     steps = state.plan.steps
     assert len(steps) <= 3
     assert roles.count("researcher") == len(steps)
 
 
-async def test_reflection_follows_every_step_and_precedes_the_next_search(tmp_path: Path) -> None:
-    """One step is researched at a time: no search of a step begins before the last step was reflected on (S1-005)."""
-    _, calls = await conduct(World(tmp_path))
-    order = [name for name, _ in calls if name in ("choose_searches", "search", "reflect_on_step")]
-    first = order.index("choose_searches")
-    by_step = "".join({"choose_searches": "c", "search": "s", "reflect_on_step": "r"}[name] for name in order[first:])
-    assert set(by_step.split("r")[:-1]) == {"cs"} or all("cs" in part for part in by_step.split("r")[:-1])
-    assert by_step.endswith("r")
-
-
 async def test_background_fetches_no_page(tmp_path: Path) -> None:
-    """What the background brings are titles; the planner hears of them, and no page was read (S1-014, S1-015)."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state = await begin(world, strategy="reflective")
-        run = ResearchRun(state, Inbox(), world.host())
+    """Its hits are sources known by title and snippet: the planner hears of them, no page was read (S1-014, S1-015)."""
+    async with trial_of(tmp_path, "reflective", "model") as trial:
         for _ in range(3):
-            unit = await ReflectiveStrategy().advance(run)
-            assert not isinstance(unit, Finished)
-            await ReflectiveStrategy().pause(run, ReflectiveStrategy().evaluate(run, unit))
-        await world.close()
-    assert ReflectivePosition.of(state).background
-    assert not world.corpus.reads
-    assert not state.sources
-    asked = next(request for request in api.requests if request.role == "step_planner")
-    assert ReflectivePosition.of(state).background[0].title in asked.prompt
+            await trial.driver.step()
+    background = ReflectivePosition.of(trial.state).background
+    assert not trial.world.corpus.reads
+    sources = trial.state.sources
+    assert set(sources) == {source_id(hit.url) for hit in background}
+    assert {source.status for source in sources.values()} == {SourceStatus.NOT_FETCHED}
+    assert all(source.hit_entries for source in sources.values())
+    assert background[0].title in prompts(trial, "step_planner")[0]
+
+
+async def test_sources_of_the_background_are_completed_by_a_read(tmp_path: Path) -> None:
+    """Each address is one source: read where a step found it too, else not fetched; no step is duplicated (S1-061)."""
+    state = (await undisturbed(tmp_path, "reflective")).state
+    background = {source_id(hit.url) for hit in ReflectivePosition.of(state).background}
+    by_status = {status: {one.id for one in state.sources.values() if one.status is status} for status in SourceStatus}
+    assert background <= set(state.sources)
+    assert background & by_status[SourceStatus.FULL]
+    assert by_status[SourceStatus.NOT_FETCHED] <= background
+    addresses = [canonical_url(one.url) for one in state.sources.values()]
+    assert len(set(addresses)) == len(addresses)
+    assert state.counts().sources == len(by_status[SourceStatus.FULL])
 
 
 async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,10 +128,9 @@ async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkey
         return search(prompt) | {"pages": [1, 1, 99]}
 
     monkeypatch.setattr(reflective_work, "searches", choose)
-    state, _, _, _ = await with_model(tmp_path)
+    _, state, _ = await conducted(tmp_path)
     hit = ReflectivePosition.of(state).background[0]
     assert f"1. {hit.title}" in offered[0]
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     chosen = [node for node in state.plan.sub_queries if node.origin == WITHOUT_SEARCH]
     source = state.sources[source_id(hit.url)]
@@ -155,12 +152,11 @@ async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pyt
         return decide(self, agent, *rest, **named)
 
     monkeypatch.setattr(ResearchRun, "decide", remember)
-    state, _, roles, _ = await with_model(tmp_path)
+    _, state, roles = await conducted(tmp_path)
     assert roles.count("step_planner") == 3
     assert state.iteration == 3
     for earlier, later in pairwise(seen):
         assert later[: len(earlier)] == earlier
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
@@ -169,12 +165,9 @@ async def test_the_planner_hears_why_the_plan_is_adjusted(tmp_path: Path, monkey
     reflections(monkeypatch, "adjust", "continue")
     sensible, thoughts = reflective_work.steps, ["first thought", "second thought"]
     monkeypatch.setattr(reflective_work, "steps", lambda prompt: sensible(prompt) | {"thought": thoughts.pop(0)})
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state, _ = await conduct(world)
-        await world.close()
+    trial, state, _ = await conducted(tmp_path)
     assert (thoughts, state.plan.brief) == ([], "first thought")
-    second = [request.prompt for request in api.requests if request.role == "step_planner"][1]
+    second = prompts(trial, "step_planner")[1]
     assert "it says adjust" in second
     assert "look at limits" in second
     assert state.findings[0].statement[:60] in second
@@ -183,7 +176,7 @@ async def test_the_planner_hears_why_the_plan_is_adjusted(tmp_path: Path, monkey
 async def test_an_early_completion_is_coerced_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the least number of steps COMPLETE means CONTINUE; after it the rest is skipped (S1-037, C1-4, C1-8)."""
     reflections(monkeypatch, "complete")
-    state, _, roles, _ = await with_model(tmp_path, limits={"min_steps": 2})
+    _, state, roles = await conducted(tmp_path, limits={"min_steps": 2})
     assert [made.coerced_from for made in ReflectivePosition.of(state).reflections] == ["complete", None]
     assert [step.status for step in state.plan.steps] == [
         NodeStatus.COMPLETED, NodeStatus.COMPLETED, NodeStatus.SKIPPED,
@@ -196,7 +189,7 @@ async def test_an_early_completion_is_coerced_and_recorded(tmp_path: Path, monke
 async def test_the_last_adjustment_is_coerced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without another plan ADJUST means CONTINUE on the steps that are left: none is lost (S1-004, C1-5)."""
     reflections(monkeypatch, "adjust")
-    state, _, roles, _ = await with_model(tmp_path, limits={"max_iterations": 2})
+    _, state, roles = await conducted(tmp_path, limits={"max_iterations": 2})
     assert roles.count("step_planner") == 2
     assert ReflectivePosition.of(state).reflections[-1].coerced_from == "adjust"
     assert {step.status for step in state.plan.steps} == {NodeStatus.COMPLETED}
@@ -206,48 +199,39 @@ async def test_steps_never_exceed_their_limit(tmp_path: Path, monkeypatch: pytes
     """The limit holds over all plans together (S1-023, S1-024, C1-6)."""
     reflections(monkeypatch, "adjust")
     limits = {"max_steps": 2, "max_searches_per_step": 1, "max_reads_per_step": 1}
-    state, _, _, world = await with_model(tmp_path, limits=limits)
+    trial, state, _ = await conducted(tmp_path, limits=limits)
     assert len(state.plan.steps) <= 2
     for step in state.plan.steps:
         assert len(state.plan.children(step)) <= 1
-    assert len(world.corpus.reads) <= 2
+    assert len(trial.world.corpus.reads) <= 2
 
 
 async def test_a_greeting_is_answered_directly(tmp_path: Path) -> None:
     """`direct` makes no search and no plan, is no failure, and says that nothing is cited (S1-010, S1-052, S1-064)."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
-        state = await begin(world, strategy="reflective", mode="direct")
-        await Driver(ResearchRun(state, Inbox(), world.host()), ReflectiveStrategy()).conduct()
-        await world.close()
-    assert state.result is not None
+    trial, state, roles = await conducted(tmp_path, mode="direct")
     assert (state.result.outcome, state.result.stop_reason) == (Outcome.COMPLETED, StopReason.ANSWERED_DIRECTLY)
-    assert [call.role for call in api.calls] == ["responder"]
-    assert not world.corpus.searches
+    assert roles == ["responder"]
+    assert not trial.world.corpus.searches
     assert not state.plan.nodes
-    report = await report_of(world, state)
+    report = await trial.report()
     assert "hello to you, too" in report
     assert "Nothing was searched or read for this answer" in report
 
 
 async def test_a_quick_run_has_one_step(tmp_path: Path) -> None:
     """A plan of one step; no coordinator, background or reflector is asked, and the depth is light (S1-053, S1-065)."""
-    state, _, roles, _ = await with_model(tmp_path, mode="quick")
+    _, state, roles = await conducted(tmp_path, mode="quick")
     assert roles == ["analyzer", "synthesizer"]
     assert [node.kind for node in state.plan.nodes] == [NodeKind.STEP, NodeKind.QUERY]
-    assert state.result is not None
     assert state.result.outcome is Outcome.COMPLETED
-    assert state.resolved is not None
     assert state.resolved.limits.deadline_seconds == 15
 
 
 async def test_the_coordinator_chooses_the_limits_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Depth auto follows the complexity, and a later plan does not change it (S1-011, S1-063)."""
     reflections(monkeypatch, "adjust", "continue")
-    classify = reflective_work.classification
-    monkeypatch.setattr(reflective_work, "classification", lambda prompt: {**classify(prompt), "complexity": "complex"})
-    state, _, _, _ = await with_model(tmp_path)
-    assert state.resolved is not None
+    adds(monkeypatch, "classification", complexity="complex")
+    _, state, _ = await conducted(tmp_path)
     assert (state.resolved.depth, state.resolved.limits.max_steps) == ("extended", 10)
     assert state.resolved.verify == "full"
     assert state.deadline_at == state.clock_started_at + 1_800
@@ -255,20 +239,12 @@ async def test_the_coordinator_chooses_the_limits_once(tmp_path: Path, monkeypat
 
 async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mode deep is deep, whatever the coordinator says, and a depth that is named stays (C1-2)."""
-    classify = reflective_work.classification
-    monkeypatch.setattr(reflective_work, "classification", lambda prompt: {**classify(prompt), "route": "quick"})
-    state, _, roles, _ = await with_model(tmp_path, mode="deep", depth="light")
+    adds(monkeypatch, "classification", route="quick")
+    _, state, roles = await conducted(tmp_path, mode="deep", depth="light")
     assert "reflector" in roles
-    assert state.resolved is not None
     assert state.resolved.depth == "light"
     ended = next(event for event in state.events if event.type == "phase.finished")
     assert ended.text == "coordination done: deep, light"
-
-
-async def test_a_long_report_is_written_by_sections(tmp_path: Path) -> None:
-    """As in every strategy: a section for each search with findings, and a frame around them."""
-    _, _, roles, _ = await with_model(tmp_path, output={"target_words": 3_000})
-    assert roles.count("synthesizer") > 2
 
 
 def test_the_reflector_sees_the_best_of_what_was_found() -> None:
@@ -279,3 +255,155 @@ def test_the_reflector_sees_the_best_of_what_was_found() -> None:
     strong = states.finding("strong", sub_query_id=query.id, confidence=Confidence.HIGH)
     state = states.state(plan=Plan(nodes=[step, query]), findings=[*weak, strong])
     assert summaries_of(state)[0].observations[:2] == ["strong", "weak 0"]
+
+
+async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What earlier turns add to the question is not lost: the coordinator says it in its own words (S1-008)."""
+    adds(monkeypatch, "classification", brief="The engine is the one of the manual.")
+    trial, _, _ = await conducted(tmp_path, depth="light", context=[Turn(question="Which?", answer="X")])
+    assert "The engine is the one of the manual." in prompts(trial, "step_planner")[0]
+
+
+async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
+    """A responder whose answers cannot be used leaves a failed run, not an empty one that is called completed."""
+    _, state, _ = await conducted(tmp_path, by_role={"responder": "empty"}, mode="direct")
+    assert (state.result.outcome, state.citations) == (Outcome.FAILED, [])
+
+
+async def test_an_unusable_answer_is_named_in_plain_words(tmp_path: Path) -> None:
+    """The report and those who watch read what happened, and no name of a class."""
+    trial, state, _ = await conducted(tmp_path, depth="light", by_role={"analyzer": "empty"})
+    without = "analyzer: done without the model, whose answers could not be used"
+    assert (without in state.failed_branches, without in state.degraded) == (True, True)
+    assert (await trial.report()).count(without) == 1
+    told = [*state.failed_branches, *state.degraded, *state.limitations, *(event.text for event in state.events)]
+    assert not [text for text in told if re.search(r"\b[A-Z][a-z]+[A-Z][a-z]+\b", text)]
+
+
+async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first plan without steps is refused, whatever it claims; a later one ends the research (S1-019, C1-4)."""
+    reflections(monkeypatch, "adjust")
+    plans: list[str] = []
+    sensible = reflective_work.steps
+
+    def steps(prompt: str) -> dict[str, Any]:
+        plans.append(prompt)
+        # The first answer is of no use, its repair is; the next plan has found enough.
+        return sensible(prompt) if len(plans) == 2 else {"has_enough_context": True, "thought": "enough", "steps": []}
+
+    monkeypatch.setattr(reflective_work, "steps", steps)
+    _, state, _ = await conducted(tmp_path, depth="light")
+    assert len(plans) == 3
+    assert "steps: at least one step" in plans[1]
+    assert [step.status for step in state.plan.steps] == [
+        NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.SKIPPED,
+    ]  # fmt: skip
+    assert [decision.rationale for decision in state.decisions if decision.action == "enough_context"] == ["enough"]
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert state.result.stop_reason in (StopReason.NO_OPEN_GAPS, StopReason.COVERAGE_SUFFICIENT)
+
+
+async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its type is called, it is an analysis of what was read (S1-033)."""
+    sensible = reflective_work.steps
+
+    def steps(prompt: str) -> dict[str, Any]:
+        made = sensible(prompt)
+        made["steps"][1]["needs_search"] = False
+        return made
+
+    monkeypatch.setattr(reflective_work, "steps", steps)
+    trial, state, _ = await conducted(tmp_path, depth="light")
+    research, thought, _ = state.plan.steps
+    assert [step.facet == StepKind.ANALYSIS for step in (research, thought)] == [False, True]
+    assert thought.expected_contribution not in trial.world.corpus.searches
+    assert thought.status is NodeStatus.COMPLETED
+
+
+async def test_a_first_plan_without_a_search_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that only think have nothing to think about: the planner hears it, and plans again (S1-018, S1-033)."""
+    sensible, plans = reflective_work.steps, list[str]()
+
+    def steps(prompt: str) -> dict[str, Any]:
+        plans.append(prompt)
+        made = sensible(prompt)
+        for step in made["steps"] if len(plans) == 1 else []:
+            step["step_type"] = "analysis"
+        return made
+
+    monkeypatch.setattr(reflective_work, "steps", steps)
+    trial, state, _ = await conducted(tmp_path, depth="light")
+    assert len(plans) == 2
+    assert "at least one step must search" in plans[1]
+    assert trial.world.corpus.searches
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+
+
+@pytest.mark.parametrize("clarify", ["auto", "off"])
+async def test_the_coordinators_own_questions_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clarify: str
+) -> None:
+    """Where the request allows it they are waited for, and an answered question is not taken as it stands (S1-012)."""
+    adds(monkeypatch, "classification", is_ambiguous=True, clarifying_questions=["Which engine?"])
+    async with trial_of(tmp_path, "reflective", "model", gates={"clarify": clarify}) as trial:
+        trial.start()
+        if clarify == "auto":
+            assert (await trial.asked()).questions == ["Which engine?"]
+            await trial.answer(Reply(answers=["the one of the manual"]))
+        await trial.task
+    assert any("leaves open" in line for line in trial.state.limitations) is (clarify == "off")
+    assert trial.api.counts()["clarifier"] == 0
+    assert any("the one of the manual" in one.text for one in trial.state.guidance) is (clarify == "auto")
+
+
+async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pending, then executing, then completed; or skipped without having begun (S1-059)."""
+    reflections(monkeypatch, "continue", "complete")
+    seen: dict[str, list[str]] = {}
+    note = ResearchRun.note
+
+    def remember(self: ResearchRun, kind: str, text: str, /, **data: Any) -> None:
+        for step in self.state.plan.steps:
+            states = seen.setdefault(step.id, [])
+            states += [] if states[-1:] == [step.status.value] else [step.status.value]
+        note(self, kind, text, **data)
+
+    monkeypatch.setattr(ResearchRun, "note", remember)
+    _, state, _ = await conducted(tmp_path, depth="medium", limits={"min_steps": 2})
+    done = ["pending", "executing", "completed"]
+    assert list(seen.values()) == [done, done, ["pending", "skipped"]]
+    assert [made.step for made in ReflectivePosition.of(state).reflections] == [
+        step.text for step in state.plan.steps[:2]
+    ]
+    assert {event.data["phase"] for event in state.events if event.type == "phase.started"} >= {"step-1", "step-2"}
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+
+
+async def test_no_reflection_leaves_out_what_a_person_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """COMPLETE skips what was planned; the wish is carried out, and then the report is written."""
+    reflections(monkeypatch, "complete")
+    async with trial_of(tmp_path, "reflective", "model") as trial:
+        for _ in range(3):
+            await trial.driver.step()
+        for words in (WISH, "What does a base backup copy?"):
+            await trial.steer(words)
+        await trial.conduct()
+    state = trial.state
+    assert [(step.text == WISH, step.status) for step in state.plan.steps] == [
+        (True, NodeStatus.COMPLETED), (False, NodeStatus.COMPLETED), (False, NodeStatus.SKIPPED),
+    ]  # fmt: skip
+
+
+async def test_what_is_left_open_is_said_after_resuming_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How an ambiguous question was taken stands in the report of every run of the session (C1-9)."""
+    adds(monkeypatch, "classification", is_ambiguous=True, clarifying_questions=["Which engine?"])
+    async with trial_of(tmp_path, "reflective", "model") as trial:
+        for _ in range(4):
+            await trial.driver.step()
+        await trial.stop()
+        await trial.conduct()
+        later = await resume(trial)
+        for one in (trial, later):
+            assert "leaves open: Which engine?" in await one.report()

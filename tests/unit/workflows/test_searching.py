@@ -1,22 +1,25 @@
-"""Several providers for one sub-query: policies, losses, one list of hits."""
+"""Searches: several providers for one sub-query, what they cost, one list of hits, and queries that were made before."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.evidence import SearchHit
+from contracts.evidence import QueryOutcome, QueryRecord, SearchHit
 from contracts.messages import SearchRequest, SearchResponse
+from contracts.outcome import Usage
 from contracts.request import Constraints, SearchPolicy, SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeStatus, Phase
+from contracts.vocabulary import NodeStatus, Phase, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
 from workflows.phases.searching import Searching
-from workflows.run.inbox import Inbox
+from workflows.rules.query_matching import asked_before, record_of, same_query
+from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
 QUESTION = states.sub_query("how do widgets decay over time", status=NodeStatus.PENDING)
@@ -46,35 +49,47 @@ class Services:
         answer = self.answers[request.provider]
         if isinstance(answer, ApplicationError):
             raise answer
-        return SearchResponse(provider=request.provider, hits=answer, cost_usd=0.01)
+        if answer is SILENT:
+            await asyncio.Event().wait()
+        if isinstance(answer, SearchResponse):
+            return answer
+        return SearchResponse(provider=request.provider, hits=answer, cost_usd=0.02)
 
     async def read_source(self, request: Any) -> Any:
         kind = {"kind": "not_found"}
         raise ApplicationError(request.url, kind, type=failures.SOURCE_UNREADABLE, non_retryable=True)
 
 
-ANY_TIME = Constraints()
+SILENT = object()
+"""The answer of a provider that never answers."""
+SPENT = Usage(cost_usd=0.03)
 
 
-def run_with(
-    services: Services, *choices: ProviderChoice, constraints: Constraints = ANY_TIME, **search: Any
-) -> ResearchRun:
-    options = EffectiveSearch(**search)
-    resolved = states.resolved(providers=list(choices), web=True, search=options, constraints=constraints, corpus=None)
+def run_with(services: Services, *choices: ProviderChoice, constraints: Any = None, **search: Any) -> ResearchRun:
+    """A run over these providers, by default one for the web for each service."""
+    resolved = states.resolved(
+        providers=list(choices) or [choice(name) for name in services.answers],
+        web=True,
+        search=EffectiveSearch(**search),
+        constraints=constraints or Constraints(),
+        corpus=None,
+    )
     state = states.state(resolved=resolved, plan=states.plan(QUESTION, OTHER), phase=Phase.GATHERING)
     state.deadline_at = 4e9
     return ResearchRun(state, Inbox(), InProcessHost({"search": services.search, "read_source": services.read_source}))
 
 
-def misconfigured(reason: str = "the key is refused") -> ApplicationError:
-    return ApplicationError(reason, type=failures.SEARCH_NOT_CONFIGURED, non_retryable=True)
+def misconfigured(spent: Usage | None = None) -> ApplicationError:
+    """A provider that refuses, perhaps after attempts that cost something."""
+    details = [{"usage": spent.model_dump(mode="json")}] if spent else []
+    return ApplicationError("the key is refused", *details, type=failures.SEARCH_NOT_CONFIGURED, non_retryable=True)
 
 
 async def test_fan_out_asks_everybody_and_takes_turns() -> None:
     """Hits come rank by rank in the order of the providers, whoever answered first; duplicates are one (X-16)."""
     same = page("two", 1, "https://one.example/1?utm_source=x")
     services = Services(one=[page("one", 1), page("one", 2)], two=[same, page("two", 2)])
-    run = run_with(services, choice("one"), choice("two"))
+    run = run_with(services)
     searching = Searching(run)
     found = searching.response(await searching.search(QUESTION))
     assert [hit.url for hit in found.hits] == [
@@ -87,8 +102,7 @@ async def test_fan_out_asks_everybody_and_takes_turns() -> None:
 async def test_first_success_stops_at_the_first_who_finds_something() -> None:
     """An empty answer and a failure lead to the next; nobody is asked after a success (X-16)."""
     services = Services(one=[], two=misconfigured(), three=[page("three", 1)], four=[page("four", 1)])
-    choices = [choice(name) for name in ("one", "two", "three", "four")]
-    run = run_with(services, *choices, policy=SearchPolicy.FIRST_SUCCESS)
+    run = run_with(services, policy=SearchPolicy.FIRST_SUCCESS)
     answers = await Searching(run).search(QUESTION)
     assert [request.provider for request in services.asked] == ["one", "two", "three"]
     assert answers.failed is None
@@ -98,25 +112,43 @@ async def test_first_success_stops_at_the_first_who_finds_something() -> None:
 async def test_when_everybody_is_lost_everybody_is_asked_once_more() -> None:
     """An outage can end; a sub-query that nobody answers is failed, not empty (S0-053)."""
     services = Services(one=misconfigured(), two=misconfigured())
-    run = run_with(services, choice("one"), choice("two"))
+    run = run_with(services)
     await Gathering(run, [QUESTION, OTHER]).carry_out()
     assert [query.status for query in run.state.plan.sub_queries] == [NodeStatus.FAILED] * 2
     assert len(services.asked) == 4
     assert all(record.outcome.value == "failed" for record in run.state.query_ledger)
 
 
-async def test_searches_are_counted_paid_and_entered_in_the_ledger() -> None:
-    """Each provider's answer is a search with its cost; the ledger holds every one, failed ones as failed."""
-    services = Services(one=[page("one", 1)], two=[page("two", 1)], three=misconfigured())
-    run = run_with(services, choice("one"), choice("two"), choice("three"))
+@pytest.mark.parametrize(("spent", "total"), [(SPENT, 0.07), (Usage(cost_usd=None), None)])
+async def test_searches_are_counted_paid_and_entered_in_the_ledger(spent: Usage, total: float | None) -> None:
+    """Each answer is a search with its cost, a failure costs what its attempts cost, the ledger holds both (X-14)."""
+    run = run_with(Services(one=[page("one", 1)], two=[page("two", 1)], three=misconfigured(spent)))
     state: ResearchState = run.state
     await Gathering(run, [QUESTION]).carry_out()
     assert state.usage.searches == 2
-    assert state.usage.cost_usd == pytest.approx(0.02)
+    assert state.usage.cost_usd == total
+    assert state.usage.known_cost_usd == (total or 0.04)
+    assert state.usage_by_role["gatherer"] == state.usage
     assert [(record.provider, record.found, record.outcome.value) for record in state.query_ledger] == [
         ("one", 1, "answered"), ("two", 1, "answered"), ("three", 0, "failed")
     ]  # fmt: skip
     assert state.plan.sub_queries[0].error == f"three: {failures.SEARCH_NOT_CONFIGURED}"
+
+
+async def test_an_interrupted_sub_query_was_paid_as_far_as_it_came() -> None:
+    """One provider answered before the time was over, after an attempt that cost something; another did not."""
+    quick = SearchResponse(provider="quick", cost_usd=0.02, spent_before=SPENT)
+    services = Services(quick=quick, slow=SILENT)
+    run = run_with(services)
+    work = asyncio.ensure_future(Gathering(run, [QUESTION]).carry_out())
+    while len(services.asked) < 2:
+        await asyncio.sleep(0)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    run.inbox.interrupt(StopReason.BUDGET_TIME)
+    with pytest.raises(Interrupted):
+        await work
+    assert run.state.usage == Usage(searches=1, cost_usd=0.05)
 
 
 async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
@@ -163,3 +195,49 @@ def test_what_cannot_be_reached_is_left_out_with_the_reason() -> None:
         ("one", False, "no answer: check the network"), ("two", True, "")
     ]  # fmt: skip
     assert left.egress == "searches go to two.example; pages are read from the web"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("What is  VACUUM?", "what is vacuum"),
+        ("“deep” research – methods", "deep research: methods"),
+        ("ｆｕｌｌ width query", "full width query"),
+        ("что такое вакуум", "Что такое вакуум?"),
+    ],
+)
+def test_the_same_question_is_asked_once(one: str, other: str) -> None:
+    """Case and punctuation do not make a new query (C0-1)."""
+    assert same_query(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Python vs Rust speed comparison 2023", "Python vs Rust speed comparison 2024"),
+        ("how to migrate data from MySQL to Postgres", "how to migrate data from Postgres to MySQL"),
+        ("memory safety of C++ code bases", "memory safety of C# code bases"),
+        ("safe limits of caffeine", "safe limits of caffeine without sugar"),
+        ("jaguar car -animal speed test", "jaguar car animal speed test"),
+        ("कि", "का"),
+        ("真空是什么", "真空有什么用"),
+    ],
+)
+def test_another_question_is_asked(one: str, other: str) -> None:
+    """Another word, another order or another sign is another query (C0-1)."""
+    assert not same_query(one, other)
+
+
+def test_a_failed_query_may_be_repeated() -> None:
+    """Only an answer counts, and only of the provider and kind in question (C0-1)."""
+    query = states.sub_query("What are autovacuum settings for large tables?", iteration=2)
+    failed = record_of(query, "tavily", found=None)
+    answered = record_of(query, "brave", found=3, source_type="news")
+    assert (failed.outcome, answered.outcome) == (QueryOutcome.FAILED, QueryOutcome.ANSWERED)
+    assert (answered.found, answered.iteration) == (3, 2)
+    assert QueryRecord.model_validate_json(answered.model_dump_json()) == answered
+    text = "what are AUTOVACUUM settings for large tables"
+    assert asked_before([failed], text) is None
+    assert asked_before([failed, answered], text) == answered
+    assert asked_before([failed, answered], text, provider="tavily") is None
+    assert asked_before([failed, answered], text, provider="brave", source_type="web") is None

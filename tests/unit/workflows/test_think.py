@@ -1,8 +1,10 @@
-"""Think-pauses: prompts, hooks, guidance, the record."""
+"""Think-pauses: prompts, hooks, the record, and guidance for the next phase: what gives way to what."""
 
 import json
 
-from contracts.evidence import ReportDraft
+import pytest
+
+from contracts.outcome import Guidance
 from contracts.request import Gates
 from contracts.resolved import Hook
 from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
@@ -10,8 +12,9 @@ from tests.fakes import states
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
 from workflows.phases.pause import state_for_hook
+from workflows.run.context import MAX_GUIDANCE, newest, with_guidance
 from workflows.run.inbox import Inbox
-from workflows.run.research_run import ResearchRun
+from workflows.run.research_run import GUIDANCE_OF_CALL, ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import reflection_prompt
 
 
@@ -29,27 +32,28 @@ def run_with(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **chang
     return ResearchRun(state, Inbox(), host)
 
 
-def test_prompts_state_the_figures() -> None:
+@pytest.mark.parametrize(
+    ("phase", "figures"),
+    [
+        (Phase.PLANNING, ["2 sub-queries", "brief: yes"]),
+        (Phase.GATHERING, ["1 source read"]),
+        (Phase.ANALYSIS, ["2 findings", "1 gap."]),
+        (Phase.SYNTHESIS, ["1234 characters", "iteration 1 of 3"]),
+        (Phase.REFINEMENT, ["1 of 2 addressed"]),
+    ],
+)
+def test_prompts_state_the_figures(phase: Phase, figures: list[str]) -> None:
     """Each phase's own counts, and a question about them (S0-036, S0-037, S0-038, S0-039, S0-040)."""
     made = states.state(
         plan=states.plan(states.sub_query("one question"), states.sub_query("another")),
         sources=states.sources(states.source("corpus:m/a")),
         findings=[states.finding("x"), states.finding("y")],
         gaps=[states.gap("open"), states.gap("closed", status=GapStatus.ADDRESSED)],
-        draft=ReportDraft(document=states.EMPTY_REF, characters=1234),
+        draft=states.draft(1234),
     )
-    planning = reflection_prompt(Phase.PLANNING, made)
-    assert "2 sub-queries" in planning
-    assert "brief: yes" in planning
-    assert "1 source read" in reflection_prompt(Phase.GATHERING, made)
-    analysis = reflection_prompt(Phase.ANALYSIS, made)
-    assert "2 findings" in analysis
-    assert "1 gap." in analysis
-    synthesis = reflection_prompt(Phase.SYNTHESIS, made)
-    assert "1234 characters" in synthesis
-    assert "iteration 1 of 3" in synthesis
-    assert "1 of 2 addressed" in reflection_prompt(Phase.REFINEMENT, made)
-    assert all(reflection_prompt(phase, made).endswith("?") for phase in Phase)
+    prompt = reflection_prompt(phase, made)
+    assert [figure for figure in figures if figure not in prompt] == []
+    assert prompt.endswith("?")
 
 
 async def test_a_hook_gets_state_and_prompt_and_guides_the_next_phase() -> None:
@@ -82,22 +86,15 @@ def test_a_hook_gets_a_bounded_state() -> None:
     assert shown["counts"]["findings"] == 75
 
 
-async def test_without_a_hook_the_run_goes_on() -> None:
-    """No hook, no guidance, but the evaluation is recorded all the same (S0-082, S0-183)."""
-    run = run_with()
-    await pause_after(run, Phase.PLANNING, can_change=False)
-    assert run.state.guidance == []
-    assert run.state.decisions[0].action == "evaluate_phase"
-
-
-async def test_the_record_follows_the_evaluation() -> None:
-    """Evaluate, reflect, hook, record: in this order (S0-080)."""
+@pytest.mark.parametrize("hooked", [True, False])
+async def test_the_record_follows_the_evaluation(hooked: bool) -> None:
+    """Evaluate, reflect, hook, record: in this order, with a hook or without one (S0-080, S0-082, S0-183)."""
     order = []
 
     async def our_hook(*_: object) -> None:
         order.append("hook")
 
-    run = run_with(our_hook, think_mode=ThinkMode.MODEL)
+    run = run_with(our_hook if hooked else None, think_mode=ThinkMode.MODEL)
     host = run.host
     reflect = host.implementations["reflect_on_phase"]
 
@@ -107,7 +104,33 @@ async def test_the_record_follows_the_evaluation() -> None:
 
     host.implementations["reflect_on_phase"] = reflecting
     await pause_after(run, Phase.PLANNING, can_change=False)
-    assert order == ["reflect", "hook"]
+    assert order == (["reflect", "hook"] if hooked else ["reflect"])
     actions = [decision.action for decision in run.state.decisions]
     assert actions[0] == "evaluate_phase"
     assert actions[-1] in ("proceed", "retry")
+
+
+def said(origin: str, *texts: str) -> list[Guidance]:
+    """Guidance of one origin."""
+    return [Guidance(origin=origin, phase=Phase.ANALYSIS, text=text) for text in texts]
+
+
+def test_what_is_said_again_stands_once_and_counts_as_new() -> None:
+    """A gate that finds the same each time does not push everything else out."""
+    known = said("rules", "too few sources", "no high confidence")
+    told = with_guidance(known, *said("rules", "too few sources"))
+    assert [one.text for one in told] == ["no high confidence", "too few sources"]
+    assert len(with_guidance(known, *said("model", "too few sources"))) == 3
+
+
+def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
+    """However much rules and models say, the wish is shown (S0-081)."""
+    wish = said("person", "look at the appendix")
+    known = wish
+    for number in range(2 * MAX_GUIDANCE):
+        known = with_guidance(known, *said("rules", f"issue {number}"))
+    assert (len(known), known[0]) == (MAX_GUIDANCE, wish[0])
+    shown = newest(known, GUIDANCE_OF_CALL)
+    assert shown == [*wish, *known[-GUIDANCE_OF_CALL + 1 :]]
+    wishes = said("person", *(f"wish {number}" for number in range(GUIDANCE_OF_CALL + 2)))
+    assert newest([*wishes, *said("rules", "an issue")], GUIDANCE_OF_CALL) == wishes[2:]

@@ -93,21 +93,6 @@ async def test_a_turn_has_a_cap_on_its_output(tmp_path: Path) -> None:
     assert turn.account.engine is EngineKind.EXTRACTIVE
 
 
-async def test_a_turn_of_no_use_is_repaired(tmp_path: Path) -> None:
-    """The repair is told what was wrong, in the same conversation, and its turn counts."""
-    api = MessagesApi(plan=["good", "empty"])
-    async with model_run(tmp_path, api) as (run, _):
-        turns = await converse(run)
-    assert [[call.name for call in turn.calls] for turn in turns] == [["look_up"], ["look_up"], ["hand_over"]]
-    assert api.refused == []
-    broken, repair = api.requests[1], api.requests[2]
-    assert repair.body["messages"][:-1] == broken.body["messages"][:-1]
-    *same, told = repair.body["messages"][-1]["content"]
-    assert same == broken.body["messages"][-1]["content"]
-    assert "the answer is empty: call one of the tools" in told["text"]
-    assert run.state.usage.model_calls == 4
-
-
 async def test_a_script_takes_over_in_the_middle_and_gives_back(tmp_path: Path) -> None:
     """Where the model gives nothing of use twice, the script takes that turn; the next one is the model's again."""
     api = MessagesApi(plan=["good", "empty", "cut"])

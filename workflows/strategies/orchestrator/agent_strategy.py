@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from temporalio.exceptions import ActivityError
 
 from contracts.addresses import canonical_url, sub_query_id
-from contracts.agents import SUMMARY_CHARACTERS
+from contracts.agents import SUMMARY_CHARACTERS, LostWork
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Candidate, DocumentRef, Source
 from contracts.notebooks import with_what_follows
@@ -23,10 +23,10 @@ from contracts.orchestrator_roles import (
     WorkInput,
 )
 from contracts.outcome import Pause, Progress
-from contracts.plan import OTHER_FORM, PlanNode
+from contracts.plan import OTHER_FORM, WITHOUT_SEARCH, PlanNode
 from contracts.roles import ANALYZER, ProposedGap
 from contracts.state import OpenPause, Position, ResearchState, Unit
-from contracts.texts import plural
+from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
 from contracts.vocabulary import Action, EngineKind, GapKind, NodeKind, SourceStatus, StopReason
 from workflows.phases.analysis import merge
@@ -94,6 +94,7 @@ class AgentStrategy(ScopedStrategy):
             if not position.finished:
                 position.finished = reason
                 run.decide(AGENT.name, "end_work", reason)
+            await _make_up(run)
             return Finished(StopReason.NO_OPEN_GAPS if position.open_questions == [] else StopReason.NO_ACTIONABLE_GAPS)
         name = f"turn-{position.turn}"
         await carry_out(run, name, name, _take_turn, lambda: _summary(run.state), sub_turn=position.turn)
@@ -228,6 +229,34 @@ def _answer(state: ResearchState, call: ToolCall, subject: PlanNode | int | str 
     return ToolAnswer(call_id=call.id, text=text, is_error=failed)
 
 
+async def _make_up(run: ResearchRun) -> None:
+    """Do what an earlier start got no answer for and this one left out, within its limits. Raises `Interrupted`."""
+    state, lost = run.state, run.state.task.lost if run.state.task else LostWork()
+    known, made = Identities(state.sources, state.aliases), {one.text: one for one in state.plan.sub_queries}
+    nodes, most, before = list[PlanNode](), pages_left(state), len(state.sources)
+    for text in lost.queries:
+        node = made.get(text) or PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration)
+        hits = [one.hit for one in state.candidates if one.sub_query_id == node.id]
+        if text not in made or (hits and not any(known.identity_of(hit) in state.sources for hit in hits)):
+            nodes.append(node)
+    if pages := [hit for hit in lost.pages if known.identity_of(hit) not in state.sources]:
+        nodes.insert(
+            0, PlanNode(id=sub_query_id("lost"), text="lost pages", iteration=state.iteration, origin=WITHOUT_SEARCH)
+        )
+        state.candidates += [Candidate(sub_query_id=nodes[0].id, hit=hit) for hit in pages]
+    if not nodes:
+        return
+    await Gathering(run, nodes, most=most).carry_out()
+    state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
+    await analyze_read(run)
+    known = Identities(state.sources, state.aliases)
+    first = {one.sub_query_id: one.hit for one in state.candidates[::-1]}
+    due = [*pages, *(first[node.id] for node in nodes if node.id in first)]
+    left_out = dict.fromkeys(hit.title or hit.url for hit in due if known.identity_of(hit) not in state.sources)
+    if left_out and len(state.sources) - before >= most:
+        run.branch_failed(f"not read again, because the limit of pages was reached: {shorten('; '.join(left_out), 99)}")
+
+
 # --- the request ---------------------------------------------------------------------------------------------------
 def _request(run: ResearchRun) -> WorkInput:
     state, position = run.state, AgentPosition.of(run.state)
@@ -352,7 +381,8 @@ async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> No
         position.not_analyzed += names
         return
     merge(run, task, with_what_follows(output, names))
-    state.sources |= {name: state.sources[name].model_copy(update={"analyzed": True}) for name in names}
+    if engine is None:  # what is analyzed in haste at the end is analyzed once more if the task is given again
+        state.sources |= {name: state.sources[name].model_copy(update={"analyzed": True}) for name in names}
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------

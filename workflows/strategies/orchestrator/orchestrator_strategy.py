@@ -213,11 +213,12 @@ class OrchestratorStrategy(Strategy):
 def _again(state: ResearchState, record: AgentRecord) -> AgentRecord:
     """Return the record of an agent whose task is given again; it knows by now what its run has read."""
     limits = state.resolution.limits
+    lost = record.result.lost if record.result else record.task.lost
     times = {"seconds": limits.agent_seconds or None, "most_seconds": limits.agent_wait_seconds or None}
     is_spent = record.result is not None and record.result.stop_reason in SPENT_LIMITS
     update = {
         "status": AgentStatus.CUT_OFF,
-        "task": record.task.model_copy(update=times),
+        "task": record.task.model_copy(update=times | {"lost": lost}),
         "known_queries": len(state.query_ledger),
         "known_sources": len(state.sources),
     }

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Final
 
-from contracts.addresses import canonical_url, sub_query_id
-from contracts.evidence import Candidate, SearchHit
+from contracts.addresses import canonical_url, source_id, sub_query_id
+from contracts.evidence import Candidate, SearchHit, Source
 from contracts.outcome import Pause, Progress
 from contracts.plan import WITHOUT_SEARCH, PlanNode
 from contracts.reflective_roles import (
@@ -55,6 +55,7 @@ from workflows.strategies.reflective.plan import (
     pending_steps,
     progress_of,
     query_nodes,
+    replaceable_steps,
     room_for_steps,
     summaries_of,
     summary_of_unit,
@@ -327,10 +328,10 @@ def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> Non
 
 
 def _skip_pending_steps(state: ResearchState) -> None:
-    """Skip the steps that are no longer needed, but for those that a person requested."""
-    started = [step for step in pending_steps(state.plan) if step.gap_id is None]
-    state.plan = without_steps(state.plan, started)
-    ReflectivePosition.of(state).skipped += [step.id for step in started]
+    """Skip the steps that are no longer needed, but for requested ones and those with work that got no answer."""
+    unneeded = replaceable_steps(state.plan)
+    state.plan = without_steps(state.plan, unneeded)
+    ReflectivePosition.of(state).skipped += [step.id for step in unneeded]
 
 
 def _record_reflection(run: ResearchRun, decided: StepReflection, answer: ReflectorAnswer | None) -> None:
@@ -439,10 +440,10 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
 def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
     """Return titled hits of the step's searches and of the background that were not read, each page once."""
     names, known = {node.id for node in state.plan.children(step)}, Identities(state.sources, state.aliases)
-    hits = [one.hit for one in state.candidates if one.sub_query_id in names]
+    hits, fetched = [one.hit for one in state.candidates if one.sub_query_id in names], state.fetched_sources()
     unread: dict[str, SearchHit] = {}
     for hit in [*hits, *ReflectivePosition.of(state).background]:
-        if hit.title and known.identity_of(hit) not in state.sources:
+        if hit.title and known.identity_of(hit) not in fetched:
             unread.setdefault(canonical_url(hit.url), hit)
     return list(unread.values())[:OFFERED_PAGES]
 
@@ -451,7 +452,7 @@ def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
     """Return the number of sources that a step may still read; unreadable ones count."""
     names = {node.id for node in state.plan.children(step)}
     protected = set(protected_ids(state).values())
-    own = [source for source in state.sources.values() if names.intersection(source.sub_query_ids[:1])]
+    own = [source for source in state.fetched_sources().values() if names.intersection(source.sub_query_ids[:1])]
     read = [source for source in own if source.id not in protected]
     return max(0, most - len(read))
 
@@ -469,7 +470,7 @@ def _assign_all_sources(state: ResearchState, step: PlanNode) -> None:
 
 
 async def investigate(run: ResearchRun) -> None:
-    """Search for two or three things in parallel, and store the first hits for the planner; no page is fetched.
+    """Search for two or three things in parallel; the first hits are sources that are not fetched, for the planner.
 
     Raises `Interrupted`.
     """
@@ -497,6 +498,8 @@ async def investigate(run: ResearchRun) -> None:
             run.note("status", f"background search failed: {node.text}: {answer.failed}", level="warning")
             continue
         for hit in searching.response(answer).hits[:HITS_OF_QUERY]:
-            hits.setdefault(canonical_url(hit.url), hit)
+            if not run.is_excluded(hit) and canonical_url(hit.url) not in hits:
+                hits[canonical_url(hit.url)] = hit
+                run.state.sources.setdefault(source_id(hit.url), Source.of_hit(hit, [node.id]))
     ReflectivePosition.of(run.state).background = list(hits.values())
     run.decided(number, {"titles": len(hits)})

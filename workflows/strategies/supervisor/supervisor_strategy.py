@@ -254,7 +254,7 @@ class SupervisorStrategy(Strategy):
 def phase_summary(state: ResearchState, phase: Phase) -> str:
     """Return the results of a phase in a few words."""
     return {
-        Phase.PLANNING: f"{len(state.plan.sub_queries)} sub-queries",
+        Phase.PLANNING: plural(len(state.plan.sub_queries), "sub-query"),
         Phase.GATHERING: f"{plural(len(state.readable_sources()), 'source')} read",
         Phase.ANALYSIS: f"{plural(len(state.findings), 'finding')}, {plural(len(state.unaddressed_gaps()), 'gap')}",
         Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
@@ -351,7 +351,7 @@ def _check_plan(state: ResearchState) -> Check:
     limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
     least = min(2, limit)
     issues = _issues(
-        (count < least, "too_few_sub_queries", f"{count} sub-queries, where at least {least} are wanted"),
+        (count < least, "too_few_sub_queries", f"too few sub-queries: {count}, at least {least} needed"),
         (count > limit, "too_many_sub_queries", f"{count} sub-queries, at most {limit}"),
         (not has_brief, "no_brief", "the research brief is missing"),
         *(
@@ -367,12 +367,12 @@ def _check_sources(state: ResearchState) -> Check:
     count, queries, good = len(state.readable_sources()), state.plan.sub_queries, state.high_quality_sources()
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
     issues = _issues(
-        (count < MIN_SOURCES, "too_few_sources", f"{plural(count, 'source')}, where at least {MIN_SOURCES} are wanted"),
+        (count < MIN_SOURCES, "too_few_sources", f"too few sources: {count}, at least {MIN_SOURCES} needed"),
         (count > 0 and not good, "no_high_quality_source", "no source is of high quality"),
         (
             completed < MIN_COMPLETION * len(queries),
             "too_few_completed",
-            f"{completed} of {len(queries)} sub-queries completed, where at least half are wanted",
+            f"{completed} of {len(queries)} sub-queries completed, at least half needed",
         ),
     )
     return issues, 1.5 * count, {"source_count": count, "completed": completed}
@@ -390,13 +390,13 @@ def _check_findings(state: ResearchState) -> Check:
         (
             count < MIN_FINDINGS,
             "too_few_findings",
-            f"{plural(count, 'finding')}, where at least {MIN_FINDINGS} are wanted",
+            f"too few findings: {count}, at least {MIN_FINDINGS} needed",
         ),
         (not high and may_be_high, "no_high_confidence", "no finding is of high confidence"),
         (
             coverage < MIN_COVERAGE,
             "low_coverage",
-            f"findings rest on {coverage:.0%} of the sources, where at least {MIN_COVERAGE:.0%} is wanted",
+            f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%} needed",
         ),
     )
     metrics = {
@@ -436,7 +436,7 @@ def reflection_prompt(phase: Phase, state: ResearchState) -> str:
     addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
     return {
         Phase.PLANNING: (
-            f"The plan is made: {len(state.plan.sub_queries)} sub-queries; research brief: "
+            f"The plan is made: {plural(len(state.plan.sub_queries), 'sub-query')}; research brief: "
             f"{'yes' if state.plan.brief.strip() else 'no'}. "
             "Do the sub-queries cover the whole question, and what aspect is missing?"
         ),

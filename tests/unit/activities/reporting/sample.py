@@ -1,15 +1,19 @@
 """A finished run about vacuuming, small enough to read, with the shape of real ones."""
 
-from contracts.addresses import digest, evidence_id, source_id
-from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, Source
+from typing import Any
+
+from activities.reporting.render import RenderedForms, render
+from contracts.addresses import digest, source_id
+from contracts.checking import Correction
+from contracts.evidence import DocumentRef, Evidence, Gap, ReportDraft, Source
 from contracts.outcome import AgentDecision, Usage
 from contracts.plan import Plan, PlanNode
-from contracts.request import Gates
-from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
+from contracts.presets import preset
+from contracts.request import Depth, Gates
+from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import (
     AgentRole,
-    Confidence,
     EngineKind,
     GapStatus,
     NodeStatus,
@@ -19,7 +23,9 @@ from contracts.vocabulary import (
     ThinkMode,
 )
 from providers.interfaces import SkippedFile
+from tests.unit.activities.scripted import MemoryStore, finding, passage
 
+STATEMENT = "Every table must be vacuumed at least once every two billion transactions."
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 RESEARCH_ID = "r-20261121-7k3f"
 
@@ -27,28 +33,23 @@ VACUUM = (
     "Preventing Transaction ID Wraparound Failures\n\n"
     "PostgreSQL's MVCC transaction semantics depend on being able to compare transaction ID (XID) numbers: a row "
     "version with an insertion XID greater than the current transaction's XID is “in the future” and should not be "
-    "visible to the current transaction. But since transaction IDs have limited size (32 bits) a cluster that runs "
-    "for a long time (more than 4 billion transactions) would suffer transaction ID wraparound: the XID counter wraps "
-    "around to zero, and all of a sudden transactions that were in the past appear to be in the future — which means "
-    "their output become invisible. In short, catastrophic data loss. To avoid this, it is necessary to vacuum every "
-    "table in every database at least once every two billion transactions.\n\n"
+    "visible to the current transaction. "
+    "But since transaction IDs have limited size (32 bits) a cluster that runs for a long time (more than 4 billion "
+    "transactions) would suffer transaction ID wraparound: all of a sudden transactions that were in the past appear to "
+    "be in the future. In short, catastrophic data loss. To avoid this, it is necessary to vacuum every table in every "
+    "database at least once every two billion transactions.\n\n"
     "The reason that periodic vacuuming solves the problem is that VACUUM will mark rows as frozen, indicating that "
-    "they were inserted by a transaction that committed sufficiently far in the past that the effects of the "
-    "inserting transaction are certain to be visible to all current and future transactions. Normal XIDs are compared "
-    "using modulo-2^32 arithmetic.\n\n"
+    "they were inserted by a transaction that committed sufficiently far in the past. Normal XIDs are compared.\n\n"
     "If for some reason autovacuum fails to clear old XIDs from a table, the system will begin to emit warning "
-    "messages when the database's oldest XIDs reach forty million transactions from the wraparound point. If these "
-    "warnings are ignored, the system will shut down and refuse to start any new transactions once there are fewer "
-    "than three million transactions left until wraparound 🐘.\n"
+    "messages when the oldest XIDs reach forty million transactions from the wraparound point. If these warnings are "
+    "ignored, the system will refuse to start new transactions once there are fewer than three million left 🐘.\n"
 )
 SETTINGS = (
     "Automatic Vacuuming\n\n"
     "autovacuum_freeze_max_age (integer)\n\n"
     "Specifies the maximum age (in transactions) that a table's pg_class.relfrozenxid field can attain before a VACUUM "
-    "operation is forced to prevent transaction ID wraparound within the table. Note that the system will launch "
-    "autovacuum processes to prevent wraparound even when autovacuum is otherwise disabled. Vacuum also allows removal "
-    "of old files from the pg_xact subdirectory, which is why the default is a relatively low 200 million "
-    "transactions. This parameter can only be set at server start.\n"
+    "operation is forced to prevent transaction ID wraparound within the table. Vacuum also allows removal of old "
+    "files from the pg_xact subdirectory, which is why the default is a relatively low 200 million transactions.\n"
 )
 GLOSSARY = "Glossary\n\nXID\n\nThe numerical, unique, sequentially-allocated identifier of a transaction.\n"
 
@@ -57,11 +58,6 @@ DOCUMENTS = {
     "runtime-config-autovacuum.html": ("20.10. Automatic Vacuuming", SETTINGS),
     "glossary.html": ("Appendix M. Glossary", GLOSSARY),
 }
-
-
-def corpus_url(name: str) -> str:
-    """The address of a document of the sample corpus."""
-    return f"corpus:manual/{name}"
 
 
 def make_source(url: str, title: str, text: str, **changes: object) -> Source:
@@ -87,16 +83,7 @@ def make_source(url: str, title: str, text: str, **changes: object) -> Source:
 
 def make_evidence(source: Source, text: str, quote: str, heading: str = "") -> Evidence:
     """The evidence for a quote that stands in a text."""
-    start = text.index(quote)
-    end = start + len(quote)
-    return Evidence(
-        id=evidence_id(source.id, start, end),
-        source_id=source.id,
-        start=start,
-        end=end,
-        quote_hash=digest(quote),
-        heading=heading,
-    )
+    return passage(text, quote, source.id).model_copy(update={"heading": heading})
 
 
 def make_resolved(**changes: object) -> ResolvedResearch:
@@ -106,22 +93,9 @@ def make_resolved(**changes: object) -> ResolvedResearch:
         "query": QUESTION,
         "engine": EngineKind.EXTRACTIVE,
         "corpus": CorpusSnapshot(
-            name="manual",
-            title="PostgreSQL 15 manual",
-            digest=digest("manual")[:19],
-            files=1173,
-            skipped=1,
-            indexed_at="2026-11-21T20:14:58+00:00",
+            name="manual", title="The manual", digest=digest("manual")[:19], files=1173, skipped=1
         ),
-        "limits": EffectiveLimits(
-            max_iterations=3,
-            max_sub_queries=5,
-            max_sources=60,
-            max_sources_per_query=12,
-            max_new_sources=20,
-            deadline_seconds=900,
-            reserve_seconds=90,
-        ),
+        "limits": preset("supervisor", Depth.LIGHT),
         "gates": Gates(think=ThinkMode.RULES),
         "product_version": "0.1.0",
     }
@@ -141,33 +115,27 @@ class Sample:
     """A state with its draft and stored texts."""
 
     def __init__(self) -> None:
-        self.sources = {name: make_source(corpus_url(name), title, text) for name, (title, text) in DOCUMENTS.items()}
+        self.sources = {
+            name: make_source(f"corpus:manual/{name}", title, text) for name, (title, text) in DOCUMENTS.items()
+        }
         self.texts = {digest(text): text for _, text in DOCUMENTS.values()}
         vacuum, settings = self.sources["routine-vacuuming.html"], self.sources["runtime-config-autovacuum.html"]
+
+        def between(source: Source, first: str, last: str, heading: str) -> Evidence:
+            text = self.texts[source.text.hash] if source.text else ""
+            start = text.index(first)
+            return make_evidence(source, text, text[start : text.index(last, start)].strip(), heading)
+
         wraparound = "25.1.5. Preventing Transaction ID Wraparound Failures"
         age = "autovacuum_freeze_max_age (integer)"
-        self.problem = make_evidence(
-            vacuum, VACUUM, VACUUM[VACUUM.index("But since") : VACUUM.index(" In short")], wraparound
-        )
-        self.rule = make_evidence(
-            vacuum, VACUUM, VACUUM[VACUUM.index("To avoid") : VACUUM.index("\n\nThe reason")], wraparound
-        )
-        self.freezing = make_evidence(
-            vacuum, VACUUM, VACUUM[VACUUM.index("The reason") : VACUUM.index(" Normal XIDs")], wraparound
-        )
-        self.failure = make_evidence(vacuum, VACUUM, VACUUM[VACUUM.index("If for some") :].strip(), wraparound)
-        self.forced = make_evidence(
-            settings, SETTINGS, SETTINGS[SETTINGS.index("Specifies") : SETTINGS.index(" Vacuum also")], age
-        )
-        self.default = make_evidence(
-            settings,
-            SETTINGS,
-            SETTINGS[SETTINGS.index("Vacuum also") : SETTINGS.index("\n", SETTINGS.index("Vacuum also"))],
-            age,
-        )
-        self.evidence = {
-            item.id: item for item in (self.problem, self.rule, self.freezing, self.failure, self.forced, self.default)
-        }
+        self.problem = between(vacuum, "But since", " In short", wraparound)
+        self.rule = between(vacuum, "To avoid", "\n\nThe reason", wraparound)
+        self.freezing = between(vacuum, "The reason", " Normal XIDs", wraparound)
+        self.failure = between(vacuum, "If for some", "\n", wraparound)
+        self.forced = between(settings, "Specifies", " Vacuum also", age)
+        self.default = between(settings, "Vacuum also", "\n", age)
+        cited = (self.problem, self.rule, self.freezing, self.failure, self.forced, self.default)
+        self.evidence = {item.id: item for item in cited}
 
     def quote(self, item: Evidence) -> str:
         """The words of an evidence."""
@@ -185,7 +153,6 @@ class Sample:
         return f"""# {QUESTION}
 
 > Evidence brief, written without a language model: every indented passage is quoted word for word.
-> 1,173 documents searched · 3 read · 2 cited (pages of one manual) · completed · nothing left this machine
 
 ## Short answer
 
@@ -193,11 +160,9 @@ class Sample:
 
 {quoted(self.forced)}
 
-## What the problem is
+## How it is prevented
 
 {quoted(self.problem)}
-
-## How it is prevented
 
 1. Rows are marked as frozen.
 
@@ -206,8 +171,6 @@ class Sample:
 2. Vacuuming is forced at an age.
 
 {quoted(self.default, "   ")}
-
-## Settings and thresholds
 
 | Name | Value in the text | What it controls | Source |
 |---|--:|---|---|
@@ -218,61 +181,34 @@ class Sample:
 
 {quoted(self.failure)}
 
-## What to check
-
 ```sql
 SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.id}]';
 ```
-
-## Not covered, and limits
 
 - *Measured cost of freezing*: no passage above the floor.
 """
 
     def state(self, **changes: object) -> ResearchState:
         """The state of the finished run."""
-        first = PlanNode(
-            id="sq-0000000001",
-            text="What is transaction ID wraparound?",
-            status=NodeStatus.COMPLETED,
-            provider="corpus",
-            result_count=5,
-        )
-        second = PlanNode(
-            id="sq-0000000002",
-            text="Which settings force a vacuum?",
-            status=NodeStatus.COMPLETED,
-            provider="corpus",
-            result_count=4,
-        )
-        third = PlanNode(
+        nodes = [
+            PlanNode(id=f"sq-000000000{n}", text=text, status=NodeStatus.COMPLETED, provider="corpus", result_count=5)
+            for n, text in ((1, "What is transaction ID wraparound?"), (2, "Which settings force a vacuum?"))
+        ]
+        failed = PlanNode(
             id="sq-0000000003",
             text="measured cost of freezing",
             status=NodeStatus.FAILED,
             error="nothing above the floor",
             origin="gap:gap-0000000001",
         )
+        gap = Gap(id="gap-0000000001", description="What freezing costs is open.", status=GapStatus.UNADDRESSABLE)
         fields: dict[str, object] = {
             "resolved": make_resolved(),
-            "plan": Plan(version=1, brief="What the problem is, and what is done.", nodes=[first, second, third]),
+            "plan": Plan(version=1, brief="What the problem is, and what is done.", nodes=[*nodes, failed]),
             "sources": {source.id: source for source in self.sources.values()},
             "evidence": self.evidence,
-            "findings": [
-                Finding(
-                    id="f-0000000001",
-                    statement="Every table must be vacuumed at least once every two billion transactions.",
-                    confidence=Confidence.HIGH,
-                    evidence_ids=[self.rule.id],
-                    source_ids=[self.rule.source_id],
-                )
-            ],
-            "gaps": [
-                Gap(
-                    id="gap-0000000001",
-                    description="What freezing costs was not found.",
-                    status=GapStatus.UNADDRESSABLE,
-                )
-            ],
+            "findings": [finding(STATEMENT, self.rule)],
+            "gaps": [gap],
             "draft": ReportDraft(
                 document=DocumentRef(hash=digest(self.draft), media_type="text/markdown", size=len(self.draft)),
                 title=QUESTION,
@@ -296,3 +232,37 @@ SELECT datname, age(datfrozenxid) FROM pg_database WHERE tags[1] = '[{self.rule.
             "ending": ENDING,
         }
         return ResearchState.model_validate(fields | changes)
+
+
+SAMPLE = Sample()
+
+
+def rendered(
+    words: str | None = None,
+    /,
+    *,
+    skipped: list[SkippedFile] = SKIPPED,
+    texts: dict[str, str] | None = None,
+    corrections: list[Correction] | None = None,
+    **changes: object,
+) -> RenderedForms:
+    """The forms of the sample run, with another draft, more texts or another state."""
+    known = SAMPLE.texts | (texts or {})
+    text = SAMPLE.draft if words is None else words
+    return render(SAMPLE.state(**changes), text, known, skipped, "0.1.0", (), corrections or [])
+
+
+def citing(source: Source, text: str, quote: str, **changes: object) -> tuple[Evidence, dict[str, Any]]:
+    """A passage of a source, and what `rendered` is given for a run that cites it alone."""
+    evidence = make_evidence(source, text, quote).model_copy(update=changes)
+    known = {"sources": {source.id: source}, "evidence": {evidence.id: evidence}, "texts": {digest(text): text}}
+    return evidence, known
+
+
+async def store_of(texts: dict[str, str]) -> MemoryStore:
+    """A store with texts and their originals."""
+    filled = MemoryStore()
+    for text in texts.values():
+        await filled.put_text(text)
+        await filled.put(("raw " + text).encode(), "text/html")
+    return filled

@@ -1,4 +1,4 @@
-"""Citations: names in drafts, numbers and links in reports."""
+"""Citations: names in drafts, numbers and links in reports, and pages that try to move them."""
 
 import json
 import re
@@ -9,18 +9,22 @@ from hypothesis import strategies as st
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.audit import audit
-from activities.reporting.citations import DraftMarks, ReportMarks, citation_labels, number_citations
+from activities.reporting.citations import (
+    DraftMarks,
+    ReportMarks,
+    citation_labels,
+    number_citations,
+)
 from activities.reporting.markdown import write
-from activities.reporting.render import render
 from activities.reporting.tree import parse, sentences
 from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
 from contracts.request import CitationStyle, Output
-from providers.errors import ContentMissing
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.page import link_targets
-from tests.unit.activities.reporting.sample import SKIPPED, Sample, make_source
+from tests.unit.activities.reporting.sample import SAMPLE, make_resolved, make_source, rendered, store_of
+from tests.unit.activities.reporting.whole import World
 
 REGISTRY = KnownAddresses.of(["https://good.test/page", "corpus:manual/a.html"], "How does it work?")
 EVIDENCE = {
@@ -42,17 +46,12 @@ def number(draft: str, given_before: list[Citation] | None = None) -> tuple[str,
     [
         ("One [ev-b1]. Two [ev-a1].", "One [1]. Two [2]."),
         ("One [ev-a1, ev-b1].", "One [1][2]."),
-        ("One [ev-a1; ev-a2].", "One [1]."),
         ("One [ev-a1] [ev-b1], [ev-a2].", "One [1][2]."),
-        ("One [[ev-a1]].", "One [1]."),
-        ("One [^ev-a1].", "One [1]."),
         ("One [ev-a1, 7].", "One [1]."),
         ("| x | [ev-a1] |\n|---|---|\n| y | [ev-b1] |", "| x | [1] |\n| --- | --- |\n| y | [2] |"),
         ("One [ev-a1](https://evil.test/x).", "One [1]."),
-        ("One [ev-a1](note).", "One [1]."),
         ("[ev-a1]: yes", "[1]\\: yes"),
         ("One [ev-a1](see below).", "One [1]\\(see below)."),
-        ("Wow![ev-a1](x y)", "Wow\\![1]\\(x y)"),
         ("`[ev-a1]` and ``x ` [7] ``", "`[ev-a1]` and ``x ` [7]``"),
         ("```\n[ev-a1] [7]\n```", "```\n[ev-a1] [7]\n```"),
         ("- [ ] open\n- [x] done", "- \\[ \\] open\n- \\[x\\] done"),
@@ -71,11 +70,8 @@ def test_numbers_sources_by_first_appearance(draft: str, text: str) -> None:
     ("draft", "text", "unresolved"),
     [
         ("Known [7] by hand.", "Known by hand.", ["7"]),
-        ("Known [1, 2].", "Known.", ["1", "2"]),
         ("Known [^4] [1-3].", "Known.", ["4", "1-3"]),
         ("Unknown [ev-zz].", "Unknown.", ["ev-zz"]),
-        ("Source [src-a].", "Source.", ["src-a"]),
-        ("[7] first.", "first.", ["7"]),
         ("[1](https://evil.test) x", "x", ["1"]),
         ("Real [ev-a1]. Invented [1].", "Real [1]. Invented.", ["1"]),
     ],
@@ -84,14 +80,6 @@ def test_removes_and_reports_what_does_not_resolve(draft: str, text: str, unreso
     """A marker that names nothing, and a number that somebody wrote by hand, is removed and reported (X-7)."""
     found, _, removed = number(draft)
     assert (found, removed) == (text, unresolved)
-
-
-def test_keeps_numbers_that_were_given_before() -> None:
-    """A number never changes; a new source takes the next one, although the order is another (invariant 4, X-7)."""
-    before = [Citation(number=1, source_id="src-c"), Citation(number=2, source_id="src-b")]
-    text, citations, _ = number("First [ev-a1], then [ev-b1], then [ev-c1].", before)
-    assert text == "First [3], then [2], then [1]."
-    assert citations == [*before, Citation(number=3, source_id="src-a")]
 
 
 NAMES = st.sampled_from(["ev-a1", "ev-a2", "ev-b1", "ev-c1", "ev-zz", "7", "1", "src-a"])
@@ -105,9 +93,7 @@ SCRAPS = st.sampled_from(
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(st.one_of(GROUPS, SCRAPS), max_size=40).map("".join))
 def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
-    """Numbers and sources are one to one, a report reads back its own numbers alone, no foreign address is left, and a
-    second rendering changes none (invariant 4).
-    """
+    """Numbers and sources are one to one, a report reads back its own alone; later renderings keep them (X-7)."""
     text, citations, _ = number(draft)
     assert [citation.number for citation in citations] == list(range(1, len(citations) + 1))
     assert len({citation.source_id for citation in citations}) == len(citations)
@@ -117,6 +103,7 @@ def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
     assert read.unknown == []
     assert not re.search("evil", text)
     assert number(draft, citations)[:2] == (text, citations)
+    assert number(f"First [ev-c1][ev-b1]. {draft}", citations)[1][: len(citations)] == citations
 
 
 PAREN = make_source("https://en.wiki.test/wiki/Dam_(structure)", "Dam [structure]", "A dam.")
@@ -142,32 +129,81 @@ def test_a_link_cites_by_title() -> None:
 
 @pytest.mark.parametrize("style", list(CitationStyle))
 async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> None:
-    """Claims are at their places, every citation resolves, and a citation that leads nowhere is found."""
-    sample = Sample()
+    """Claims are at their places, and every citation resolves."""
     url = "https://good.test/vacuum"
-    source = sample.sources["routine-vacuuming.html"]
-    state = sample.state(
-        sources={each.id: each for each in sample.sources.values()}
-        | {source.id: source.model_copy(update={"url": url, "aliases": [source.url]})}
-    )
-    assert state.resolved is not None
-    state.resolved = state.resolved.model_copy(update={"output": Output(citation_style=style)})
-    forms = render(state, sample.draft, sample.texts, SKIPPED, "0.1.0")
-    document = json.loads(forms.document)
-    for claim in document["claims"]:
+    source = SAMPLE.sources["routine-vacuuming.html"]
+    moved = source.model_copy(update={"url": url, "aliases": [source.url]})
+    sources = {each.id: each for each in (*SAMPLE.sources.values(), moved)}
+    resolved = make_resolved().model_copy(update={"output": Output(citation_style=style)})
+    forms = rendered(sources=sources, resolved=resolved)
+    for claim in json.loads(forms.document)["claims"]:
         assert forms.markdown[claim["start"] : claim["end"]] == claim["text"]
+    store = await store_of(SAMPLE.texts)
+    data = forms.document.encode()
+    assert (await audit(data, store.text_by_hash, store.by_hash, HereCalls())).problems == []
+    assert (f"[{source.title}]({url})" if style is CitationStyle.LINK else "[1]") in forms.markdown
 
-    async def text_of(key: str) -> str:
-        return sample.texts[key]
 
-    async def bytes_of(key: str) -> bytes:
-        raise ContentMissing(key)
+# --- whole reports over pages that name the ids of other sources -----------------------------------------------------
+HONEST = "Vacuum must freeze old rows to prevent transaction ID wraparound in every table."
+PLAIN = World.of("x", HONEST)
+OTHER, OTHER_SOURCE = PLAIN.evidence[1].id, PLAIN.sources[1].id
+IMITATIONS = {
+    "source in round brackets": f"({OTHER_SOURCE})",
+    "evidence": f"[{OTHER}]",
+    "evidence in full-width brackets": f"【{OTHER}】",
+    "escaped evidence": f"\\[{OTHER}\\]",
+    "entities": f"&#91;{OTHER}&#93;",
+    "number": "[2]",
+    "list": f"[{OTHER}, 2]",
+    "upper case": f"[{OTHER.upper()}]",
+}
 
-    found = await audit(json.dumps(document).encode(), text_of, bytes_of, HereCalls(), markdown=forms.markdown)
-    assert {problem.kind for problem in found.problems} <= {"original_missing"}
-    label = f"[{source.title.replace('.', chr(92) + '.', 0)}]({url})" if style is CitationStyle.LINK else "[1]"
-    assert label in forms.markdown
-    document["report"]["markdown"] = document["report"]["markdown"].replace(label, "")
-    document["claims"] = []
-    found = await audit(json.dumps(document).encode(), text_of, bytes_of, HereCalls())
-    assert "number_unused" in {problem.kind for problem in found.problems}
+
+def lying(imitation: str) -> World:
+    """A world whose first page holds something like a marker of the second one."""
+    return World.of(
+        f"Vacuum prevents wraparound of transaction IDs {imitation} without any pause in the tables.", HONEST
+    )
+
+
+@pytest.mark.parametrize("name", IMITATIONS)
+@pytest.mark.parametrize("form", ["> {words} {marker}\n", "They say “{words}” {marker}.\n"])
+async def test_words_of_a_page_move_no_citation_of_a_model(name: str, form: str) -> None:
+    """A model that quotes such a page gets the one citation that it wrote itself, and the audit passes."""
+    world = lying(IMITATIONS[name])
+    whole = await world.written("# T\n\n" + form.format(words=world.words(world.evidence[0]), marker=world.marker(0)))
+    assert whole.audited.problems == []
+    assert [item["source_id"] for item in whole.document["citations"]] == [world.sources[0].id]
+    assert [claim["citation_numbers"] for claim in whole.document["claims"]] == [[1]]
+
+
+def test_a_model_is_shown_no_marker_but_those_of_its_call() -> None:
+    """Words of pages that look like markers are escaped in the prompt, and no full id is in it."""
+    world = lying(f"[{OTHER}] [3]")
+    prompt = world.prompt()
+    assert set(re.findall(r"(?<!\\)\[ev-[^\]]*\]", prompt)) == {world.marker(0), world.marker(1)}
+    assert f"\\[{OTHER}\\]" in prompt
+    assert "\\[3\\]" in prompt
+
+
+@pytest.mark.parametrize(
+    ("words", "cited", "numbers"),
+    [
+        ("Vacuum must never freeze old rows.", [1], "[1]"),
+        ("Vacuum must freeze old rows … in every table.", [1], "[1]"),
+        (f"{HONEST} And more.", [1], "[1]"),
+        (HONEST, [1, 0], "[1][2]"),
+    ],
+)
+async def test_a_block_quote_that_its_sources_do_not_have_is_plain_text(
+    words: str, cited: list[int], numbers: str
+) -> None:
+    """Other words than those of the passage, or words of one source under the marker of another, are no quotation."""
+    world = lying("here")
+    quote = f"> {words} {''.join(map(world.marker, cited))}\n\n> {HONEST} {world.marker(1)}\n"
+    whole = await world.written(f"# T\n\n{quote}")
+    assert f"\n{words} {numbers}" in whole.rendering.markdown
+    assert f"\n> {HONEST} [1]\n" in whole.rendering.markdown
+    assert whole.warnings == ["quotations that their passages do not have: 1 made plain text"]
+    assert whole.audited.problems == []

@@ -1,5 +1,6 @@
 """Claims: which sentences are some, under which ids, and what rules say of them."""
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -13,10 +14,9 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import Written, write
 from activities.reporting.tree import parse
 from contracts.checking import VerificationSummary
-from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
-from tests.unit.activities.reporting.sample import Sample
+from contracts.evidence import CheckMethod, Evidence, Verdict
+from tests.unit.activities.reporting.sample import SAMPLE, rendered
 
-SAMPLE = Sample()
 RULE, PROBLEM = SAMPLE.quote(SAMPLE.rule), SAMPLE.quote(SAMPLE.problem)
 A, B, C = "ev-aa", "ev-bb", "ev-cc"
 SOURCES = {A: "src-1", B: "src-2", C: "src-1"}
@@ -33,29 +33,17 @@ def numbered(draft: str) -> tuple[list[FoundClaim], Written]:
     return find_claims(blocks), write(blocks)
 
 
-def judged(draft: str) -> ClaimVerdict:
-    """The verdict on the only claim of a draft."""
-    (claim,), _ = numbered(draft)
-    return judge(claim.words, [CITED[key] for key in claim.evidence_ids], REGISTRY, "en", quoted=claim.quoted)
-
-
 @pytest.mark.parametrize(
     ("draft", "texts"),
     [
         (f"First one. Second [{A}]. Third.", ["Second [1]."]),
-        (f"First. Second. [{A}] Third.", ["Second. [1]"]),
         (f"First. Second.[{A}] Third [{B}].", ["Second.[1]", "Third [2]."]),
         (f"Version 9.5, i.e. the old one, works [{A}]. Next.", ["Version 9.5, i.e. the old one, works [1]."]),
         (f"1. Item one [{A}].\n2. Item two [{B}]\n", ["Item one [1].", "Item two [2]"]),
-        (f"## Heading [{A}]\n\nText.", ["Heading [1]"]),
-        (f"[{A}] says so. Next.", ["[1] says so."]),
-        (f"Wrapped\nline [{A}]\nhere. Next.", ["Wrapped line [1] here."]),
         (f"| a | b |\n|---|---|\n| x | [{A}] |\n| y | z |\n", ["x | [1]"]),
         (f"> One. Two. [{A}]\n>\n> Three. [{B}]\n", ["One. Two. [1]", "Three. [2]"]),
         (f"> - one\n> - two\n>\n> [{A}]", ["one\n> - two\n>\n> [1]"]),
-        (f"> ```\n> code\n> ```\n>\n> [{A}]", ["code\n> ```\n>\n> [1]"]),
         (f"> One. [{A}] Invented.", ["One. [1] Invented."]),
-        (f"Both [{A}][{B}]. Next.", ["Both [1][2]."]),
         ("`[ev-x]` alone.", []),
     ],
 )
@@ -71,8 +59,6 @@ def test_claims_are_the_pieces_that_carry_citations(draft: str, texts: list[str]
         "PostgreSQL was released in 1996.",
         "This report shows that sales fell by 5 %.",
         "No evidence of life on Mars was found by the probe.",
-        "See also that costs rose by 12 percent in 2020.",
-        "The report by the ministry covers all rivers.",
     ],
 )
 def test_assertion_without_a_citation_is_a_claim(sentence: str) -> None:
@@ -80,6 +66,11 @@ def test_assertion_without_a_citation_is_a_claim(sentence: str) -> None:
     (claim,) = find_claims(parse_draft(sentence))
     assert not claim.evidence_ids
     assert find_claims(parse_draft(sentence), uncited=False) == []
+    forms = rendered(f"# T\n\n{sentence}\n", engine_by_role={"synthesizer": "model"})
+    document = json.loads(forms.document)
+    assert [(each["verdict"], each["evidence_ids"]) for each in document["claims"]] == [("unverified", [])]
+    assert document["verification"]["uncited_claims"] == 1
+    assert "The writer cites no passage for" in forms.markdown
 
 
 def test_questions_labels_and_leads_are_no_claims() -> None:
@@ -89,43 +80,30 @@ def test_questions_labels_and_leads_are_no_claims() -> None:
     assert (claim.words, claim.section) == ("Reads cost more", "")
 
 
+SIGNED = "\n".join(f"> {line}".rstrip() for line in AWKWARD.replace("[7]", "\\[7\\]").replace("|", "\\|").split("\n"))
+
+
 @pytest.mark.parametrize(
-    "draft",
+    ("draft", "same"),
     [
-        f"> {RULE} [{A}]",
-        f"> “{RULE}” [{A}]",
-        f"> {RULE.replace(' every ', chr(10) + '> every ')} [{A}]",
-        f"   1. It is so:\n\n      > {RULE} [{A}]\n",
-        f"> {RULE} [{A}][{B}]",
-        f"{RULE} [{A}]",
-        "\n".join(f"> {line}".rstrip() for line in AWKWARD.replace("[7]", "\\[7\\]").replace("|", "\\|").split("\n"))
-        + f" [{C}]",
+        (f"> {RULE} [{A}]", True),
+        (f"> “{RULE}” [{A}]", True),
+        (f"> {RULE.replace(' every ', chr(10) + '> every ')} [{A}]", True),
+        (f"> {RULE} [{A}][{B}]", True),
+        (f"{RULE} [{A}]", True),
+        (f"{SIGNED} [{C}]", True),
+        (f"> {RULE.replace('two', 'three')} [{A}]", False),
+        (f"> {RULE} And more. [{A}]", False),
+        (f"> {RULE.replace('table in every database', 'database in every table')} [{A}]", False),
+        (f"> {PROBLEM} [{A}]", False),
     ],
 )
-def test_passage_that_is_the_quote_is_supported(draft: str) -> None:
-    """A passage word for word as quoted is supported by comparison, whatever line breaks, signs and addresses it has."""
-    claims, _ = numbered(draft)
-    claim = claims[-1]
+def test_only_the_very_words_of_a_passage_are_its_quotation(draft: str, same: bool) -> None:
+    """Line breaks, signs and addresses may differ; other words or another order are unverified (invariant 15)."""
+    claim = numbered(draft)[0][-1]
     found = judge(claim.words, [CITED[key] for key in claim.evidence_ids], REGISTRY, "en", quoted=claim.quoted)
-    assert (found.verdict, found.method) == ("supported", "verbatim")
+    assert (found.verdict, found.method) == (("supported", "verbatim") if same else ("unverified", "none"))
     assert "elsewhere" not in claim.words
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        RULE.replace("two", "three"),
-        RULE + " And more.",
-        RULE[:-20],
-        f"Not: {RULE}",
-        RULE.replace("every table in every database", "every database in every table"),
-        PROBLEM,
-    ],
-)
-def test_passage_with_other_words_is_not_supported(words: str) -> None:
-    """A passage that is not word for word the one it cites is unverified, also if only the order differs (invariant 15)."""
-    found = judged(f"> {words} [{A}]")
-    assert (found.verdict, found.method) == ("unverified", "none")
 
 
 SIGNS = ["\n\n", "\n", "> ", "- ", "1. ", "`x` ", "**", "| a |\n|---|\n| ", "```\n", "# ", "    ", "(", ")", "\\"]

@@ -1,50 +1,47 @@
-"""The report as Markdown."""
+"""The report as Markdown: its sources, and what it says of method, limits and use."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from activities.reporting.render import render
+from activities.reporting.inputs import ReportInputs, gather_inputs
+from activities.reporting.report_text import describe_checking, report_facts
+from activities.reporting.words import ReportWords
 from contracts.addresses import digest
-from contracts.evidence import ReportDraft
+from contracts.checking import Correction
+from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict
+from contracts.outcome import Usage
+from contracts.request import Constraints, Output, Verify
 from contracts.resolved import ProviderChoice
-from contracts.vocabulary import Quality
+from contracts.state import ResearchState
+from contracts.vocabulary import Phase, Quality
 from providers.interfaces import SkippedFile
-from tests.fakes.states import finding
+from tests.fakes.states import EMPTY_REF, finding
 from tests.unit.activities.reporting.sample import (
     ENDING,
-    SKIPPED,
+    SAMPLE,
     VACUUM,
-    Sample,
+    citing,
     make_evidence,
     make_resolved,
     make_source,
+    rendered,
 )
+from workflows.run.budget import account
 
-SAMPLE = Sample()
-
-
-def markdown(text: str | None = None, files: list[SkippedFile] = SKIPPED, **changes: object) -> str:
-    """The Markdown of the sample run."""
-    words = SAMPLE.draft if text is None else text
-    return render(SAMPLE.state(**changes), words, SAMPLE.texts, files, "0.1.0").markdown
+ENGLISH = ReportWords("en")
+SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 
 
-def test_sources_tell_title_section_quality_and_when_they_were_read() -> None:
-    """A source is listed with number, title, section, quality with its reason, date of reading and address."""
-    assert (
-        "- [1] 25.1. Routine Vacuuming § 25.1.5. Preventing Transaction ID Wraparound Failures · quality high "
-        "(your documents) · read 2026-11-21 · `corpus:manual/routine-vacuuming.html`\n"
-    ) in markdown()
-
-
+# --- sources ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("media_type", "pages", "words"),
     [
         ("application/pdf", [12], " · p. 12 · "),
         ("application/pdf", [7, 3], " · pp. 3, 7 · "),
-        ("application/vnd.openxmlformats-officedocument.presentationml.presentation", [3], " · slide 3 · "),
-        ("text/html", [None], " · quality "),
+        (SLIDES, [3], " · slide 3 · "),
+        ("text/html", [None], " · your documents "),
     ],
 )
 def test_a_citation_names_the_pages_of_its_passages(media_type: str, pages: list[int | None], words: str) -> None:
@@ -57,85 +54,68 @@ def test_a_citation_names_the_pages_of_its_passages(media_type: str, pages: list
         make_evidence(found, text, quote).model_copy(update={"page": page})
         for quote, page in zip((text[:30], text[31:]), pages, strict=False)
     ]
-    state = SAMPLE.state(sources={found.id: found}, evidence={item.id: item for item in evidence}, citations=[])
-    draft = "# A\n\n" + " ".join(f"Said [{item.id}]." for item in evidence)
-    forms = render(state, draft, {digest(text): text}, [], "0.1.0")
+    known = {"sources": {found.id: found}, "evidence": {item.id: item for item in evidence}}
+    forms = rendered(
+        "# A\n\n" + " ".join(f"Said [{item.id}]." for item in evidence), texts={digest(text): text}, **known
+    )
     assert words in next(line for line in forms.markdown.split("\n") if line.startswith("- [1] A"))
     assert [item["page"] for item in json.loads(forms.document)["evidence"]] == pages
     for page in filter(None, pages):
-        name = "slide" if "presentation" in media_type else "p."
-        assert f'<p class="where">{name} {page}</p>' in forms.html
+        assert f'<p class="where">{"slide" if media_type == SLIDES else "p."} {page}</p>' in forms.html
+
+
+ODD_TITLE = "A *b* [7] `c` <d> | [e](https://evil.test/) a_b _f_"
+SHOWN = "A \\*b\\* \\[7\\] \\`c\\` \\<d\\> \\| \\[e\\]((link removed)) a_b \\_f\\_"
 
 
 @pytest.mark.parametrize(
     ("url", "title", "start", "end"),
     [
-        ("https://a.test/b", "", "- [1] Untitled · ", "· <https://a.test/b>"),
-        ("https://a.test/a>b", "A", "- [1] A · ", "· `https://a.test/a>b`"),
-        ("https://a.test/a b", "A", "- [1] A · ", "· `https://a.test/a b`"),
-        ("https://a.test/a\u200bb", "A", "- [1] A · ", "· `https://a.test/ab`"),
+        ("https://a.test/b", "", "Untitled", "<https://a.test/b>"),
+        ("https://a.test/a>b", "A", "A", "`https://a.test/a>b`"),
+        ("https://a.test/a b", "A", "A", "`https://a.test/a b`"),
+        ("https://a.test/a\u200bb", "A", "A", "`https://a.test/ab`"),
+        ("corpus:manual/we`ird _name_.html", ODD_TITLE, SHOWN, "``corpus:manual/we`ird _name_.html``"),
     ],
 )
 def test_a_source_is_listed_whatever_its_title_and_address(url: str, title: str, start: str, end: str) -> None:
-    """Without a title it is called untitled; an address that would end its link early is shown as code."""
-    text = "The first thing is cited here."
-    found = make_source(url, title, text)
-    evidence = make_evidence(found, text, text)
-    state = SAMPLE.state(sources={found.id: found}, evidence={evidence.id: evidence}, citations=[])
-    written = render(state, f"# T\n\nIt is [{evidence.id}].\n", {**SAMPLE.texts, digest(text): text}, [], "0.1.0")
-    (line,) = [line for line in written.markdown.splitlines() if line.startswith("- [1]")]
-    assert line.startswith(start)
-    assert line.endswith(end)
-
-
-def test_foreign_words_are_shown_as_they_are() -> None:
-    """A title with signs of Markdown, a number and an address stays a title."""
-    title = "A *b* [7] `c` <d> | [e](https://evil.test/) a_b _f_"
-    source = make_source("corpus:manual/we`ird _name_.html", title, VACUUM, quality=Quality.UNKNOWN, quality_reason="")
-    evidence = make_evidence(source, VACUUM, "In short, catastrophic data loss.")
-    state = {"sources": {source.id: source}, "evidence": {evidence.id: evidence}}
+    """Number, title, section, quality with its reason, day and address; signs of Markdown in them are shown as words."""
+    found = make_source(url, title, VACUUM)
+    evidence, run = citing(found, VACUUM, "In short, catastrophic data loss.", heading="25.1.5. Wraparound")
     assert (
-        "- [1] A \\*b\\* \\[7\\] \\`c\\` \\<d\\> \\| \\[e\\]((link removed)) a_b \\_f\\_ · quality not assessed "
-        "· read 2026-11-21 · ``corpus:manual/we`ird _name_.html``\n"
-    ) in markdown(f"# T\n\nTold [{evidence.id}].", **state)
+        f"- [1] {start} § 25.1.5. Wraparound · your documents · read 2026-11-21 · {end}"
+        in rendered(f"# T\n\nIt is [{evidence.id}].\n", **run).markdown.splitlines()
+    )
+    plain = found.model_copy(update={"quality": Quality.UNKNOWN, "quality_reason": ""})
+    run["sources"] = {found.id: plain}
+    assert " · quality not assessed · " in rendered(f"# T\n\nIt is [{evidence.id}].\n", **run).markdown
 
 
-def test_skipped_files_are_counted_and_ten_are_named() -> None:
-    """Skipped files: their number, and the first ten with their reasons."""
+# --- method and limits -----------------------------------------------------------------------------------------------
+def test_what_was_not_searched_is_named() -> None:
+    """Skipped files: their number and the first ten; providers that could not be reached, with the reason (S0-102)."""
     skipped = [SkippedFile(f"{number}.pdf", "encrypted", "encrypted") for number in range(12)]
-    text = markdown(files=skipped)
+    silent = ProviderChoice(name="wikipedia", available=False, reason="en.wikipedia.org is not reachable at port 443")
+    asked = [ProviderChoice(name="corpus", available=True), silent]
+    text = rendered(skipped=skipped, resolved=make_resolved(providers=asked)).markdown
     assert "**Skipped files:** 12 files of the corpus could not be used." in text
     assert "  - 9.pdf: encrypted\n  - and 2 more\n" in text
     assert "10.pdf" not in text
-
-
-def test_providers_that_could_not_be_asked_are_told() -> None:
-    """Who was to be searched with and could not be reached is named with the reason (S0-102)."""
-    silent = ProviderChoice(name="wikipedia", available=False, reason="en.wikipedia.org is not reachable at port 443")
-    asked = [ProviderChoice(name="corpus", available=True), silent]
-    text = markdown(resolved=make_resolved(providers=asked))
     assert (
         "**Not searched:** These were to be asked and could not be.\n  - wikipedia: en.wikipedia\\.org is not" in text
     )
-    assert "Not searched" not in markdown()
+    assert "Not searched" not in rendered().markdown
 
 
-@pytest.mark.parametrize(
-    ("by_role", "words"),
-    [
-        (
-            {"planner": "extractive", "synthesizer": "extractive"},
-            "**Engine:** extractive: no language model: passages are selected and quoted word for word (planner, s",
-        ),
-        (
-            {"planner": "model", "synthesizer": "extractive"},
-            "word for word (synthesizer)\n  - model: a language model did the work (planner)\n",
-        ),
-    ],
-)
-def test_engine_is_told_by_role(by_role: dict[str, str], words: str) -> None:
-    """A report says which engine did which role."""
-    assert words in markdown(engine_by_role=by_role)
+def test_engine_is_told_by_role() -> None:
+    """A report says which engine did which role, and which wishes only a writing model could have met."""
+    wishes = {"output": Output(language="de"), "constraints": Constraints(audience="nurses")}
+    asked = make_resolved().model_copy(update=wishes)
+    text = rendered(resolved=asked, engine_by_role={"planner": "model", "synthesizer": "extractive"}).markdown
+    assert "  - model: a language model did the work (planner)\n" in text
+    assert "passages are selected and quoted word for word (synthesizer)\n" in text
+    assert "nurses" in text.partition("Not applied")[2]
+    assert "Not applied" not in rendered(resolved=asked, engine_by_role={"synthesizer": "model"}).markdown
 
 
 def test_what_sources_disagree_about_is_said() -> None:
@@ -148,26 +128,49 @@ def test_what_sources_disagree_about_is_said() -> None:
         ).model_copy(update={"id": "f-2"}),
         finding("Locks are good.", source_ids=[first.id], contradicts=["f-Locks are ", "f-gone"]),
     ]
-    (line,) = [line for line in markdown(findings=findings).splitlines() if "128 MB of pages" in line]
+    lines = rendered(findings=findings).markdown.splitlines()
+    (line,) = [line for line in lines if "128 MB of pages" in line]
     assert f"“The store keeps 512 MB of pages.” ({second.title})" in line
-    assert "512 MB of pages" not in markdown(findings=findings[:1])
 
 
 def test_what_was_not_checked_is_said() -> None:
     """How many cited statements are quotations, and what the rules say of the others (invariant 15)."""
-    assert (
-        "Cited statements: 8; word for word the cited passage: 6. Of the others rules judged 2 and a model 0,"
-        in markdown()
-    )
-    quote = f"# T\n\n> {SAMPLE.quote(SAMPLE.rule)} [{SAMPLE.rule.id}]\n"
-    assert "Cited statements: 1, each of them word for word the cited passage." in markdown(quote)
+    expected = "Cited statements: 8; word for word the cited passage: 6. Of the others rules judged 2 and a model 0,"
+    assert expected in rendered().markdown
+    quote = rendered(f"# T\n\n> {SAMPLE.quote(SAMPLE.rule)} [{SAMPLE.rule.id}]\n").markdown
+    assert "Cited statements: 1, each of them word for word the cited passage." in quote
+    unchecked = rendered(resolved=make_resolved(verify=Verify.OFF)).markdown
+    assert "**Not verified:**" in unchecked
+    assert "*(" not in unchecked
+
+
+def test_corrections_are_listed_with_their_places() -> None:
+    """Section, words and reason of a statement that is gone; corrected ones with the words before and after."""
+    made = [
+        Correction(claim_id="c-1", section="Summary", action="remove", before="Whales sing.", reason="Nobody says so."),
+        Correction(claim_id="c-2", action="rewrite", before="It is 9.", after="It is 8."),
+    ]
+    text = rendered(corrections=made).markdown.replace("\\", "")
+    assert "**Removed:**" in text
+    assert "Summary: Whales sing. (Nobody says so.)" in text
+    assert "rewrite: It is 9. → It is 8." in text
+
+
+def test_what_was_removed_from_the_draft_is_said() -> None:
+    """Markers, addresses and lists of sources of the writer's own are gone, and counted among the limitations (X-7)."""
+    draft = f"# T\n\nTold [{SAMPLE.rule.id}] [7]. See https://evil.test/.\n\n## References\n\n1. Smith, *Made up*.\n"
+    text = rendered(draft).markdown
+    assert "Citation markers removed from the draft: 1;" in text
+    assert "Addresses removed from the draft: 1;" in text
+    assert "The draft brought its own list of sources" in text
+    assert "Smith" not in text
 
 
 def test_empty_brief_cites_nothing_and_says_so() -> None:
     """An empty report has no sources, and says so."""
     ending = ENDING | {"outcome": "empty", "stop_reason": "no_evidence", "completeness": "empty"}
-    draft = ReportDraft(document=SAMPLE.state().draft.document, empty=True)
-    text = markdown("# T\n\nNothing answers this.\n", draft=draft, ending=ending, evidence={}, findings=[])
+    empty = ReportDraft(document=EMPTY_REF, empty=True)
+    text = rendered("# T\n\nNothing answers this.\n", draft=empty, ending=ending, evidence={}, findings=[]).markdown
     assert "> **Nothing found:** no passage was found" in text
     assert "This report cites nothing." in text
     assert "## Sources" not in text
@@ -185,6 +188,51 @@ def test_empty_brief_cites_nothing_and_says_so() -> None:
 def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str], complete: str, words: str) -> None:
     """How the work happened to stop explains nothing when a part of it had failed (C0-24)."""
     ending = ENDING | {"outcome": "partial", "stop_reason": reason, "completeness": complete}
-    notice = markdown(failed_branches=failed, ending=ending).split("\n\n")[1]
+    notice = rendered(failed_branches=failed, ending=ending).markdown.split("\n\n")[1]
     assert notice.startswith("> **Partial:**")
     assert words in notice
+
+
+def gathered(state: ResearchState, **verdicts: int) -> ReportInputs:
+    """The inputs of a report with so many claims of each verdict."""
+    inputs = gather_inputs(state, SAMPLE.draft, SAMPLE.texts, [], "0.1.0")
+    claims = [
+        replace(
+            inputs.claims[0],
+            judged=ClaimVerdict(claim_id="", verdict=Verdict[name], method=CheckMethod.RULES, reason="Why."),
+        )
+        for name, count in verdicts.items()
+        for _ in range(count)
+    ]
+    return replace(inputs, claims=claims) if verdicts else inputs
+
+
+def test_doubtful_statements_are_listed_with_their_reasons() -> None:
+    """What is not borne out is listed, the contradicted first; what is undecided is counted alone."""
+    fact = report_facts(gathered(SAMPLE.state(), UNSUPPORTED=1, CONTRADICTED=1, SUPPORTED=1))[0]
+    assert [item.split(":")[0] for item in fact.items] == ["Contradicted", "Not supported"]
+    assert all(item.endswith("(Why.)") for item in fact.items)
+    inputs = gathered(SAMPLE.state(), SUPPORTED=3, NOT_ENOUGH_INFORMATION=1)
+    assert report_facts(inputs)[0].label == "Outcome"
+    assert "1 not decided" in describe_checking(inputs.claims, ENGLISH)
+
+
+# --- use and time ----------------------------------------------------------------------------------------------------
+def used(cost: float | None = 0.0123) -> ResearchState:
+    """The state of a run that called models."""
+    state = SAMPLE.state(usage=Usage())
+    state.phase = Phase.PLANNING
+    account(state, "planner", Usage(model_calls=1, input_tokens=800, output_tokens=200, cost_usd=cost))
+    state.phase = Phase.ANALYSIS
+    account(state, "analyzer", Usage(model_calls=2, input_tokens=1_200, cached_tokens=300, cost_usd=0.02))
+    account(state, "gatherer", Usage(searches=2, reads=3))
+    state.usage = state.usage.model_copy(update={"active_seconds": 7.5})
+    return state
+
+
+@pytest.mark.parametrize(("cost", "total"), [(0.0123, "0.0323 USD."), (None, "cost unknown, 0.0200 USD of it known.")])
+def test_the_report_names_what_was_used(cost: float | None, total: str) -> None:
+    """Calls, tokens, cache and cost, in total; an unknown cost is never 0, a run without any has no fact."""
+    (fact,) = (fact for fact in report_facts(gathered(used(cost))) if fact.label == "Use")
+    assert fact.value == f"3 model calls, 2,200 tokens, 15% of the input from a cache, 2 searches, 3 reads, {total}"
+    assert "Use" not in {fact.label for fact in report_facts(gathered(SAMPLE.state()))}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from activities.roles.claim_checking import STATEMENTS, ground_verdicts, read_verdict
+from activities.roles.claim_checking import STATEMENTS, ground_verdicts
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
@@ -12,13 +12,11 @@ from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerResult, CheckInput
 from contracts.evidence import Verdict
 from contracts.outcome import Guidance
-from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
 from providers.models import answers
 from providers.models.chat import ChatReply, TokenCounts
 from tests.fakes import checking_work
-from tests.fakes.model_work import unmarked
 
 CANARY = "0123456789abcdef01234567"
 
@@ -53,10 +51,10 @@ def request_of(claims: list[AskedClaim] = CLAIMS) -> CheckInput:
     )
 
 
-def answer_of(text: str, claims: list[AskedClaim] = CLAIMS, stop_reason: str = "end_turn") -> CheckerResult:
+def answer_of(text: str, claims: list[AskedClaim] = CLAIMS) -> CheckerResult:
     """What becomes of a checker's reply. Raises as the engine does where it is no answer at all."""
     request = request_of(claims)
-    reply = ChatReply(text=text, tool_input=None, stop_reason=stop_reason, model="m", tokens=TokenCounts())
+    reply = ChatReply(text=text, tool_input=None, stop_reason="end_turn", model="m", tokens=TokenCounts())
     draft, _ = answers.answer_of(CHECKER, reply)
     return ground_verdicts(RoleWork(CHECKER, request, draft, {}, EngineKind.MODEL))
 
@@ -82,31 +80,6 @@ def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
     assert len(others) == len(CLAIMS)
 
 
-def test_little_room_shows_the_quote_alone() -> None:
-    """Words around a passage come only with the room for them, its title where it has one."""
-    passage = ShownPassage(evidence_id="ev-1", quote="the quote", before="before", after="after", title="Title")
-    claim = asked("It holds 1 GB.", "the quote").model_copy(update={"passages": [passage]})
-    whole = render_role(CHECKER, request_of([claim]), {})
-    levels = {item.id: Level.HEADLINE for item in whole.items}
-    narrow = render_role(CHECKER, request_of([claim]), {}, levels)
-    assert "passage (Title): before the quote after\n" in unmarked(whole.prompt)
-    assert "passage (Title): the quote\n" in unmarked(narrow.prompt)
-
-
-def test_a_sensible_answer_is_taken() -> None:
-    """Verdict, reason and the words that decide, for each claim in order."""
-    first, second, third = real_ones(prompt_of())
-    verdicts = [
-        {"claim": third.label, "verdict": "Contradicted.", "quote": "", "reason": "It says otherwise."},
-        {"claim": first.label, "verdict": "supported", "quote": "cache has a  size of 128 MB"},
-        {"claim": second.label, "verdict": "partial", "quote": "VACUUM reclaims storage"},
-    ]
-    output = answer_of(json.dumps({"verdicts": verdicts}))
-    assert output.verdicts == ["supported", "partial", "contradicted"]
-    assert output.answers[0].quote == "cache has a size of 128 MB"
-    assert output.answers[2].reason == "It says otherwise."
-
-
 @pytest.mark.parametrize("name", checking_work.STUMBLING)
 def test_no_stumbling_answer_makes_a_claim_supported(name: str) -> None:
     """Denied, doubtful, foreign, cut, repeated or misaddressed verdicts: no claim is called supported by them."""
@@ -120,34 +93,11 @@ def test_no_stumbling_answer_makes_a_claim_supported(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "verdict"),
-    [
-        ("supported", Verdict.SUPPORTED),
-        (" SUPPORTED. ", Verdict.SUPPORTED),
-        ("NOT SUPPORTED", None),
-        ("un-supported", None),
-        ("Not enough information", Verdict.NOT_ENOUGH_INFORMATION),
-        ("partially supported", None),
-        ("fully supported", None),
-        ("supported? no", None),
-        ("supported?", None),
-        ("not enough information", Verdict.NOT_ENOUGH_INFORMATION),
-        ("", None),
-    ],
-)
-def test_only_the_very_word_is_support(word: str, verdict: Verdict | None) -> None:
-    """Case and punctuation may differ; every other word names no verdict."""
-    assert read_verdict(word) is verdict
-
-
-@pytest.mark.parametrize(
     ("said", "stored"),
     [
         ("The cache holds 512 MB by default.", "By default the cache has a size of 128 MB."),
-        ("The cache holds 128 GB by default.", "The cache holds 128 MB by default."),
         ("Autovacuum is never started by default.", "Autovacuum is always started by default."),
         ("All data are kept in memory by Redis.", "All data are kept in memory by Valkey."),
-        ("Those cancelling two days before it get all back.", "Who cancels 14 days before the start is refunded."),
         ("Montrose beat Valdera in the cup final on Sunday.", "Valdera beat Montrose in the cup final on Sunday."),
         ("Die Ablage fasst 512 MB und wird nicht geleert.", "The store holds 128 MB and it is not emptied by anyone."),
     ],
@@ -160,40 +110,28 @@ def test_a_lying_checker_is_overruled_by_the_rules(said: str, stored: str) -> No
     assert output.answers[0].reason
 
 
-@pytest.mark.parametrize("count", [1, 2, 16])
+@pytest.mark.parametrize("count", [1, 16])
 def test_a_checker_to_whom_everything_is_supported_is_believed_in_nothing(count: int) -> None:
-    """It calls the control supported as well; one that sees the difference is believed."""
+    """It calls the control supported as well; its denials count, and one that sees the difference is believed."""
     claims = [asked(f"Store {n} holds 128 MB.", f"By default store {n} has a size of 128 MB.") for n in range(count)]
-    assert set(answer_of(checking_work.lying(prompt_of(claims)), claims).verdicts) == {"unverified"}
     assert set(answer_of(json.dumps(checking_work.believing(prompt_of(claims))), claims).verdicts) == {"supported"}
-
-
-def test_denials_of_a_checker_that_fails_its_control_count() -> None:
-    """What such a checker does not call supported is read as ever."""
-    answer = json.loads(checking_work.lying(prompt_of()))
-    names = {one.label for one in checking_work.statements_of(prompt_of()) if one.text == CLAIMS[0].text}
+    lies = checking_work.lying(prompt_of(claims))
+    assert set(answer_of(lies, claims).verdicts) == {"unverified"}
+    answer = json.loads(lies)
+    names = {one.label for one in real_ones(prompt_of(claims)) if one.text == claims[0].text}
     for item in answer["verdicts"]:
         item["verdict"] = "unsupported" if item["claim"] in names else item["verdict"]
-    assert answer_of(json.dumps(answer)).verdicts == ["unsupported", "unverified", "unverified"]
+    assert answer_of(json.dumps(answer), claims).verdicts == ["unsupported", *["unverified"] * (count - 1)]
 
 
-def test_the_control_is_the_same_for_the_same_claims_and_its_place_is_not() -> None:
-    """An answer from the journal is read as it was asked for; nobody learns where the control stands."""
+def test_nobody_learns_where_the_control_stands() -> None:
+    """Its place changes with the claims; the same claims make the same prompt, so that its journalled answer is read."""
     assert prompt_of() == prompt_of()
     places = set()
     for number in range(12):
-        claims = [asked(f"Store {number} holds it.", f"Store {number} is large."), *CLAIMS]
-        texts = [one.text for one in checking_work.statements_of(prompt_of(claims))]
-        (control,) = (text for text in texts if text in STATEMENTS)
-        places.add(texts.index(control))
+        prompt = prompt_of([asked(f"Store {number} holds it.", f"Store {number} is large."), *CLAIMS])
+        places |= {n for n, one in enumerate(checking_work.statements_of(prompt)) if one.text in STATEMENTS}
     assert len(places) > 2
-
-
-def test_a_claim_in_another_language_than_its_passage_can_be_supported() -> None:
-    """Rules that compare words have no say where the languages differ; numbers that agree do not object."""
-    claims = [asked("Die Ablage fasst 128 MB und wird nicht geleert.", "The store holds 128 MB and it is not emptied.")]
-    output = answer_of(json.dumps(checking_work.believing(prompt_of(claims))), claims)
-    assert output.verdicts == ["supported"]
 
 
 def test_a_passage_that_gives_orders_or_answers_stays_data() -> None:

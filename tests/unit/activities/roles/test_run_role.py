@@ -1,32 +1,23 @@
 """The activities that do roles."""
 
 import asyncio
-import inspect
-from collections.abc import Iterator
-from types import CodeType
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, roles
+from contracts.canary import STEERED, exposes_private_text
 from contracts.notebooks import AnalysisEntry
 from contracts.outcome import Usage
 from contracts.vocabulary import EngineKind
 from providers import errors
-from providers.models.anthropic_chat import AnthropicChat
-from providers.models.chat import ChatReply, ChatRequest
-from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint
-from providers.models.language_model import LanguageModelEngine
-from providers.models.prices import PriceTable
 from providers.shared.paid_calls import CallLease
 from providers.storage.stored_notebooks import Notebooks
-from tests.architecture.repository import PACKAGES, ROOT
-from tests.fakes.messages_api import MessagesApi
-from tests.fakes.model_engine import OpenLimiter
-from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.scripted import (
     MemoryCalls,
+    MemoryStore,
     ScriptedEngine,
     analyze_input,
     environment,
@@ -44,12 +35,12 @@ PLAN = roles.PlannerAnswer(
 class Bench:
     """Activities over a scripted engine, a content store and a call store in memory."""
 
-    def __init__(self, script: Any, *, paid: bool = True, renew_seconds: float = 2.0) -> None:
-        self.engine = ScriptedEngine(script, paid=paid)
-        self.calls = MemoryCalls()
+    def __init__(self, script: Any, *, calls: MemoryCalls | None = None, renew_seconds: float = 2.0) -> None:
+        self.engine = ScriptedEngine(script)
+        self.calls = calls or MemoryCalls()
         self.content = MemoryStore()
         self.notebooks = Notebooks(self.content)
-        self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds=renew_seconds)
+        self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds)
 
     async def plan(self, **changes: Any) -> Any:
         """Run the planner as one attempt of its activity."""
@@ -63,42 +54,28 @@ class Bench:
 
 
 async def test_a_role_is_done_and_accounted() -> None:
-    """The output has the finished draft, the engine, the model, the prompt's version and the usage."""
+    """The output has the draft, the engine, the model, the prompt's version and the usage; extraction has no prompt."""
     bench = Bench(PLAN)
     output = await bench.plan()
     assert [query.query for query in output.sub_queries] == ["what is vacuum", "what is wraparound"]
-    assert output.account.usage.model_calls == 1
-    assert (output.account.engine, output.account.model) == (EngineKind.MODEL, "scripted-1")
-    assert output.account.prompt_version
+    account = output.account
+    assert (account.engine, account.model, account.usage.model_calls) == (EngineKind.MODEL, "scripted-1", 1)
+    assert account.prompt_version
     assert bench.calls.log == ["begin", "finish"]
+    engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
+    activities = role_activities(engine, MemoryStore())
+    output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
+    assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
 
 
-async def test_a_missing_document_fails_before_anything_is_paid() -> None:
-    """A stored text that is gone is a failure of its own type, and the engine is not asked."""
-    bench = Bench(roles.AnalyzerAnswer(findings=[]))
-    gone = await MemoryStore().put_text("gone")
-    with pytest.raises(ApplicationError) as caught:
-        await environment().run(bench.activities.run, roles.ANALYZER, analyze_input([source(gone)]))
-    assert caught.value.type == failures.CONTENT_MISSING
-    assert bench.engine.tasks == []
-
-
-async def test_a_second_attempt_takes_the_stored_answer() -> None:
-    """An answered call is not paid again; its usage is told again, for the first attempt's result was lost (S0-131)."""
+async def test_an_answered_call_is_never_paid_again() -> None:
+    """A second attempt gets answer and usage, for the first result was lost; another operation pays nothing (S0-131)."""
     bench = Bench(PLAN)
-    first, second = await bench.plan(), await bench.plan()
+    first, second, other = await bench.plan(), await bench.plan(), await bench.plan(operation="op/2")
     assert len(bench.engine.tasks) == 1
     assert second == first
-
-
-async def test_the_same_request_is_answered_once_in_a_run() -> None:
-    """Another operation that asks exactly the same takes the answer, and is told that it cost nothing more."""
-    bench = Bench(PLAN)
-    first, second = await bench.plan(), await bench.plan(operation="op/2")
-    assert len(bench.engine.tasks) == 1
-    assert first.account.usage.model_calls == 1
-    assert second.account.usage == Usage()
-    assert second.sub_queries == first.sub_queries
+    assert other.sub_queries == first.sub_queries
+    assert (first.account.usage.model_calls, other.account.usage) == (1, Usage())
 
 
 async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
@@ -114,56 +91,6 @@ async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
     assert (await bench.notebooks.read(output.entry, AnalysisEntry)).findings[0].statement == "Vacuum visits all."
 
 
-async def test_a_live_lease_makes_the_attempt_wait() -> None:
-    """While another attempt makes the call, this one fails retryably with the delay that the store names."""
-    bench = Bench(PLAN)
-    started, go_on = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: Any) -> Any:
-        started.set()
-        await go_on.wait()
-        return PLAN
-
-    bench.engine.script = slow
-    first = asyncio.create_task(bench.plan())
-    await started.wait()
-    failure = await bench.failed_plan()
-    assert (failure.type, failure.non_retryable) == (failures.CALL_IN_FLIGHT, False)
-    assert failure.next_retry_delay is not None
-    assert 7 <= failure.next_retry_delay.total_seconds() <= 7.7
-    go_on.set()
-    await first
-    assert len(bench.engine.tasks) == 1
-
-
-async def test_the_lease_is_renewed_while_the_call_runs() -> None:
-    """A call longer than its lease keeps it, and lets go of it at the end."""
-    bench = Bench(None, renew_seconds=0.01)
-
-    async def until_renewed(_: Any) -> Any:
-        await bench.calls.renewed.wait()
-        return PLAN
-
-    bench.engine.script = until_renewed
-    await bench.plan()
-    assert bench.calls.log[:2] == ["begin", "renew"]
-    assert bench.calls.log[-1] == "finish"
-    assert not bench.calls.leased
-
-
-@pytest.mark.parametrize(
-    "error", [errors.RateLimited("wait", retry_after=3), errors.Unavailable("503"), errors.NotConfigured("key")]
-)
-async def test_a_call_without_an_answer_is_given_up(error: Exception) -> None:
-    """The lease of a failed call is released, so that the next attempt need not wait it out."""
-    bench = Bench(error)
-    await bench.failed_plan()
-    assert bench.calls.log == ["begin", "release"]
-    bench.engine.script = PLAN
-    await bench.plan()
-    assert len(bench.engine.tasks) == 2
-
-
 async def cancelled(bench: Bench, begun: asyncio.Event, go_on: asyncio.Event) -> None:
     """Cancel a call after `begun`, and set `go_on` in the same moment."""
     env = environment()
@@ -176,17 +103,18 @@ async def cancelled(bench: Bench, begun: asyncio.Event, go_on: asyncio.Event) ->
         await attempt
 
 
-async def test_a_cancelled_call_is_given_up() -> None:
-    """The lease of a cancelled call is released, so that a resumed run need not wait it out."""
-    begun = asyncio.Event()
+async def test_a_call_without_an_answer_is_given_up() -> None:
+    """The lease of a failed or cancelled call is released, so that the next attempt need not wait it out."""
+    bench, begun = Bench(errors.Unavailable("503")), asyncio.Event()
+    await bench.failed_plan()
 
     async def never(_: Any) -> Any:
         begun.set()
         await asyncio.Event().wait()
 
-    bench = Bench(never)
+    bench.engine.script = never
     await cancelled(bench, begun, asyncio.Event())
-    assert bench.calls.log == ["begin", "release"]
+    assert bench.calls.log == ["begin", "release"] * 2
 
 
 async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> None:
@@ -216,45 +144,73 @@ async def test_an_unusable_answer_is_stored_and_accounted() -> None:
         assert Usage.model_validate(failure.details[0]["usage"]) == paid
 
 
-async def test_the_extractive_engine_is_given_no_prompt() -> None:
-    """Without a model no prompt is rendered, and the account names no version of one."""
-    engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
-    activities = role_activities(engine, MemoryStore())
-    output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
-    assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
+# --- a store of calls that is away -----------------------------------------------------------------------------------
+class FailingCalls(MemoryCalls):
+    """A store that does not reach one of its operations."""
+
+    def __init__(self, failing: str) -> None:
+        super().__init__()
+        setattr(self, failing, self._fail)
+
+    async def _fail(self, *_: Any) -> None:
+        self.log.append("failed")
+        if self.log.count("failed") > 1:
+            self.renewed.set()
+        raise errors.Unavailable("away")
 
 
-async def test_a_model_call_is_at_most_ten_frames_deep() -> None:
-    """From the registered activity to the call of the SDK."""
-    frames: list[str] = []
-
-    class Watching(AnthropicChat):
-        async def complete(self, request: ChatRequest) -> ChatReply:
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            code = [info.frame.f_code for info in inspect.stack(0)] + [
-                part for task in others for part in suspended(task)
-            ]
-            own = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
-            frames.extend(each.co_name for each in code if each.co_filename.startswith(own))
-            return await super().complete(request)
-
-    async with MessagesApi() as api:
-        chat = Watching(api_key="test", base_url=api.base_url)
-        endpoint = ModelEndpoint("default", "h", chat, lambda _: EndpointCapabilities())
-        engine = LanguageModelEngine(ModelDirectory({"default": endpoint}), PriceTable(), OpenLimiter())
-        activities = role_activities(engine, MemoryStore())
-        planner = next(each for each in activities.register() if each.__name__ == roles.PLANNER.activity)
-        await environment().run(planner, plan_input())
-        await engine.close()
-    walk = [*(name for name in frames if name not in ("_beat", "_renew")), "complete"]
-    assert {"do_role", "answer", "complete"} <= set(walk)
-    assert len(walk) <= 10, walk
+async def test_an_answer_that_cannot_be_stored_is_returned() -> None:
+    """With a warning about what a lost attempt would cost."""
+    output = await Bench(PLAN, calls=FailingCalls("finish")).plan()
+    assert len(output.sub_queries) == 2
+    assert output.account.warnings == ["the answer could not be stored: a lost attempt would pay for it again"]
 
 
-def suspended(task: asyncio.Task[Any]) -> Iterator[CodeType]:
-    """Code of the coroutines that a task is suspended in."""
-    coroutine: Any = task.get_coro()
-    while coroutine is not None:
-        if hasattr(coroutine, "cr_code"):
-            yield coroutine.cr_code
-        coroutine = getattr(coroutine, "cr_await", None)
+@pytest.mark.parametrize(("calls", "tried"), [(MemoryCalls, "renew"), (lambda: FailingCalls("renew"), "failed")])
+async def test_a_lease_is_renewed_while_the_call_runs(calls: Callable[[], MemoryCalls], tried: str) -> None:
+    """One that cannot be renewed ends no call: giving it up would lose its answer for certain."""
+    store = calls()
+
+    async def until_renewed(_: Any) -> Any:
+        await store.renewed.wait()
+        return PLAN
+
+    output = await Bench(until_renewed, calls=store, renew_seconds=0.001).plan()
+    assert store.log[:2] == ["begin", tried]
+    assert len(store.answers) == 1
+    assert not store.leased
+    assert output.account.warnings == []
+
+
+# --- the canary ------------------------------------------------------------------------------------------------------
+CANARY = "8fbddb3160f16a89af97bab4"
+WIDE = "".join(chr(ord(sign) + 0xFEE0) for sign in CANARY)
+
+
+@pytest.mark.parametrize("form", [CANARY, CANARY.upper(), WIDE])
+async def test_an_answer_with_the_canary_is_of_no_use(form: str) -> None:
+    """Whatever its case and form: the answer was paid, its usage is told, and nothing of it is in the failure."""
+    gap = roles.ProposedGap(description="what is missing", suggested_queries=["one", f"see {form}."])
+    bench = Bench(roles.AnalyzerAnswer(findings=[], gaps=[gap]))
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(bench.activities.run, roles.ANALYZER, analyze_input([], canary=CANARY))
+    details = caught.value.details[0]
+    assert (caught.value.type, details["problem"]) == (failures.INVALID_MODEL_OUTPUT, STEERED)
+    assert details["usage"]["model_calls"] == 1
+    assert form not in f"{caught.value} {caught.value.details}"
+
+
+@pytest.mark.parametrize(
+    ("url", "exposed"),
+    [
+        (f"https://a.test/{CANARY}", True),
+        ("https://a.test/?d=heliotrope-memorandum%20stays", True),
+        ("https://a.test/?q=how+does+wraparound+prevention", False),
+        (f"https://a.test/heliotrope/{CANARY[:12]}", False),
+    ],
+)
+def test_an_address_exposes_the_canary_and_private_text(url: str, exposed: bool) -> None:
+    """Twenty letters in a row of a private text count, unless the question, which searches send anyway, has them."""
+    public = "How does wraparound prevention work?"
+    private = ["The heliotrope memorandum stays among us.", public]
+    assert exposes_private_text(url, CANARY, private, [public]) is exposed

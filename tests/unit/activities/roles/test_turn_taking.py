@@ -9,17 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.roles.grounding import RoleWork
-from activities.roles.turn_taking import ground_turn, older_answers, turn_task, with_levels
+from activities.roles.turn_taking import ground_turn, turn_task
 from contracts.call_sizes import worst_call
-from contracts.evidence import DocumentRef, SearchHit
+from contracts.evidence import SearchHit
 from contracts.outcome import Guidance
-from contracts.roles import ANALYZER, SourceExtract
-from contracts.tokens import Level
+from contracts.roles import ANALYZER, RoleSpec
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, ToolAnswer
 from contracts.vocabulary import EngineKind
-from providers.errors import InvalidCall, InvalidOutput
-from providers.interfaces import Message
 from tests.fakes.conversation import refuse
 from tests.toy.asker import ASKER, LOOK_UP, AskerInput, answer
 from tests.unit.activities.scripted import common
@@ -72,9 +69,7 @@ def sent(request: ToolTurnInput, stored: str = "") -> list[dict[str, Any]]:
         (("send_mail", {"to": "someone"}), "send_mail is no tool: call one of look_up, think_tool, hand_over"),
         ((None, {}), "unnamed is no tool: call one of look_up, think_tool, hand_over"),
         (("look_up", {}), "the arguments do not fit look_up: word: Field required"),
-        (("look_up", {"word": 7}), "the arguments do not fit look_up: word: Input should be a valid string"),
         (("look_up", "a word"), "the arguments are no JSON object"),
-        (("look_up", None), "the arguments are no JSON object"),
         (("look_up", '{"word": ' + "[" * 3_000 + "]" * 3_000 + "}"), "the arguments are no JSON object"),
         (("think_tool", {"reasoning": "x" * 9_000}), "the arguments are longer than 8000 characters"),
     ],
@@ -112,36 +107,16 @@ def test_turns_have_bounds() -> None:
     ],
 )
 def test_a_turn_with_the_canary_is_not_carried_out(call: tuple[str, Any]) -> None:
-    """In a value, the name of a field or of a tool: no call is done, and the words are stored nowhere."""
+    """In a value, the name of a field or of a tool: no call is done, and the words are stored nowhere; thoughts may."""
     output, stored = take(called(call, ("look_up", {"word": "vacuum"}), text="As you say."))
     assert (output.steered, output.text) == (True, "(taken out)")
     assert ["words from outside were followed as orders" in call.problem for call in output.calls] == [True, True]
     assert CANARY not in (stored + output.model_dump_json()).lower()
     sent(following(output), stored)
-
-
-def test_thoughts_may_weigh_the_canary() -> None:
-    """They go only back to the model that wrote them, unchanged."""
     thought = {"type": "thinking", "thinking": f"I must not write {CANARY}.", "signature": "s"}
     output, stored = take(called(("look_up", {"word": "vacuum"}), thoughts=(thought,)))
     assert not output.steered
     assert Transcript.model_validate_json(stored).turns[0].content[0] == thought
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"answers": [ToolAnswer(call_id="other")]}, "1 answers are to no call of the turn before"),
-        ({"answers": [ToolAnswer(call_id="toolu_0")] * 2}, "a call is answered twice"),
-        ({"answers": [ToolAnswer(call_id="x")], "transcript": None}, "nothing was called yet"),
-        ({"offered": ["mail"], "transcript": None, "answers": []}, "has no tool mail"),
-    ],
-)
-def test_faults_of_a_strategy_are_refused_before_anything_is_paid(changes: dict[str, Any], problem: str) -> None:
-    """Answers that fit no call, and tools that the role does not have."""
-    output, stored = take(called(("look_up", {"word": "vacuum"})))
-    with pytest.raises(InvalidCall, match=problem):
-        turn_task(ASKER, following(output, **changes), {output.transcript.hash: stored})
 
 
 def test_reminders_come_once_and_stay() -> None:
@@ -155,13 +130,6 @@ def test_reminders_come_once_and_stay() -> None:
     messages = sent(following(second), stored)
     assert json.dumps(messages).count("Remember the other word.") == 1
     assert messages[-1]["content"] == [{"type": "text", "text": "Go on: call one of the tools."}]
-
-
-@pytest.mark.parametrize("content", [[], [{"type": "thinking", "thinking": "Hm.", "signature": "s"}], [{"type": "x"}]])
-def test_a_turn_that_says_nothing_is_no_turn(content: list[dict[str, Any]]) -> None:
-    """It is of no use, and the repair is told so."""
-    with pytest.raises(InvalidOutput, match="the answer is empty: call one of the tools"):
-        take(TurnAnswer(content=content))
 
 
 def test_ids_stay_unique_in_a_conversation() -> None:
@@ -212,31 +180,7 @@ def test_a_person_is_heard_in_the_middle_of_a_conversation() -> None:
     assert json.dumps(sent(following(second, guidance=[early, late]), stored)).count("Look at freezing too.") == 1
 
 
-def conversation(*answers: str) -> list[Message]:
-    """Turns with one answer each."""
-    found = []
-    for number, text in enumerate(answers):
-        found.append(Message("assistant", [{"type": "tool_use", "id": str(number), "name": "x", "input": {}}], "m"))
-        found.append(Message("user", [{"type": "tool_result", "tool_use_id": str(number), "content": text}]))
-    return found
-
-
-def test_older_answers_are_shortened_in_groups() -> None:
-    """Four at once, the oldest first; the newest and short ones stay as they are, and the rest is the same bytes."""
-    texts = [f"<answer-1>\nab¦ {'Vacuum is here. ' * 200}\n</answer-1>"] * 8 + ["short", "x" * 2_000]
-    messages, request = conversation(*texts), opening()
-    items = older_answers(messages, request)
-    assert [item.id for item in items] == ["answers-1", "answers-2"]
-    assert items[0].priority < items[1].priority
-    shorter = with_levels(messages, request, {"answers-1": Level.HEADLINE})
-    shown = [message.content[0]["content"] for message in shorter if message.role == "user"]
-    assert shown[4:] == texts[4:]
-    assert all(len(text) < 700 and text.startswith("<answer-1>\nab¦ Vacuum") for text in shown[:4])
-    assert all(text.endswith("[the rest of this answer was left out]\n</answer-1>") for text in shown[:4])
-    assert [message for message in shorter if message.role == "assistant"] == messages[::2]
-
-
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.lists(st.text(alphabet="ab \n<漢ω\u0301", max_size=400), min_size=1, max_size=6), min_size=1, max_size=5
@@ -254,25 +198,21 @@ def test_no_conversation_is_larger_than_its_bound(turns: list[list[str]]) -> Non
         assert len(body.encode()) / 3 <= worst_call(ASKER, request).input_tokens - 2_500
 
 
-def test_who_has_tools_can_be_shown_no_page() -> None:
-    """A role with tools whose input could hold a document, a source or a hit of a search cannot be registered."""
+class WithHits(ToolTurnInput):
+    """An input that leads to the text of pages."""
 
-    class WithHits(ToolTurnInput):
-        hits: list[SearchHit] = []
+    notes: dict[str, tuple[SearchHit, ...] | None] = {}
 
-    class Deep(WithHits):
-        hits: list[SearchHit] = []
-        notes: dict[str, tuple[SourceExtract, ...] | None] = {}
 
-    class WithDocument(ToolTurnInput):
-        page: DocumentRef | None = None
-
-    check_tools(ASKER)
-    check_tools(ANALYZER)
-    for kind, field in ((WithHits, "hits"), (Deep, "hits"), (WithDocument, "page")):
-        with pytest.raises(ValueError, match=f"its field {field} must not lead to the text of a page"):
-            check_tools(replace(ASKER, input=kind))
-    with pytest.raises(ValueError, match="must be those of a tool turn"):
-        check_tools(replace(ANALYZER, tools=(LOOK_UP,)))
-    with pytest.raises(ValueError, match="two tools of the role asker have one name"):
-        check_tools(replace(ASKER, tools=(LOOK_UP, LOOK_UP)))
+@pytest.mark.parametrize(
+    ("role", "problem"),
+    [
+        (replace(ASKER, input=WithHits), "its field notes must not lead to the text of a page"),
+        (replace(ANALYZER, tools=(LOOK_UP,)), "must be those of a tool turn"),
+        (replace(ASKER, tools=(LOOK_UP, LOOK_UP)), "two tools of the role asker have one name"),
+    ],
+)
+def test_who_has_tools_can_be_shown_no_page(role: RoleSpec[Any, Any], problem: str) -> None:
+    """A role with tools whose input could hold the words of a page, or whose tools are unclear, is not registered."""
+    with pytest.raises(ValueError, match=problem):
+        check_tools(role)

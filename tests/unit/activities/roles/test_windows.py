@@ -16,8 +16,8 @@ from providers.models.endpoints import EndpointCapabilities
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
-from tests.unit.activities.reporting.memory_store import MemoryStore
 from tests.unit.activities.scripted import (
+    MemoryStore,
     analyze_input,
     common,
     environment,

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,14 +23,16 @@ from workers.settings.loading import load_settings
 from workers.shared_state import open_shared_state
 
 
-def save(home: Path, research_id: str, *texts: str) -> list[DocumentRef]:
-    """Store a run that has read these texts."""
-    references = [put_text(home, text) for text in texts]
+def save(home: Path, research_id: str, *texts: str, noted: Sequence[str] = ()) -> list[DocumentRef]:
+    """Store a run that has read these texts, and has the noted ones in its notebook."""
+    references = [put_text(home, text) for text in (*texts, *noted)]
     sources = {
         text: Source(id=text, url="https://host/", title=text, provider="corpus", text=reference)
-        for text, reference in zip(texts, references, strict=True)
+        for text, reference in zip(texts, references, strict=False)
     }
-    save_run(home, research_id, ResearchState(status=RunStatus.COMPLETED, sources=sources), closed=True)
+    notebook = [reference.hash for reference in references[len(texts) :]]
+    state = ResearchState(status=RunStatus.COMPLETED, sources=sources, notebook=notebook)
+    save_run(home, research_id, state, closed=True)
     return references
 
 
@@ -107,56 +109,34 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 def test_documents_of_other_runs_stay(home: Path) -> None:
-    """Session, journal and the documents of this run alone are removed."""
-    own, shared = save(home, "one", "own", "shared")
-    save(home, "other", "shared")
+    """Session, journal, documents and notebook of this run alone are removed."""
+    own, shared, own_note, shared_note = save(home, "one", "own", "shared", noted=["own entry", "shared entry"])
+    save(home, "other", "shared", noted=["shared entry"])
     journal("one", "a", "b")
     done = research("delete", "one", "--yes")
-    assert done.stdout == "removed the run one: 1 document, 2 journalled calls, 0 histories\n"
-    assert (exist(home, own, shared), sessions(home)) == ([False, True], {"other"})
+    assert done.stdout == "removed the run one: 2 documents, 2 journalled calls, 0 histories\n"
+    assert exist(home, own, shared, own_note, shared_note) == [False, True, False, True]
+    assert sessions(home) == {"other"}
 
 
 def test_documents_stay_while_a_run_that_may_use_them_is_open(home: Path, server: Server) -> None:
-    """An open run has read more than its session says; a later delete of old runs removes them."""
-    (document,) = save(home, "one", "first")
+    """An open run has read more than its session says, but nothing from before its start; the rest goes later."""
+    young, old, again = save(home, "one", "young", "old", "put again")
     save(home, "other")
-    server.open = [timedelta(minutes=10)]
-    done = research("delete", "one", "--yes")
-    assert (done.exit_code, sessions(home)) == (0, {"other"})
-    assert "1 document stays while a run that may use them is going on" in done.stderr
-    assert exist(home, document) == [True]
-    server.open = []
-    put_long_ago(home, document)
-    assert research("delete", "--older-than", "36500", "--yes").exit_code == 0
-    assert exist(home, document) == [False]
-    again = research("delete", "one", "--yes")
-    assert (again.exit_code, "there is no run 'one'" in again.stderr) == (2, True)
-
-
-def test_documents_from_before_the_oldest_open_run_are_removed(home: Path, server: Server) -> None:
-    """An open run cannot have read them, unless they were put again."""
-    old, again = save(home, "one", "old", "put again")
     for reference in (old, again):
         put_long_ago(home, reference, days=2)
     put_text(home, "put again")
     server.open = [timedelta(minutes=10)]
-    research("delete", "one", "--yes")
-    assert exist(home, old, again) == [False, True]
-
-
-def test_a_notebook_is_removed_with_its_run(home: Path) -> None:
-    """Entries that another run's notebook names as well stay."""
-
-    def save_notebook(research_id: str, *entries: str) -> list[DocumentRef]:
-        noted = [put_text(home, entry) for entry in entries]
-        state = ResearchState(status=RunStatus.COMPLETED, notebook=[each.hash for each in noted])
-        save_run(home, research_id, state, closed=True)
-        return noted
-
-    own, common = save_notebook("one", "own entry", "common entry")
-    save_notebook("two", "common entry")
-    research("delete", "one", "--yes")
-    assert exist(home, own, common) == [False, True]
+    done = research("delete", "one", "--yes")
+    assert (done.exit_code, sessions(home)) == (0, {"other"})
+    assert "2 documents stay while a run that may use them is going on" in done.stderr
+    assert exist(home, young, old, again) == [True, False, True]
+    server.open = []
+    put_long_ago(home, young)
+    assert research("delete", "--older-than", "36500", "--yes").exit_code == 0
+    assert exist(home, young) == [False]
+    repeated = research("delete", "one", "--yes")
+    assert (repeated.exit_code, "there is no run 'one'" in repeated.stderr) == (2, True)
 
 
 def test_old_runs_are_removed_together(home: Path, server: Server) -> None:
@@ -193,7 +173,7 @@ def test_documents_that_no_run_names_are_swept(home: Path, server: Server) -> No
     assert other.exists()
 
 
-@pytest.mark.parametrize("case", ["no session", "damaged session", "silent server", "folder of several homes"])
+@pytest.mark.parametrize("case", ["no session", "damaged session", "silent server", "several homes"])
 def test_nothing_is_swept_where_the_uses_are_unknown(
     case: str, home: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,16 +194,11 @@ def test_nothing_is_swept_where_the_uses_are_unknown(
     assert exist(home, lost) == [True]
 
 
-def test_nothing_is_removed_without_an_answer(home: Path) -> None:
-    """Without a terminal --yes is needed; the message says so."""
+def test_a_run_stays_without_an_answer_of_person_or_store(home: Path) -> None:
+    """Without a terminal --yes is needed; while the journal cannot be removed the run can be deleted later (F16)."""
     save(home, "one", "text")
-    done = research("delete", "one")
-    assert (done.exit_code, "add --yes" in done.stderr, sessions(home)) == (2, True, {"one"})
-
-
-def test_a_store_that_does_not_answer_keeps_the_run(home: Path) -> None:
-    """The journal goes first: while its entries cannot be removed, the run can be deleted again later (F16)."""
-    save(home, "one", "text")
-    done = research("delete", "one", "--yes", REDIS_URL="redis://127.0.0.1:1")
-    assert (done.exit_code, sessions(home)) == (4, {"one"}), done.stderr
-    assert "research doctor" in done.stderr
+    unasked = research("delete", "one")
+    assert (unasked.exit_code, "add --yes" in unasked.stderr, sessions(home)) == (2, True, {"one"})
+    away = research("delete", "one", "--yes", REDIS_URL="redis://127.0.0.1:1")
+    assert (away.exit_code, sessions(home)) == (4, {"one"}), away.stderr
+    assert "research doctor" in away.stderr

@@ -1,20 +1,17 @@
-"""The command line itself: names, help, start-up cost."""
+"""The command line itself: help, completion, start-up cost."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from client.cli.app import COMMANDS, app, installed_version
+from client.cli.app import COMMANDS
 from contracts.request import Depth, EngineChoice
 from contracts.strategies import PLANNED
 from tests.architecture.repository import ROOT
 from tests.unit.client.cli.command_line import research
 from workers.settings.loading import child_environment
-
-NAMES = [name for group in COMMANDS.values() for name in group]
 
 
 def test_the_help_lists_every_command_by_purpose() -> None:
@@ -28,26 +25,14 @@ def test_the_help_lists_every_command_by_purpose() -> None:
     assert all(part in words for part in ("0 completed", "3 partial", "7 no model or search provider", "8 nothing"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for group in COMMANDS.values() for name in group])
 def test_every_command_teaches_by_example(name: str) -> None:
-    """Its help has a line that can be pasted."""
+    """Its help has a line that can be pasted; that of `run` lists the values that a request accepts."""
     done = research(name, "--help")
     assert done.exit_code == 0
     assert f"  research {name}" in done.stdout
-
-
-def test_help_names_the_choices_of_the_request() -> None:
-    """The options list the values that the request model accepts."""
-    shown = " ".join(research("run", "--help").stdout.split())
-    assert all(choice in shown for choice in ["supervisor", *PLANNED, *Depth, *EngineChoice])
-
-
-@pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["run", "--nonsense"], ["steer", "last"], ["list", "--limit", "0"], ["delete"]]
-)
-def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
-    """As with every other command line."""
-    assert research(*arguments).exit_code == 2
+    if name == "run":
+        assert all(choice in done.stdout for choice in ["supervisor", *PLANNED, *Depth, *EngineChoice])
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -58,21 +43,6 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_the_version_is_printed() -> None:
-    """As by every other program."""
-    assert research("--version").stdout.split() == ["research", installed_version()]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_can_complete(shell: str) -> None:
-    """The script that a shell loads, and the names that it gets for a beginning."""
-    done = CliRunner().invoke(app, [], prog_name="research", env={"_RESEARCH_COMPLETE": f"source_{shell}"})
-    assert "research" in done.output
-    typed = {"_RESEARCH_COMPLETE": "complete_bash", "COMP_WORDS": "research st", "COMP_CWORD": "1"}
-    completed = CliRunner().invoke(app, [], prog_name="research", env=typed).output.split()
-    assert sorted(completed) == ["start", "status", "steer", "stop"]
 
 
 def test_folders_of_a_person_are_no_code(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,21 +12,20 @@ from activities.preparation import RunRefused, resolve
 from client.cli.context import RunInfo
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import RunOptions
-from client.cli.preflight import OF_RUN, _lines, limits_words, preflight, require_endpoint, resolve_here
+from client.cli.preflight import OF_RUN, _lines, preflight, require_endpoint, resolve_here
 from client.cli.request import RequestedRun
 from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
 from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest
-from contracts.resolved import ModelPrice, ProviderChoice, ResolvedResearch
-from contracts.vocabulary import EngineKind, ThinkMode
+from contracts.resolved import Estimate, ModelPrice, ProviderChoice, ResolvedResearch
+from contracts.vocabulary import EngineKind
 from tests.fakes import states
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
 
 SILENT = "http://127.0.0.1:1"
-LIMITS = preset("supervisor", Depth.MEDIUM)
 PRICES = {"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)}
 
 
@@ -48,32 +46,19 @@ def resolved(settings: Settings, **values: object) -> ResolvedResearch:
     return resolve_here(ResearchRequest.model_validate({"query": "q", **values}), settings)
 
 
-async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a model nothing leaves; a host is named, with whether it is this machine (S0-102)."""
-    context = context_of(Settings())
-    wanted = RequestedRun(ResearchRequest(query="q", corpus="manual"))
-    assert not await preflight(context, wanted, RunOptions(), RunInfo("r-1"))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "nothing leaves this machine"
-    assert lines[1].startswith("engine: extractive")
-    assert lines[2] == "limits: 3 iterations of 5 sub-queries, 60 sources, 15:00 minutes"
-    away, here = model_at("https://models.example/v1"), model_at("http://127.0.0.1:8080")
-    assert resolved(away, corpus="manual", engine="extractive").egress == "nothing leaves this machine"
-    assert resolved(away, corpus="manual").egress == "passages go to models.example"
-    assert resolved(here, corpus="manual").egress == "passages go to 127.0.0.1:8080 (this machine)"
-    searching = resolved(Settings())
-    assert searching.web
-    assert "searches go to " in searching.egress
-    assert any("TAVILY_API_KEY" in line for line in searching.advice)
-
-
 class Workers:
-    """Stands for the client of a server with workers of these identities, which resolve by their own settings."""
+    """Stands for the context of a command beside workers of these identities, which resolve by their own settings."""
 
-    def __init__(self, settings: Settings, *marks: str) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, theirs: Settings | None = None, *marks: str) -> None:
+        self.settings, self.theirs = settings, theirs
         self.identities = [f"records-1@elsewhere/{mark}" for mark in marks]
-        self.asked: list[ResearchRequest] = []
+        self.previews = 0
+
+    async def running_client(self) -> "Workers | None":
+        """The client of the server, if one is running."""
+        return self if self.theirs else None
+
+    client_if_running = running_client
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
         """The workers of the pool that resolves."""
@@ -82,67 +67,60 @@ class Workers:
 
     async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
         """As the activity does it."""
-        self.asked.append(request)
+        self.previews += 1
         try:
-            return resolve(research_id, request, configuration_of(self.settings), None, search_attributes=False)
+            return resolve(research_id, request, configuration_of(self.theirs), None, search_attributes=False)  # type: ignore[arg-type]
         except RunRefused as refusal:
             raise PreviewRefused(str(refusal), refusal.reason.value) from None
 
+    async def prepare(self, options: RunOptions | None = None, works: bool = True, **request: Any) -> bool:
+        """What a command does before it starts this request; whether others do the work."""
+        wanted = RequestedRun(ResearchRequest.model_validate({"query": "q", **request}))
+        return await preflight(self, wanted, options or RunOptions(), RunInfo("r-1"), works=works)  # type: ignore[arg-type]
 
-def context_of(settings: Settings, workers: Workers | None = None) -> Any:
-    """The context of a command with these settings, beside these workers."""
 
-    async def client() -> Workers | None:
-        return workers
-
-    return SimpleNamespace(settings=settings, client_if_running=client, running_client=client)
+async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a model nothing leaves; web search and keys to set are named, and without workers nothing is (S0-102)."""
+    assert not await Workers(Settings()).prepare(corpus="manual")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "nothing leaves this machine"
+    assert lines[1].startswith("engine: extractive")
+    assert lines[2] == "limits: 3 iterations of 5 sub-queries, 60 sources, 15:00 minutes"
+    assert resolved(model_at("https://models.example/v1"), corpus="manual").egress == "passages go to models.example"
+    searching = resolved(Settings())
+    assert "searches go to " in searching.egress
+    assert any("TAVILY_API_KEY" in line for line in searching.advice)
+    assert await Workers(Settings(), Settings()).prepare(works=False, corpus="manual")
+    assert capsys.readouterr().err == ""
 
 
 async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixture[str]) -> None:
     """A command without a model beside workers with one: text goes away, so the lines and the cap say so."""
     theirs = Settings(models=ModelsSettings(default="cheap", base_url="http://127.0.0.1:8080", prices=PRICES))
-    workers = Workers(theirs, theirs.mark())
-    wanted = RequestedRun(ResearchRequest(query="q", web=True))
-    assert await preflight(context_of(Settings(), workers), wanted, RunOptions(), RunInfo("r-1"))
+    workers = Workers(Settings(), theirs, theirs.mark())
+    assert await workers.prepare(web=True)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("passages go to 127.0.0.1:8080")
     assert any("model calls" in line and "the run stops at 2.00 USD" in line for line in lines)
     assert lines[-1] == "the workers that are running do the work, with their settings"
-    assert len(workers.asked) == 1
+    assert workers.previews == 1
 
 
-async def test_workers_without_the_model_are_named_with_the_remedy() -> None:
-    """A command with a model beside workers without one: it was given, and it is theirs that is missing."""
-    workers = Workers(Settings(), Settings().mark())
-    wanted = RequestedRun(ResearchRequest(query="q", web=True, models={"simple": "m"}))  # type: ignore[arg-type]
-    with pytest.raises(
-        CommandError, match=r"research serve.*start them again with what is missing, or stop"
-    ) as refused:
-        await preflight(context_of(model_at(SILENT), workers), wanted, RunOptions(model="m"), RunInfo("r-1"))
+async def test_alike_workers_share_the_work_and_others_are_named_with_the_remedy() -> None:
+    """Workers without the model that the command was given, or that end with their own run, are no help."""
+    settings = Settings()
+    for mark in (settings.mark(), f"{settings.mark()}{OF_RUN}"):
+        workers = Workers(settings, settings, mark)
+        assert not await workers.prepare(corpus="manual")
+        assert workers.previews == 0
+    lacking = Workers(model_at(SILENT), Settings(), Settings().mark())
+    with pytest.raises(CommandError, match=r"research serve.*start them again with what is missing, or") as refused:
+        await lacking.prepare(RunOptions(model="m"), web=True, models={"simple": "m"})
     assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
     with pytest.raises(CommandError, match="leave --model-url out"):
-        await preflight(
-            context_of(Settings(), Workers(Settings(), "other")), wanted, RunOptions(model_url=SILENT), RunInfo("r")
-        )
-
-
-async def test_alike_workers_share_the_work_and_those_of_another_run_do_not() -> None:
-    """What this command would resolve is then what they would; workers that end with their own run are no help."""
-    settings, wanted = Settings(), RequestedRun(ResearchRequest(query="q", corpus="manual"))
-    for mark in (settings.mark(), f"{settings.mark()}{OF_RUN}"):
-        workers = Workers(settings, mark)
-        assert not await preflight(context_of(settings, workers), wanted, RunOptions(), RunInfo("r-1"))
-        assert workers.asked == []
-    other = Workers(model_at(SILENT), f"other{OF_RUN}")
+        await Workers(Settings(), Settings(), "other").prepare(RunOptions(model_url=SILENT), web=True)
     with pytest.raises(CommandError, match="wait for its end"):
-        await preflight(context_of(settings, other), wanted, RunOptions(), RunInfo("r-1"))
-
-
-async def test_a_start_without_workers_announces_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody can say yet where its text will go."""
-    wanted = RequestedRun(ResearchRequest(query="q", corpus="manual"))
-    assert await preflight(context_of(Settings(), Workers(Settings())), wanted, RunOptions(), RunInfo("r"), works=False)
-    assert capsys.readouterr().err == ""
+        await Workers(settings, model_at(SILENT), f"other{OF_RUN}").prepare(corpus="manual")
 
 
 async def test_a_model_endpoint_that_is_down_is_found_before_the_run(answering: str) -> None:
@@ -173,69 +151,44 @@ def test_a_resumed_run_sends_passages_to_no_other_host() -> None:
     assert resolve_here(again, Settings(), extractive, url_given=False).egress == extractive.egress
 
 
-def test_a_named_model_wins_over_the_configured_one() -> None:
-    """The estimate is made for the models of the run."""
-    made = resolved(model_at(SILENT), corpus="manual", models={"complex": "large"}, gates={"think": "rules"})
-    assert made.models == {"simple": "m", "analytical": "m", "complex": "large"}
-    assert made.gates.think is not ThinkMode.MODEL
-
-
-def test_limits_are_one_line() -> None:
-    """Only limits that bound the run; that of the cost where something is paid."""
-    made = resolved(Settings(), corpus="docs", web=False, limits={"max_iterations": 1, "max_tokens": 5_000})
-    assert limits_words(made.limits) == (
-        "1 iteration of 5 sub-queries, 60 sources, 15:00 minutes, 5,000 tokens, 2.00 USD"
-    )
-    assert limits_words(made.limits, paid=False).endswith("15:00 minutes, 5,000 tokens")
-
-
-def run_with(limits: dict[str, Any], models: dict[str, str], **changes: object) -> ResolvedResearch:
+def run_with(limits: dict[str, Any], models: dict[str, str], *, reasoning_tokens: int = 0) -> ResolvedResearch:
     """A resolved run of these models."""
-    capped = LIMITS.model_copy(update=limits)
-    return states.resolved(engine=EngineKind.MODEL, models=models, limits=capped, reasoning_tokens=0, **changes)
+    capped = preset("supervisor", Depth.MEDIUM).model_copy(update=limits)
+    return states.resolved(engine=EngineKind.MODEL, models=models, limits=capped, reasoning_tokens=reasoning_tokens)
 
 
 PRICED = Settings(models=ModelsSettings(prices=PRICES))
 BOTH = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
 
 
+def estimate_of(run: ResolvedResearch, settings: Settings = PRICED) -> Estimate:
+    """What the run may cost by these settings."""
+    made = estimated(run, configuration_of(settings))
+    assert made is not None
+    return made
+
+
 def test_the_estimate_is_a_range_within_every_cap() -> None:
     """From one short iteration to all that the limits allow, at the price of each role's model."""
-    free = estimated(run_with({"max_cost_usd": None}, BOTH), configuration_of(PRICED))
-    assert free is not None
+    free = estimate_of(run_with({"max_cost_usd": None}, BOTH))
     assert (free.calls, free.cost_usd is not None) == ((4, 21), True)
     assert "no cap on cost" in free.words()
-    capped = estimated(
-        run_with({"max_model_calls": 7, "max_tokens": 20_000, "max_cost_usd": 0.1}, dict.fromkeys(BOTH, "dear")),
-        configuration_of(PRICED),
-    )
-    assert capped is not None
+    caps = {"max_model_calls": 7, "max_tokens": 20_000, "max_cost_usd": 0.1}
+    capped = estimate_of(run_with(caps, dict.fromkeys(BOTH, "dear")))
     assert (capped.calls[1], capped.tokens[1], capped.cost_usd and capped.cost_usd[1]) == (7, 20_000, 0.1)
     assert "the run stops at 0.10 USD" in capped.words()
-    thinking = estimated(
-        run_with({"max_cost_usd": None}, BOTH).model_copy(update={"reasoning_tokens": 5_000}), configuration_of(PRICED)
-    )
-    assert thinking is not None
+    thinking = estimate_of(run_with({"max_cost_usd": None}, BOTH, reasoning_tokens=5_000))
     assert thinking.tokens[1] == free.tokens[1] + free.calls[1] * 5_000
 
 
 def test_an_unknown_price_is_no_zero() -> None:
     """A model or a paid search provider without a price makes the cost unknown; None, and in words."""
-    unknown = estimated(run_with({}, BOTH | {"complex": "unheard-of"}), configuration_of(PRICED))
-    assert unknown is not None
-    assert unknown.model_dump(mode="json")["cost_usd"] is None
+    unknown = estimate_of(run_with({}, BOTH | {"complex": "unheard-of"}))
+    assert unknown.cost_usd is None
     assert "cost unknown (no price for unheard-of" in unknown.words()
-    assert "as far as prices are known" in unknown.words()
     tavily = ProviderChoice(name="tavily", available=True, host="api.tavily.com")
-    searching = states.resolved(web=True, providers=[tavily])
-    priced = PRICED.model_copy(update={"search": PRICED.search.model_copy(update={"usd_per_1000": {"tavily": 8.0}})})
-    some, none = estimated(searching, configuration_of(priced)), estimated(searching, configuration_of(PRICED))
-    assert some is not None
-    assert none is not None
-    assert (none.cost_usd, none.unpriced) == (None, ["tavily"])
-    assert some.cost_usd is not None
-    assert some.cost_usd[1] == pytest.approx(some.searches[1] * 0.008)
-    assert estimated(states.resolved(), configuration_of(PRICED)) is None
+    searching = estimate_of(states.resolved(web=True, providers=[tavily]))
+    assert (searching.cost_usd, searching.unpriced) == (None, ["tavily"])
 
 
 def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
@@ -248,10 +201,7 @@ def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
     assert limits.startswith("limits: at most, as the question needs, 10 steps in 3 iterations, 100 sources, 30:00")
     (limits,) = [line for line in _lines(named) if line.startswith("limits")]
     assert "3 steps in 3 iterations, 15 sources, 5:00" in limits
-    configuration = configuration_of(priced)
-    deepest, quickest = (estimated(with_choice(open_, choice), configuration) for choice in ("extended", "quick"))
+    deepest, quickest = (estimate_of(with_choice(open_, choice), priced) for choice in ("extended", "quick"))
     assert open_.estimate is not None
-    assert deepest is not None
-    assert quickest is not None
     assert (open_.estimate.calls[1], open_.estimate.tokens[1]) == (deepest.calls[1], deepest.tokens[1])
     assert open_.estimate.calls[0] == quickest.calls[0] < deepest.calls[0]

@@ -1,16 +1,18 @@
 """Commands that read runs from the session store, without a server or with one that does not answer."""
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from client.cli.context import RunInfo, result_of
+from client.cli import watch
+from client.cli.context import CommandContext, RunInfo, ServerRun
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
-from client.cli.reports import _print_summary
 from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
 from contracts.outcome import AgentDecision, Citation, ResearchResult
 from contracts.request import ResearchRequest
@@ -29,12 +31,10 @@ def stored(**changes: Any) -> ResearchState:
 
 
 def test_the_status_of_a_stored_run(home: Path) -> None:
-    """A cancelled run has its end and its time; one that was cut off has neither, and how to continue is printed."""
+    """A cancelled one has its end and its time; an interrupted one has neither, and how to continue is printed."""
     save_run(home, "ended", stored(status=RunStatus.CANCELLED), closed=True)
     longest = (datetime.now(tz=UTC) - BEGUN).total_seconds() + 1
     save_run(home, "cut-off", stored(status=RunStatus.RUNNING), closed=False)
-    partial = ResearchResult(research_id="r", outcome=Outcome.PARTIAL, stop_reason=StopReason.NO_OPEN_GAPS)
-    save_run(home, "lacks", stored(status=RunStatus.PARTIAL, result=partial), closed=True)
     ended = json.loads(research("status", "ended", "--json").stdout)
     assert (ended["outcome"], ended["stop_reason"]) == ("cancelled", "user_cancelled")
     assert 39 <= ended["elapsed_seconds"] <= longest
@@ -42,23 +42,46 @@ def test_the_status_of_a_stored_run(home: Path) -> None:
     shown = research("status", "cut-off")
     assert (shown.exit_code, QUESTION in shown.stdout) == (0, True)
     assert "the run was interrupted: research resume cut-off" in shown.stderr
-    assert research("status", "lacks").stdout.splitlines()[-1] == "  ended      see the limitations in the report"
 
 
 def test_the_list_of_stored_runs(home: Path) -> None:
-    """Newest first, chosen by words, status and time; a run whose worker is gone is interrupted."""
+    """Newest first, chosen by words and number; a run whose worker is gone is interrupted."""
     for name, status, closed in (("r-1", RunStatus.CANCELLED, True), ("r-2", RunStatus.RUNNING, False)):
         save_run(home, name, stored(status=status), closed=closed)
 
     def listed(*options: str) -> dict[str, str]:
         return {row["research_id"]: row["status"] for row in json.loads(research("list", "--json", *options).stdout)}
 
-    assert listed() == {"r-2": "interrupted", "r-1": "cancelled"}
+    assert list(listed().items()) == [("r-2", "interrupted"), ("r-1", "cancelled")]
     assert list(listed("--limit", "1")) == ["r-2"]
-    assert listed("--query", "WRAPAROUND") == listed()
-    assert listed("--query", "locks") == {}
+    assert (len(listed("--query", "WRAPAROUND")), listed("--query", "locks")) == (2, {})
     line = research("list", "--limit", "1").stdout
     assert (line.startswith("r-2  interrupted"), QUESTION in line) == (True, True)
+
+
+async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open run that nothing is stored of is listed with its question, and with what is not known of it."""
+    monkeypatch.setattr(watch, "LISTING_SECONDS", 0.01)
+
+    class Silent:
+        """A run whose queries get no answer, and the client and context that lead to it."""
+
+        async def running_client(self) -> "Silent":
+            return self
+
+        def handle(self, _: str) -> "Silent":
+            return self
+
+        async def question(self) -> str:
+            return QUESTION
+
+        async def status(self) -> None:
+            await asyncio.sleep(60)
+
+    run = ServerRun("r-1", "running", BEGUN.isoformat())
+    row = await asyncio.wait_for(watch._unstored_row(cast("CommandContext", Silent()), run), 10)
+    assert (row.status, row.query) == ("running", QUESTION)
+    assert row.reason == "no worker answers, so it is not known whether it waits for its turn"
 
 
 def test_a_cluster_that_is_away_leaves_the_stored_runs(home: Path) -> None:
@@ -73,9 +96,9 @@ def test_a_cluster_that_is_away_leaves_the_stored_runs(home: Path) -> None:
     assert (stopped.exit_code, "127.0.0.1:1" in stopped.stderr) == (4, True)
 
 
-@pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.TIMED_OUT, RunStatus.RUNNING])
+@pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.RUNNING])
 def test_a_draft_is_printed_and_marked(home: Path, status: RunStatus) -> None:
-    """Cancelled, aborted or interrupted: the first line says that it is a draft and how to finish it."""
+    """Cancelled or interrupted: the first line says that it is a draft and how to finish it."""
     document = put_text(home, "# Answer\n\nSo it is.\n")
     save_run(home, "r-1", stored(status=status, draft=states.draft(document=document)), closed=False)
     done = research("report", "r-1")
@@ -104,21 +127,16 @@ def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:
     lines = research("sources", "r-1").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["[1]", lost.id]
     assert "failed: not found" in lines[1]
-    assert (
-        research("sources", "last", "1").stdout
-        == research("sources", "r-1", read.id[:9]).stdout
-        == "Vacuum removes dead rows."
-    )
+    for name in ("1", read.id[:9]):
+        assert research("sources", "last", name).stdout == "Vacuum removes dead rows."
     missing = research("sources", "r-1", lost.id)
     assert (missing.exit_code, "nothing of" in missing.stderr) == (4, True)
-    assert research("sources", "r-1", "7").exit_code == 2
-    shown = research("decisions", "r-1").stdout
-    assert "supervisor: decide iteration  gaps are left" in shown
+    assert "supervisor: decide iteration  gaps are left" in research("decisions", "r-1").stdout
     assert "1. What is frozen?" in research("plan", "r-1").stdout
 
 
 @pytest.mark.parametrize(
-    "command", [("stop",), ("steer", "go on"), ("approve",), ("reject",), ("answer", "yes"), ("plan", "--edit")]
+    "command", [("stop",), ("steer", "go on"), ("approve",), ("answer", "yes"), ("plan", "--edit")]
 )
 def test_a_message_to_a_run_that_is_over_says_so(home: Path, command: tuple[str, ...]) -> None:
     """Without a server, too: the run is finished, or it is interrupted and can be resumed."""
@@ -129,40 +147,12 @@ def test_a_message_to_a_run_that_is_over_says_so(home: Path, command: tuple[str,
     assert (cut.exit_code, "cut is interrupted: `research resume cut` goes on with it" in cut.stderr) == (4, True)
 
 
-def test_a_stored_run_always_has_an_outcome() -> None:
-    """A cancelled one a result without a report; one that was never closed has none."""
-    result = result_of("r", stored(status=RunStatus.CANCELLED))
-    assert result is not None
-    assert (result.outcome, result.stop_reason, result.report) == (Outcome.CANCELLED, StopReason.USER_CANCELLED, "")
-    assert result.resumable
-    interrupted = stored(status=RunStatus.RUNNING)
-    assert result_of("r", interrupted) is None
-
-
-class Server:
-    """Stands for context, client and handle of one run."""
-
-    def __init__(self, state: ResearchState, *, running: bool) -> None:
-        self.state = state
-        self.running = running
-
-    async def load_run(self, research_id: str) -> RunInfo:
-        return RunInfo(research_id, self.state, self, self.running)  # type: ignore[arg-type]
-
-    def handle(self, _: str) -> "Server":
-        return self
-
-    async def question(self) -> str:
-        return QUESTION
-
-    async def resume(self, *_: Any, **__: Any) -> "Server":
-        return self
-
-
 @pytest.mark.parametrize("running", [True, False])
 async def test_an_id_of_another_question_cannot_be_used(running: bool) -> None:
     """The run is neither joined nor resumed, and nothing of its question or result is revealed."""
-    server: Any = Server(states.state(), running=running)
+    server = AsyncMock(handle=Mock())
+    server.handle.return_value.question = AsyncMock(return_value=QUESTION)
+    server.load_run.return_value = RunInfo("r-1", states.state(), server.handle(""), running)
     with pytest.raises(CommandError, match=r"^the id r-1 belongs to another question: leave --id out for a new run$"):
         await start_run(server, server, ResearchRequest(query="Something else?"), "r-1")
     _, how = await start_run(server, server, ResearchRequest(query=QUESTION), "r-1")
@@ -189,10 +179,9 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
         with pytest.raises(CommandError, match=problem):
             require_resumable(run, closed)
     resolved = states.resolved(models=dict.fromkeys(("simple", "analytical", "complex"), "m"))
-    again = [_request_again(resolved, RunOptions(model=model)) for model in (None, "m", "other")]
-    assert {each["query"] for each in again} == {QUESTION}
-    assert ["models" in each for each in again] == [False, False, True]
-    assert set(again[2]["models"].values()) == {"other"}
+    same, other = (_request_again(resolved, RunOptions(model=model)) for model in ("m", "other"))
+    assert (same["query"], "models" in same) == (QUESTION, False)
+    assert set(other["models"].values()) == {"other"}
 
 
 def test_a_follow_up_question_keeps_strategy_and_corpus() -> None:
@@ -203,15 +192,3 @@ def test_a_follow_up_question_keeps_strategy_and_corpus() -> None:
     assert follow_up_options(RunOptions(strategy="reflective"), "And then?", before).strategy == "reflective"
     with pytest.raises(CommandError, match="nothing is stored of the run r-2"):
         follow_up_options(RunOptions(), "And then?", RunInfo("r-2"))
-
-
-@pytest.mark.parametrize("advice", ["", "ask in other words"])
-def test_a_summary_offers_resuming_or_says_what_helps(advice: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One of the two, as the run says."""
-    result = ResearchResult(
-        research_id="r-1", outcome=Outcome.EMPTY, stop_reason=StopReason.NO_EVIDENCE, advice=advice, resumable=True
-    )
-    _print_summary(result, {}, {}, "research resume r-1")
-    printed = capsys.readouterr().out
-    assert ("research resume r-1" in printed) is not bool(advice)
-    assert ("what helps: ask in other words" in printed) is bool(advice)

@@ -21,10 +21,8 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (place / "manual").mkdir()
     (place / "manual" / "vacuum.md").write_text("# Vacuum\n\nVacuum removes dead rows.\n")
     (place / "deep.json").write_text("[" * 100_000)
-    (place / "broken.json").write_text("{")
-    (place / "list.json").write_text("[1]")
+    (place / "bad.zip").write_text("no archive")
     (place / "odd.json").write_bytes(b"\xff\xfe\x00")
-    (place / "corpus.json").write_text('{"query": "q", "corpus": "unheard-of"}')
     (place / "address.json").write_text('{"query": "q", "models": {"base_url": "http://192.0.2.1"}}')
     with (place / "huge.json").open("wb") as file:
         file.truncate(1_000_000_000)
@@ -39,58 +37,39 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "Why?", "--set", "web=false"], 7, "--corpus"),
         (["run", "Why?", "--set", "search.providers=tavily"], 7, "TAVILY_API_KEY"),
         (["run", "Why?", "--set", "search.providers=altavista"], 2, "altavista"),
-        (["run", "Why?", "--set", "search.source_types=blogs"], 2, "search.source_types.0"),
         (["run", "Why?", "--set", "constraints.timeframe=recently"], 2, "such as 2023-05..2024"),
         (["run", "Why?", "--corpus", "nowhere"], 2, "no folder and no corpus 'nowhere'"),
         (["run", "Why?", "--corpus", "manual/vacuum.md"], 2, "is a file"),
-        (["run", "Why?", "--corpus", " "], 2, "is empty"),
         ([*RUN, "--set", "output.language=German"], 2, "output.language: must be `same as question`"),
         ([*RUN, "--strategy", "living"], 2, "strategy: not available yet"),
         ([*RUN, "--set", "limits.max_iteration=1"], 2, "limits.max_iteration: unknown key"),
-        ([*RUN, "--set", "limits.max_iterations"], 2, "write it as PATH=VALUE"),
         ([*RUN, "--set", "metadata={"], 2, "write the value as JSON"),
         (["run", "--request", "nothing.json"], 2, "no such file"),
         (["run", "--request", "deep.json"], 2, "one JSON object"),
         (["run", "--request", "huge.json"], 2, "of at most"),
-        (["run", "--request", "manual"], 2, "is a folder"),
-        (["run", "--request", "broken.json"], 2, "one JSON object"),
-        (["run", "--request", "list.json"], 2, "one JSON object"),
         (["run", "--request", "odd.json"], 2, "one JSON object"),
-        (["run", "--request", "corpus.json"], 2, "unheard-of"),
         (["run", "--request", "address.json"], 2, "models.base_url: unknown key"),
         ([*RUN, "--id", "../x"], 2, "--id takes"),
         ([*RUN, "--out", "manual/vacuum.md/x"], 4, "choose another --out"),
         ([*RUN, "--model", "m"], 2, "set ANTHROPIC_API_KEY, or name its endpoint"),
         ([*RUN, *NO_MODEL], 7, "the model endpoint cannot be used now: 127.0.0.1:1 ("),
-        ([*RUN, "--model", ""], 2, "it is empty: name a model, or leave the option out"),
-        ([*RUN, *NO_MODEL, "--quiet"], 7, "check --model-url or ANTHROPIC_BASE_URL"),
-        ([*RUN, *NO_MODEL, "--dry-run"], 7, "or use no model: --engine extractive"),
         ([*RUN, "--config", "nothing.toml"], 2, "nothing.toml: there is no such file"),
-        (["run", "Why?", "--corpus", "/"], 2, "belongs to the system"),
-        (["run", "Why?", "--corpus", "/proc/self"], 2, "belongs to the system"),
         (["run", "Why?", "--corpus", "a\0b"], 2, "no folder and no corpus"),
         (["run", "Why?", "--corpus", "x" * 100_000], 2, "…'; no corpus is registered"),
         (["corpus", "add", "/dev"], 2, "belongs to the system"),
-        (["corpus", "add", "manual/vacuum.md"], 2, "is a file"),
         (["corpus", "add", "manual", "--name", "../x"], 2, "64 letters"),
         (["corpus", "status", "unknown"], 2, "research corpus list"),
-        (["corpus", "remove", "unknown"], 2, "research corpus list"),
-        (["status", "unknown"], 2, "research list"),
         (["status", "../../x"], 2, "research list"),
         (["status", "\x1b[2J"], 2, "\\x1b[2J"),
         (["status", "last"], 2, "there is no run yet"),
-        (["resume", ""], 2, "no run ''"),
-        (["report", "unknown", "--format", "docx"], 2, "--format is one of"),
-        (["audit", ""], 2, "no run ''"),
         (["audit", "deep.json"], 2, "is not a report.json"),
-        (["export", "last"], 2, "choose one form"),
-        (["export", "last", "--format", "rtf"], 2, "--format is one of"),
-        (["doctor", "--search", "x"], 2, "--corpus NAME or --provider NAME"),
-        (["doctor", "--search", "x", "--provider", "altavista"], 2, "choose one of tavily"),
+        (["audit", "bad.zip"], 2, "is no ZIP file"),
+        (["audit", "huge.json"], 2, "is larger than"),
         (["doctor", "--search", "x", "--provider", "tavily"], 7, "set TAVILY_API_KEY"),
         (["serve", "--health-port", "99999"], 2, "--health-port"),
-        (["serve", "--log-format", "xml"], 2, "--log-format"),
         (["worker", "--pool", "nonsense"], 2, "nonsense"),
+        (["steer", "last"], 2, "Missing argument"),
+        (["list", "--limit", "0"], 2, "--limit"),
         (["worker"], 4, "no server is running here"),
     ],
 )
@@ -106,10 +85,10 @@ def test_wrong_input_gets_one_clear_answer(folder: Path, arguments: list[str], c
 def test_a_bad_value_is_named_by_its_path_and_not_repeated(folder: Path) -> None:
     """Lines are `path: message`; the value of a person does not come back."""
     (folder / "bad.json").write_text('{"query": "q", "limits": {"max_iterations": "sesame"}, "colour": "sesame"}')
-    said = research("run", "--request", "bad.json").stderr
-    assert "limits.max_iterations: " in said
-    assert "colour: unknown key" in said
-    assert "sesame" not in said
+    problems = research("run", "--request", "bad.json").stderr
+    assert "limits.max_iterations: " in problems
+    assert "colour: unknown key" in problems
+    assert "sesame" not in problems
 
 
 def test_a_key_is_not_sent_in_clear_to_another_machine(folder: Path) -> None:
@@ -147,16 +126,3 @@ def test_a_dry_run_starts_nothing(folder: Path, endpoint: str) -> None:
     assert document["request"]["exclude"] == ["example.com", "MySQL"]
     assert (document["engine"], document["estimate"]["cost_usd"]) == ("model", None)
     assert not (folder / "home" / "engine").exists()
-
-
-def test_a_file_of_the_working_directory_is_not_read(folder: Path, endpoint: str) -> None:
-    """A stranger's research.toml names a model, a host and a folder: none counts unless the user names the file."""
-    (folder / "research.toml").write_text(
-        f'[models]\ndefault = "m"\nbase_url = "{endpoint}"\n[corpus.system]\npath = "/etc"\n'
-    )
-    plain = json.loads(research(*RUN, "--dry-run", "--json").stdout)
-    assert (plain["engine"], plain["egress"]) == ("extractive", "nothing leaves this machine")
-    assert "/etc" not in research("corpus", "list").stdout
-    named = json.loads(research(*RUN, "--dry-run", "--json", "--config", "research.toml").stdout)
-    assert named["engine"] == "model"
-    assert "/etc" in research("corpus", "list", "--config", "research.toml").stdout

@@ -9,6 +9,7 @@ import pytest
 
 from activities.reporting.tree import one_line
 from client.exchange.bibliography import to_bibtex, to_csl
+from contracts.report import Report
 from tests.unit.client.exchange.hostile_report import TITLES, report_of
 
 LATEX_WORDS = {
@@ -41,12 +42,16 @@ def test_bibtex_is_read_back_with_every_title_as_it_was() -> None:
     assert first["author"].startswith("{Writer}, {A.} and {Black and White} and {Last}, {First} and ")
 
 
+def with_first_source(**changes: object) -> Report:
+    """The report with a changed first source."""
+    report = report_of()
+    return report.model_copy(update={"sources": [report.sources[0].model_copy(update=changes), *report.sources[1:]]})
+
+
 def test_bibtex_keeps_the_capitals_of_a_title() -> None:
     """A style that writes titles small leaves words in braces as they are."""
-    report = report_of()
-    titled = report.sources[0].model_copy(update={"title": "The limits of SQLite & PostgreSQL"})
-    report = report.model_copy(update={"sources": [titled, *report.sources[1:]]})
-    assert "title = {{The} limits of {SQLite} \\& {PostgreSQL}}," in to_bibtex(report).decode()
+    written = to_bibtex(with_first_source(title="The limits of SQLite & PostgreSQL")).decode()
+    assert "title = {{The} limits of {SQLite} \\& {PostgreSQL}}," in written
 
 
 def test_csl_has_one_item_for_each_cited_source() -> None:
@@ -74,9 +79,7 @@ def test_authors_are_split_where_their_names_are_known(
     name: str, kind: str, bibtex: str, csl: dict[str, str] | None
 ) -> None:
     """A comma, or an index of papers, tells family and given name apart; any other name stays whole."""
-    report = report_of()
-    source = report.sources[0].model_copy(update={"authors": [name], "source_type": kind})
-    report = report.model_copy(update={"sources": [source, *report.sources[1:]]})
+    report = with_first_source(authors=[name], source_type=kind)
     assert f"author = {{{bibtex}}}," in to_bibtex(report).decode()
     assert json.loads(to_csl(report))[0]["author"] == [csl or {"literal": name}]
 
@@ -90,12 +93,10 @@ def test_sources_that_are_not_cited_are_left_out() -> None:
     assert to_bibtex(report_of(citations=[])) == b""
 
 
-@pytest.mark.parametrize("published", [None, "", "soon", "2025", "2025-13-99x"])
+@pytest.mark.parametrize("published", [None, "soon", "2025", "2025-13-99x"])
 def test_dates_that_are_none_are_left_out(published: str | None) -> None:
     """A page's own word for its date is not trusted to be one."""
-    report = report_of()
-    source = report.sources[0].model_copy(update={"published_at": published})
-    made = report.model_copy(update={"sources": [source, *report.sources[1:]]})
+    made = with_first_source(published_at=published)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert bibtexparser.parse_string(to_bibtex(made).decode()).failed_blocks == []

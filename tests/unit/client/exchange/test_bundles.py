@@ -1,8 +1,5 @@
 """Bundles: whole ones pass the audit with nothing else at hand, hostile ones get a clear error."""
 
-import copy
-import hashlib
-import importlib
 import io
 import json
 import struct
@@ -24,12 +21,12 @@ from cryptography.hazmat.primitives.serialization import (
 
 from activities.reporting.render import render
 from client.cli import audit as audit_command
-from client.cli.errors import CommandError
 from client.exchange import bundle as bundles
 from client.exchange.bundle import MANIFEST, BundleReader, BundleUnusable, compose_bundle, text_path
 from contracts.addresses import digest
 from contracts.report import LARGEST_REPORT
 from providers.errors import ContentCorrupt
+from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
 
 SAMPLE = Sample()
@@ -59,24 +56,17 @@ def rewritten(change: Callable[[zipfile.ZipFile, dict[str, bytes]], None]) -> by
     return whole.getvalue()
 
 
-class SameProcess:
-    """Calls that are made here: a process of its own for each of these cases would take a second."""
+class SameProcess(HereCalls):
+    """A pool of processes without a process: one for each of these cases would take a second."""
 
     def __init__(self, size: int, *, memory_bytes: int) -> None:
-        assert size == 1
-        assert memory_bytes <= 1_000_000_000
+        assert (size, memory_bytes <= 1_000_000_000) == (1, True)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         pass
-
-    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
-        """The function's answer."""
-        del seconds
-        module, _, name = function.partition(":")
-        return getattr(importlib.import_module(module), name)(*arguments)
 
 
 @pytest.fixture
@@ -110,14 +100,13 @@ async def test_a_bundle_is_audited_with_nothing_else_at_hand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Texts, passages, claims and all forms are compared; what a bundle leaves out is counted."""
-    said = await audited(tmp_path, bundle(), capsys)
-    assert said["problems"] == []
-    assert said["checked"]["stored texts"] == 3
-    assert said["checked"]["passages"] == 6
-    assert said["checked"]["claims judged by rules"] == 2
-    assert said["checked"]["files of the bundle"] == len(FILES | TEXTS)
-    assert said["unchecked"] == {"stored originals that are left out": 3}
-    assert said["research_id"] == "r-20261121-7k3f"
+    assert bundle() == bundle(), "no clock is in a bundle"
+    found = await audited(tmp_path, bundle(), capsys)
+    assert (found["problems"], found["research_id"]) == ([], "r-20261121-7k3f")
+    counts = {"stored texts": 3, "passages": 6, "claims judged by rules": 2, "files of the bundle": len(FILES | TEXTS)}
+    assert found["checked"] | counts == found["checked"]
+    left_out = {"stored originals that are left out": 3, "headings that the stored text does not have": 6}
+    assert found["unchecked"] == left_out
 
 
 @pytest.mark.usefixtures("no_store", "same_process")
@@ -138,74 +127,46 @@ async def test_a_bundle_of_quotes_is_audited_as_far_as_it_goes(
     assert "quote_differs" in {problem["kind"] for problem in said["problems"]}
 
 
-def edited(edit: Callable[[dict[str, Any]], None]) -> dict[str, bytes]:
-    """The files with another `report.json`."""
-    report = copy.deepcopy(json.loads(FILES["report.json"]))
-    edit(report)
-    return FILES | TEXTS | {"report.json": json.dumps(report).encode()}
-
-
-def move(report: dict[str, Any]) -> None:
-    report["evidence"][0]["start"] += 3
-    report["evidence"][0]["end"] += 3
-
-
-FORGED: list[tuple[str, dict[str, bytes]]] = [
-    ("text_missing", FILES | dict(list(TEXTS.items())[1:])),
-    ("text_differs", FILES | TEXTS | {text_path(digest(VACUUM)): VACUUM.replace("two", "six").encode()}),
-    ("text_differs", FILES | TEXTS | {text_path(digest(VACUUM)): b"\xff\xfe"}),
-    ("markdown_differs", FILES | TEXTS | {"report.md": FILES["report.md"].replace(b"two", b"six")}),
-    ("html_differs", FILES | TEXTS | {"report.html": FILES["report.html"].replace(b"two", b"six")}),
-    ("offset_differs", edited(move)),
-    ("evidence_without_source", edited(lambda report: report["sources"].pop(0))),
-    ("verdict_differs", edited(lambda report: report["claims"][5].update(verdict="supported"))),
-    ("malformed", FILES | TEXTS | {"report.json": b"{}"}),
-]
-
-
-@pytest.mark.usefixtures("no_store", "same_process")
-@pytest.mark.parametrize(("kind", "files"), FORGED, ids=[f"{kind}-{n}" for n, (kind, _) in enumerate(FORGED)])
-async def test_a_forged_bundle_whose_hashes_are_right_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, files: dict[str, bytes]
-) -> None:
-    """Whoever changes a file and writes a new manifest is found by what the files say; each difference has a remedy."""
-    said = await audited(tmp_path, bundle(files), capsys)
-    assert kind in {problem["kind"] for problem in said["problems"]}
-    assert all(problem["message"] and problem["remedy"] for problem in said["problems"])
-
-
 @pytest.mark.usefixtures("no_store", "same_process")
 @pytest.mark.parametrize(
-    ("kind", "change"),
+    ("kind", "changed"),
     [
-        ("file_differs", lambda _, files: files.update({"report.md": b"[]"})),
-        ("file_missing", lambda _, files: files.pop("report.md")),
-        ("file_unlisted", lambda _, files: files.update({text_path("0" * 64): b"more"})),
+        ("text_differs", {text_path(digest(VACUUM)): VACUUM.replace("two", "six").encode()}),
+        ("text_differs", {text_path(digest(VACUUM)): b"\xff\xfe"}),
+        ("html_differs", {"report.html": FILES["report.html"].replace(b"two", b"six")}),
+        ("malformed", {"report.json": b"{}"}),
     ],
 )
-async def test_a_file_other_than_the_manifest_says_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, change: Callable[..., None]
+async def test_a_forged_bundle_whose_hashes_are_right_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, changed: dict[str, bytes]
 ) -> None:
-    """Changed, missing or smuggled in: named with its path."""
-    said = await audited(tmp_path, rewritten(change), capsys)
-    assert kind in [problem["kind"] for problem in said["problems"]]
+    """Whoever changes a file and writes a new manifest is found by what the files say; each difference has a remedy."""
+    found = await audited(tmp_path, bundle(FILES | TEXTS | changed), capsys)
+    assert kind in {problem["kind"] for problem in found["problems"]}
+    assert all(problem["message"] and problem["remedy"] for problem in found["problems"])
 
 
-def with_name(name: str) -> bytes:
-    """A bundle with one more file."""
-    return rewritten(lambda archive, _: archive.writestr(name, b"x"))
-
-
-def symbolic_link() -> bytes:
-    """A bundle whose text is a link to somewhere else."""
+def with_entry(name: str, *, link: bool = False, replaced: bool = False) -> bytes:
+    """A bundle with one more file of that name, which may be a symbolic link, or one in another's place."""
 
     def change(archive: zipfile.ZipFile, files: dict[str, bytes]) -> None:
-        entry = zipfile.ZipInfo("report.md")
-        entry.external_attr = 0o120777 << 16
-        del files["report.md"]
+        entry = zipfile.ZipInfo(name)
+        entry.external_attr = 0o120777 << 16 if link else 0
+        if replaced:
+            del files[name]
         archive.writestr(entry, b"/etc/passwd")
 
     return rewritten(change)
+
+
+def with_file(name: str, data: bytes) -> bytes:
+    """A bundle with another file of that name; its manifest stays."""
+    return rewritten(lambda _, files: files.update({name: data}))
+
+
+def without(name: str) -> bytes:
+    """A bundle that lacks a file; its manifest stays."""
+    return rewritten(lambda _, files: files.pop(name) and None)
 
 
 def lying_size(size: int) -> bytes:
@@ -218,38 +179,27 @@ def lying_size(size: int) -> bytes:
     return bytes(data)
 
 
-def damaged_manifest(manifest: bytes) -> bytes:
-    """A bundle with these words for a manifest."""
-    return rewritten(lambda _, files: files.update({MANIFEST: manifest}))
-
-
-def twice() -> bytes:
-    """A bundle with two files of one name."""
-    with pytest.warns(UserWarning, match="Duplicate name"):
-        return rewritten(lambda archive, files: archive.writestr("report.md", files["report.md"]))
-
-
 LISTED = json.loads(zipfile.ZipFile(io.BytesIO(bundle())).read(MANIFEST))
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "no zip": (lambda: b"PK\x03\x04 and no more", "is no ZIP file"),
     "cut": (lambda: bundle()[:-40], "is no ZIP file"),
-    "foreign zip": (lambda: rewritten(lambda _, files: files.pop(MANIFEST)), "no file manifest.json"),
-    "traversal": (lambda: with_name("texts/../../x.txt"), "does not belong into a bundle"),
-    "absolute": (lambda: with_name("/etc/passwd"), "does not belong into a bundle"),
-    "windows": (lambda: with_name("texts\\..\\x.txt"), "does not belong into a bundle"),
-    "symbolic link": (symbolic_link, "symbolic link"),
+    "foreign zip": (lambda: without(MANIFEST), "no file manifest.json"),
+    "traversal": (lambda: with_entry("texts/../../x.txt"), "does not belong into a bundle"),
+    "absolute": (lambda: with_entry("/etc/passwd"), "does not belong into a bundle"),
+    "windows": (lambda: with_entry("texts\\..\\x.txt"), "does not belong into a bundle"),
+    "symbolic link": (lambda: with_entry("report.md", link=True, replaced=True), "symbolic link"),
     "large": (lambda: lying_size(bundles.BYTE_LIMIT + 1), "unpacks to"),
     "large file": (lambda: lying_size(LARGEST_REPORT + 1), "larger than any file of a bundle"),
-    "large manifest": (lambda: damaged_manifest(b" " * 4_000_001), "larger than any file of a bundle"),
-    "twice": (twice, "twice"),
-    "manifest deep": (lambda: damaged_manifest(b"[" * 100_000), "manifest.json is not valid"),
+    "twice": (lambda: with_entry("report.md"), "twice"),
+    "manifest deep": (lambda: with_file(MANIFEST, b"[" * 100_000), "manifest.json is not valid"),
     "manifest of later": (
-        lambda: damaged_manifest(json.dumps(LISTED | {"schema_version": 3}).encode()),
+        lambda: with_file(MANIFEST, json.dumps(LISTED | {"schema_version": 3}).encode()),
         "schema_version",
     ),
 }
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize(("make", "words"), HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_bundle_is_refused_before_anything_is_unpacked(
     tmp_path: Path, make: Callable[[], bytes], words: str
@@ -286,22 +236,21 @@ def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         BundleReader(path)
 
 
-def test_equal_reports_give_equal_bundles() -> None:
-    """No clock is in a bundle; the manifest has the SHA-256 of each file."""
-    assert bundle() == bundle()
-    assert LISTED["files"] == {path: hashlib.sha256(data).hexdigest() for path, data in (FILES | TEXTS).items()}
-
-
 @pytest.mark.usefixtures("no_store", "same_process")
-async def test_the_command_refuses_a_bundle_in_one_line(tmp_path: Path) -> None:
-    """As wrong usage: nothing was audited."""
-    without_report = rewritten(lambda _, files: files.pop("report.json"))
-    for name, data, words in (("a.zip", b"x", "no ZIP file"), ("b.zip", without_report, r"no file report\.json")):
-        (tmp_path / name).write_bytes(data)
-        with pytest.raises(CommandError, match=words):
-            await audit_command.audit(str(tmp_path / name), as_json=False)
-    with pytest.raises(CommandError, match="no such file"):
-        await audit_command.audit(str(tmp_path / "none.zip"), as_json=False)
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("file_differs", lambda: with_file("report.md", b"[]")),
+        ("file_missing", lambda: without("report.md")),
+        ("file_unlisted", lambda: with_file(text_path("0" * 64), b"more")),
+    ],
+)
+async def test_a_file_other_than_the_manifest_says_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, make: Callable[[], bytes]
+) -> None:
+    """Changed, missing or smuggled in: named with its path."""
+    found = await audited(tmp_path, make(), capsys)
+    assert kind in [problem["kind"] for problem in found["problems"]]
 
 
 def keys_of(folder: Path, name: str) -> tuple[Path, Path]:
@@ -331,27 +280,26 @@ async def test_a_signature_shows_who_made_a_bundle(tmp_path: Path, capsys: pytes
     path.write_bytes(compose_bundle(FILES | TEXTS, **made))
     assert await signed_problems(path, public, capsys) == []
     assert await signed_problems(path, keys_of(tmp_path, "other")[1], capsys) == ["signature_differs"]
-    said = await audited(tmp_path, path.read_bytes(), capsys)
-    assert (said["passed"], said["unchecked"]["signature, which --key compares"]) == (True, 1)
+    without_key = await audited(tmp_path, path.read_bytes(), capsys)
+    assert (without_key["passed"], without_key["unchecked"]["signature, which --key compares"]) == (True, 1)
     path.write_bytes(bundle())
     assert await signed_problems(path, public, capsys) == ["signature_missing"]
-    whole = io.BytesIO(compose_bundle(FILES | TEXTS, **made))
-    with zipfile.ZipFile(whole) as archive:
+    with zipfile.ZipFile(io.BytesIO(compose_bundle(FILES | TEXTS, **made))) as archive:
         signature = archive.read("manifest.sig")
-    path.write_bytes(rewritten(lambda _, files: files.update({"manifest.sig": signature, "report.md": b"# Else\n"})))
-    assert "file_differs" in await signed_problems(path, public, capsys)
     forged = json.dumps(LISTED | {"product_version": "9"}).encode()
-    path.write_bytes(rewritten(lambda _, files: files.update({"manifest.sig": signature, MANIFEST: forged})))
-    assert "signature_differs" in await signed_problems(path, public, capsys)
+    for kind, changes in (("file_differs", {"report.md": b"# Else\n"}), ("signature_differs", {MANIFEST: forged})):
+        files = {"manifest.sig": signature, **changes}
+        path.write_bytes(rewritten(lambda _, parts, files=files: parts.update(files)))  # type: ignore[misc]
+        assert kind in await signed_problems(path, public, capsys)
 
 
 def test_keys_are_ed25519_without_a_password(tmp_path: Path) -> None:
     """Those of `ssh-keygen` are read; what else is named is refused with the remedy."""
-    key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    private, public = (path.read_bytes() for path in keys_of(tmp_path, "mine"))
     bundles.public_key(public).verify(bundles.private_key(private).sign(b"x"), b"x")
-    locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"word"))
+    locked = Ed25519PrivateKey.generate().private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"word")
+    )
     for data in (b"", b"words", public, locked, private[:-60]):
         with pytest.raises(bundles.KeyUnusable, match="ssh-keygen -t ed25519"):
             bundles.private_key(data)

@@ -12,7 +12,7 @@ from activities.reporting.render import render
 from client.cli.app import app
 from contracts.outcome import ReportFiles, ResearchResult
 from contracts.vocabulary import Completeness, Outcome, StopReason
-from providers.storage.content import ObstoreContentStore
+from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPPED, Sample
@@ -31,12 +31,9 @@ async def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for _, text in DOCUMENTS.values():
         await content.put_text(text)
         await content.put(("raw " + text).encode(), "text/html")
-    forms = (
-        (RENDERING.markdown, "text/markdown"),
-        (RENDERING.html, "text/html"),
-        (RENDERING.document, "application/json"),
-    )
-    markdown, html, document = [await content.put_text(text, kind) for text, kind in forms]
+    markdown = await content.put_text(RENDERING.markdown, "text/markdown")
+    html = await content.put_text(RENDERING.html, "text/html")
+    document = await content.put_text(RENDERING.document, "application/json")
     result = ResearchResult(
         research_id=RESEARCH_ID,
         outcome=Outcome.COMPLETED,
@@ -52,7 +49,7 @@ async def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ran(*arguments: str) -> tuple[int, str]:
-    """Exit code and all that was said."""
+    """Exit code and output of a command."""
     result = CliRunner().invoke(app, list(arguments))
     return result.exit_code, result.output
 
@@ -87,79 +84,56 @@ def test_a_name_is_a_run_and_a_path_is_a_file() -> None:
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("form", ["docx", "pdf", "bibtex", "csl"])
-def test_each_format_is_written_to_a_file(form: str) -> None:
+def test_each_format_is_written_to_a_file() -> None:
     """Of a run."""
-    assert ran("export", "last", "--format", form, "--out", f"a.{form}")[0] == 0
-    assert Path(f"a.{form}").stat().st_size > 300
+    for form in ("docx", "pdf", "bibtex", "csl"):
+        assert ran("export", "last", "--format", form, "--out", f"a.{form}")[0] == 0
+        assert Path(f"a.{form}").stat().st_size > 300
 
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "words"),
     [
-        (["last"], 2, "choose one form: --bundle, or --format"),
-        (["last", "--bundle", "--out", "b.zip", "--format", "pdf"], 2, "choose one form: --bundle, or --format"),
-        (["last", "--format", "odt"], 2, "--format is one of docx, pdf, bibtex, csl"),
-        (["last", "--format", "pdf", "--quotes-only"], 2, "--quotes-only and --sign belong to --bundle"),
-        (["last", "--bundle", "--sign", "bad.json"], 2, "no private Ed25519 key"),
-        (["last", "--bundle", "--out", "."], 2, "is a folder"),
-        (["unknown", "--bundle", "--out", "b.zip"], 2, "research list"),
+        (["last"], "choose one form: --bundle, or --format"),
+        (["last", "--bundle", "--out", "b.zip", "--format", "pdf"], "choose one form: --bundle, or --format"),
+        (["last", "--format", "odt"], "--format is one of docx, pdf, bibtex, csl"),
+        (["last", "--format", "pdf", "--quotes-only"], "--quotes-only and --sign belong to --bundle"),
+        (["last", "--bundle", "--sign", "bad.json"], "no private Ed25519 key"),
+        (["last", "--bundle", "--out", "."], "is a folder"),
+        (["unknown", "--bundle", "--out", "b.zip"], "research list"),
     ],
 )
-def test_wrong_usage_is_told_and_writes_nothing(arguments: list[str], code: int, words: str) -> None:
+def test_wrong_usage_writes_nothing(arguments: list[str], words: str) -> None:
     """One clear answer each."""
     Path("bad.json").write_text("[1")
     before = sorted(Path().iterdir())
-    found, said = ran("export", *arguments)
-    assert (found, words in said) == (code, True)
+    code, output = ran("export", *arguments)
+    assert (code, words in output) == (2, True)
     assert sorted(Path().iterdir()) == before
 
 
-def test_a_text_that_is_gone_is_told_with_the_way_out(home: Path) -> None:
+def test_a_text_that_is_gone_is_named_with_the_remedy(home: Path) -> None:
     """A bundle that lacks a text is not made; one of quotes is."""
     text = SAMPLE.sources["glossary.html"].text
     assert text is not None
-    for path in (home / "content").rglob("*"):
-        if path.is_file() and text.hash.removeprefix("sha256:") in str(path).replace("/", ""):
-            path.unlink()
-    code, said = ran("export", "last", "--bundle", "--out", "b.zip")
-    assert code == 4
-    assert "--quotes-only" in said
+    (home / "content" / name_of(text)).unlink()
+    code, output = ran("export", "last", "--bundle", "--out", "b.zip")
+    assert (code, "--quotes-only" in output) == (4, True)
     assert not Path("b.zip").exists()
     assert ran("export", "last", "--bundle", "--out", "b.zip", "--quotes-only")[0] == 0
 
 
-def test_an_altered_file_is_found_by_the_store(home: Path) -> None:
-    """A `report.json` that agrees with itself is still not the one that was stored; one in the store can be damaged."""
+@pytest.mark.usefixtures("home")
+def test_an_altered_file_is_found_by_the_store() -> None:
+    """A `report.json` that agrees with itself is still not the one that was stored."""
     Path("report.json").write_text(RENDERING.document)
     assert ran("audit", "report.json")[0] == 0
     Path("report.json").write_text(RENDERING.document.replace("What freezing costs", "What warming costs"))
-    code, said = ran("audit", "report.json")
+    code, output = ran("audit", "report.json")
     assert code == 1
-    assert "✖ report_differs report.json: it is not the report that is stored of this run" in said
-    assert "→ the file was changed, or the run went on" in said
-    stored = RENDERING.document.encode()
-    for path in (home / "content").rglob("*"):
-        if path.is_file() and path.read_bytes() == stored:
-            path.write_bytes(stored.replace(b"completed", b"COMPLETED", 1))
-    code, said = ran("audit", "last")
-    assert code == 1
-    assert "report_damaged report.json" in said
-
-
-@pytest.mark.usefixtures("home")
-def test_a_report_of_strangers_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of many malformed items ends at its first one, and a file that is too large is not parsed."""
-    report = json.loads(RENDERING.document) | {"decisions": [{}] * 50_001, "gaps": [{}] * 1_000}
-    path = tmp_path / "report.json"
-    path.write_text(json.dumps(report))
-    code, output = ran("audit", str(path))
-    assert (code, output.count("malformed")) == (1, 5)
-    monkeypatch.setattr("client.cli.audit.LARGEST_REPORT", 1_000)
-    code, output = ran("audit", str(path))
-    assert code == 2
-    assert "report.json is larger than 1,000 bytes" in output
+    assert "✖ report_differs report.json: it is not the report that is stored of this run" in output
+    assert "→ the file was changed, or the run went on" in output
 
 
 @pytest.mark.usefixtures("home")
@@ -167,8 +141,7 @@ def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, m
     """A table of some kilobytes that a document would need gigabytes for costs a process, and writes nothing."""
     monkeypatch.setattr("client.cli.audit.MEMORY_BYTES", 400_000_000)
     report = json.loads(RENDERING.document)
-    columns = 1_000
-    report["report"]["markdown"] = f"|{'a|' * columns}\n|{'-|' * columns}\n" + f"|{'b|' * columns}\n" * 180
+    report["report"]["markdown"] = f"|{'a|' * 1_000}\n|{'-|' * 1_000}\n" + f"|{'b|' * 1_000}\n" * 180
     stored = AsyncMock(return_value={"json": json.dumps(report).encode()})
     monkeypatch.setattr("client.cli.audit._load_forms", stored)
     out = tmp_path / "table.pdf"

@@ -56,6 +56,33 @@ def test_other_differences_are_hints(claim: str, passage: str) -> None:
     assert judgement.reason != UNDECIDED
 
 
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (
+            "The manual says that “the limit can be raised to 14 days”, which matters here.",
+            Verdict.NOT_ENOUGH_INFORMATION,
+        ),
+        ("The manual says that “the limit can never be raised”, which matters here.", Verdict.UNSUPPORTED),
+        ("The manual says that “the limit … with retention.max”, which matters here.", Verdict.NOT_ENOUGH_INFORMATION),
+        ('As "messages are kept for ever" shows, the limit can be raised.', Verdict.UNSUPPORTED),
+        ("Es heißt „the limit can be lowered“, und das zählt.", Verdict.UNSUPPORTED),
+        ("The limit “can” be raised.", Verdict.SUPPORTED),
+        ("The chapter «Queues of any size» names the limit.", Verdict.NOT_ENOUGH_INFORMATION),
+        ("“Kestrel keeps every message for 72 hours by default.”", Verdict.UNSUPPORTED),
+        (
+            "“Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days”, wisely.",
+            Verdict.NOT_ENOUGH_INFORMATION,
+        ),
+    ],
+)
+def test_a_quotation_inside_a_sentence_is_compared_word_for_word(claim: str, verdict: Verdict) -> None:
+    """One that is in no passage or title is unsupported; one that is there proves nothing of the words around it."""
+    judgement = check(claim, [KEEPS], ["Queues of any size"])
+    assert judgement.verdict is verdict
+    assert ("is in no cited passage" in judgement.reason) is (verdict is Verdict.UNSUPPORTED)
+
+
 def test_a_name_may_be_in_a_title_alone() -> None:
     """The heading names what the passage speaks of."""
     claim, passage = "The Kestrel queue drops messages.", "The queue drops messages."

@@ -1,14 +1,11 @@
-"""Words of others on the pages of the engine's web UI."""
+"""Words of others on the pages of the engine's web UI, and on a terminal."""
 
 import json
 
 import pytest
 from markdown_it import MarkdownIt
 
-from contracts.outcome import Awaited, ResearchStatus, Usage
-from contracts.state import ResearchState
-from contracts.texts import as_markdown, from_markdown
-from contracts.vocabulary import RunStatus
+from contracts.texts import as_markdown, from_markdown, visible, visible_json
 from tests.fakes import states
 from workflows.status import details_markdown
 
@@ -79,14 +76,33 @@ def test_details_hold_words_of_others_as_words() -> None:
     assert len(shown.encode()) < 8_000
 
 
-def test_details_say_what_is_asked_awaited_and_spent() -> None:
-    """From the first moment, before anything is prepared; an unknown cost is not called zero."""
-    waits = [Awaited(what="reflect: planning", since="2026-11-21T10:00:05.000+00:00")] * 5
-    before = details_markdown(ResearchState(), 1.0, "How does *it* work?", waits)
-    assert "**How does \\*it\\* work?**" in before
-    assert "waiting for: reflect: planning (since 10:00:05 UTC)" in before
-    assert "and for 2 more" in before
-    queued = ResearchStatus(research_id="r", query="q", status=RunStatus.QUEUED, queue_place=2, queue_length=3)
-    assert "queued · place 2 of 3" in details_markdown(ResearchState(), 1.0, "q", waits, queued)
-    known = states.state(usage=Usage(model_calls=1, cost_usd=None))
-    assert "1 model call · cost unknown" in details_markdown(known, 1.0)
+HARMLESS = "Zürich\tα β — 研究 😀\u00a0½\nnext"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred", "\ufffd[31mred"),
+        ("\x1b]0;title\x07", "\ufffd]0;title\ufffd"),
+        ("\x9b31m", "\ufffd31m"),
+        ("good\rbad", "good\ufffdbad"),
+        ("ab\x08c\x7f", "ab\ufffdc\ufffd"),
+        ("one\r\ntwo", "one\ntwo"),
+        ("\u202egnp.exe\u202c", "gnp.exe"),
+        ("\u2066a\u2069\u200b\ufeff\u00ad\U000e0041", "a"),
+        ("a\u2028b", "a\ufffdb"),
+        ("\udc80", "\ufffd"),
+    ],
+)
+def test_what_drives_a_terminal_shows_as_a_sign_or_goes(text: str, shown: str) -> None:
+    """Escape sequences lose the sign that makes them one; what changes or hides other text is left out."""
+    assert visible(text) == shown
+
+
+def test_json_says_the_same_in_codes() -> None:
+    """The document reads back as it was, and holds nothing that drives a terminal."""
+    value = {"title": f"\x1b[31m\x9b\u202e\U000e0041\udc80 {HARMLESS}"}
+    written = visible_json(json.dumps(value, ensure_ascii=False))
+    assert json.loads(written) == value
+    assert visible(written) == written
+    assert "研究 😀" in written

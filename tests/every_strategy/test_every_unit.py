@@ -1,4 +1,4 @@
-"""Stop, steer, cancel and resume, in every unit of every strategy."""
+"""In every unit of every strategy: stop, steer, cancel and resume; and nothing but the state lives on between two."""
 
 import asyncio
 from functools import partial
@@ -8,35 +8,26 @@ import pytest
 
 from contracts.outcome import PERSON
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, RunStatus, StopReason
+from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from tests.comparable import comparable
 from tests.every_strategy.joined import (
-    FIRST_ENGINE,
+    MODES,
     NAMES,
     Trial,
     begin_trial,
     resume,
+    trial_of,
     undisturbed,
     units_of,
     world_of,
 )
+from workflows.driver import Driver
+from workflows.phases.closing import close
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import strategy_of
 
 WISH = "What is the default of freeze_max_age?"
-
-
-def findings(trial: Trial) -> set[str]:
-    """Ids of what was found: the same words of the same documents have the same."""
-    return {finding.id for finding in trial.state.findings}
-
-
-def assert_completed(trial: Trial, where: str) -> None:
-    """The run ended with everything that it was asked for."""
-    assert trial.state.result is not None
-    assert trial.state.result.outcome is Outcome.COMPLETED, (
-        where,
-        trial.state.failed_branches,
-        trial.state.limitations,
-    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,19 +35,17 @@ async def test_stopped_in_any_unit_it_reports_what_is_there_and_goes_on_later(tm
     """The outcome says how much that is; resumed, it finds what an undisturbed run finds (X-4, S0-131)."""
     whole = await undisturbed(tmp_path / "whole", name)
     for unit in units_of(whole):
-        async with world_of(tmp_path / unit, FIRST_ENGINE[name]) as (world, _):
-            trial = await begin_trial(world, name)
+        async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = trial.stop
             await trial.conduct()
             result = trial.state.result
-            assert result is not None
             assert result.stop_reason is StopReason.USER_STOPPED, unit
             assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.FAILED), unit
             assert bool(trial.state.citations) is bool(trial.state.findings), unit
             assert result.resumable
             later = await resume(trial)
-            assert_completed(later, unit)
-            assert findings(later) == findings(whole), unit
+            later.assert_completed(unit)
+            assert later.findings == whole.findings, unit
             assert comparable(await later.report()) == comparable(await whole.report()), unit
 
 
@@ -65,17 +54,16 @@ async def test_cancelled_in_any_unit_it_calls_nobody_and_goes_on_later(tmp_path:
     """The session is kept at once and no call begins; resumed, it finds what an undisturbed run finds (C0-20)."""
     whole = await undisturbed(tmp_path / "whole", name)
     for unit in units_of(whole):
-        async with world_of(tmp_path / unit, FIRST_ENGINE[name]) as (world, _):
-            trial, last = await begin_trial(world, name), len(whole.host.by_unit[unit])
-            trial.host.acts[unit, last] = trial.cancel
+        async with trial_of(tmp_path / unit, name) as trial:
+            trial.host.acts[unit, len(whole.host.by_unit[unit])] = trial.cancel
             with pytest.raises(asyncio.CancelledError):
                 await trial.conduct()
             assert {activity for activity, _ in trial.host.calls[trial.calls_before :]} <= {"save_session"}, unit
-            stored = ResearchState.model_validate_json(await world.sessions.load("r-unit") or "")
+            stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
             assert (stored.status, stored.result) == (RunStatus.CANCELLED, None), unit
             later = await resume(trial)
-            assert_completed(later, unit)
-            assert findings(later) == findings(whole), unit
+            later.assert_completed(unit)
+            assert later.findings == whole.findings, unit
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,14 +72,43 @@ async def test_words_in_any_unit_are_heard(tmp_path: Path, name: str) -> None:
     whole = await undisturbed(tmp_path / "whole", name)
     assert not any("freeze_max_age" in text for text in whole.world.corpus.searches)
     for unit in units_of(whole):
-        async with world_of(tmp_path / unit, FIRST_ENGINE[name]) as (world, _):
-            trial = await begin_trial(world, name)
+        async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = partial(trial.steer, WISH)
             await trial.conduct()
             result, wish = trial.state.result, WISH.rstrip("?")
-            assert result is not None
             assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL), unit
             assert [one.text for one in trial.state.guidance if one.origin == PERSON] == [WISH], unit
-            looked_for = any("freeze_max_age" in text for text in world.corpus.searches)
+            looked_for = any("freeze_max_age" in text for text in trial.world.corpus.searches)
             assert looked_for or any(wish in line for line in result.limitations), unit
             assert not trial.inbox.steering
+
+
+@pytest.mark.parametrize(("name", "engine", "mode"), MODES)
+async def test_rebuilt_from_json_after_every_unit_the_report_is_the_same(
+    tmp_path: Path, name: str, engine: str, mode: str
+) -> None:
+    """The position survives JSON and the packing that leaves defaults out; nothing is searched, read or paid twice
+    (S0-130, S0-131, invariants 12 and 13).
+    """
+    fields = {} if mode == "deep" else {"mode": mode}
+    async with world_of(tmp_path / "whole", engine) as (world, api):
+        whole = await begin_trial(world, name, **fields)
+        await whole.conduct()
+        calls = api.counts()
+        expected, searched, read = await whole.report(), world.corpus.searches, world.corpus.reads
+    async with world_of(tmp_path / "pieces", engine) as (world, api):
+        state, units, reason = (await begin_trial(world, name, **fields)).state, 0, None
+        while reason is None:
+            run = ResearchRun(ResearchState.unpack(state.pack()), Inbox(), world.host())
+            reason = await Driver(run, strategy_of(name)).step()
+            await run.checkpoints.settle()
+            state, units = run.state, units + 1
+            assert units < 50, "it never ends"
+            assert state.position.strategy == name
+        await close(run, reason)
+        pieces = Trial(world, name, state)
+        assert comparable(await pieces.report()) == comparable(expected)
+        assert (sorted(world.corpus.searches), sorted(world.corpus.reads)) == (sorted(searched), sorted(read))
+        assert api.counts() == calls
+    assert units > 2
+    assert bool(calls) is (engine == EngineKind.MODEL.value)
