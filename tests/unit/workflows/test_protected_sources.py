@@ -47,6 +47,12 @@ async def small_window(
         await world.close()
 
 
+async def analyses_of(world: World, state: ResearchState) -> list[ContentEntry]:
+    """What the analyses showed that had no room for everything."""
+    entries = [await world.notebooks.read(entry, ContentEntry) for entry in state.shortened_calls]
+    return [entry for entry in entries if entry.role == "analyzer"]
+
+
 async def conduct(world: World, *protected: str, **fields: Any) -> ResearchState:
     state = await begin(world, protected_sources=list(protected), **fields)
     run = ResearchRun(state, Inbox(), world.host())
@@ -143,13 +149,23 @@ def test_a_resumed_run_reads_what_the_earlier_one_did_not() -> None:
 
 
 async def test_twenty_sources_are_no_limit_for_them(tmp_path: Path) -> None:
-    """An analysis shows all 25 protected ones, and shortens them last (S0-150, S0-158, C0-11)."""
+    """An analysis shows all 25 protected ones (C0-11)."""
     notes = {f"note-{number}.md": f"# Note {number}\n\n" + "A kettle boils. " * 90 for number in range(25)}
     async with small_window(tmp_path, {**MANUAL, **notes}, 16_384) as (world, _):
         state = await conduct(world, *notes, depth="light")
-    entries = [await world.notebooks.read(entry, ContentEntry) for entry in state.shortened_calls]
-    analysis = next(entry for entry in entries if entry.role == "analyzer")
-    levels = {item.id: item.current_level for item in analysis.items}
-    protected = protected_ids(state).values()
-    assert len(protected) == 25
-    assert {levels[identity] for identity in protected}.isdisjoint({Level.DROPPED, Level.TRUNCATED})
+    (analysis, *_) = await analyses_of(world, state)
+    assert {item.id for item in analysis.items} == set(protected_ids(state).values())
+    assert len(analysis.items) == 25
+
+
+async def test_they_are_shortened_last(tmp_path: Path) -> None:
+    """What a search found for the same analysis is cut to its beginning first (S0-150, S0-158)."""
+    words = "To prevent transaction ID wraparound the engine must vacuum every table. "
+    found = {f"note-{number}.md": f"# Note {number}\n\n{words * 40}" for number in range(8)}
+    kettles = {f"kettle-{number}.md": f"# Kettle {number}\n\n" + "A kettle boils. " * 180 for number in range(8)}
+    async with small_window(tmp_path, found | kettles, 16_384) as (world, _):
+        state = await conduct(world, *kettles, depth="light", limits={"max_source_characters": 3_000})
+    protected = set(protected_ids(state).values())
+    (analysis,) = (one for one in await analyses_of(world, state) if protected & {item.id for item in one.items})
+    assert {item.current_level for item in analysis.items if item.id not in protected} == {Level.TRUNCATED}
+    assert not {Level.DROPPED, Level.TRUNCATED} & {one.current_level for one in analysis.items if one.id in protected}
