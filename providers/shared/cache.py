@@ -12,7 +12,7 @@ import structlog
 
 from providers.errors import SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.shared_value import quote_part
+from providers.shared.shared_value import end_task, quote_part
 
 T = TypeVar("T")
 
@@ -124,8 +124,7 @@ class Cache:
         try:
             yield
         finally:
-            renewing.cancel()
-            await asyncio.wait([renewing])
+            await end_task(renewing)
             await self._swap(lease, owner, None)
 
     async def _get(self, key: str) -> bytes | None:

@@ -42,6 +42,7 @@ from contracts.roles import (
     prompt_preferences,
 )
 from contracts.state import ResearchState
+from contracts.summaries import SummarizeInput
 from contracts.vocabulary import EngineKind, Quality
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import ContentStore
@@ -127,6 +128,8 @@ class Notebooks:
                 update["context"] = resolved.earlier_turns
             if isinstance(request, BriefedInput | WriteInput):
                 update["corpus"] = resolved.corpus
+        if isinstance(request, SummarizeInput):
+            update["model"] = request.summarizer
         if isinstance(request, BriefedInput) and request.hits:
             update["hits"] = list(await asyncio.gather(*map(self._complete_hit, request.hits)))
         if isinstance(request, AnalyzeInput):

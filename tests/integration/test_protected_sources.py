@@ -11,7 +11,6 @@ from contracts import names
 from contracts.evidence import Source
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Quality, SourceStatus
-from providers.models.endpoints import EndpointCapabilities
 from tests.fakes.corpus import MANUAL, MemoryCorpus
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_tokens import TokenBook
@@ -46,8 +45,7 @@ async def test_what_fits_no_window_is_not_paid_for(client: Client, tmp_path: Pat
     words = "To prevent transaction ID wraparound the engine must vacuum every table. "
     notes = {f"note-{number}.md": f"# Note {number}\n\n{words * 40}" for number in range(25)}
     async with MessagesApi(book=TokenBook(window=8_192)) as api:
-        own = EndpointCapabilities(window=8_192)
-        world = model_world(tmp_path, api.base_url, MemoryCorpus({**MANUAL, **notes}), own)
+        world = model_world(tmp_path, api.base_url, MemoryCorpus({**MANUAL, **notes}), window=8_192)
         async with running_workers(client, world):
             request = {"query": QUESTION, "corpus": "manual", "protected_sources": list(notes)}
             result = await (await start(client, request)).result()

@@ -14,7 +14,6 @@ from contracts.state import ResearchState
 from contracts.texts import from_markdown
 from contracts.tokens import ContentEntry, Level
 from contracts.vocabulary import Outcome, Phase, RunStatus, SourceStatus
-from providers.models.endpoints import EndpointCapabilities
 from tests.fakes import states
 from tests.fakes.corpus import MANUAL, MemoryCorpus
 from tests.fakes.messages_api import MessagesApi
@@ -42,7 +41,7 @@ async def small_window(
 ) -> AsyncIterator[tuple[World, MessagesApi]]:
     """A world whose model has a small window, as its configuration and its endpoint say."""
     async with MessagesApi(book=TokenBook(window=window)) as api:
-        world = model_world(folder, api.base_url, MemoryCorpus(documents), EndpointCapabilities(window=window))
+        world = model_world(folder, api.base_url, MemoryCorpus(documents), window)
         yield world, api
         await world.close()
 
