@@ -11,6 +11,7 @@ from contracts.addresses import canonical_url, doi_of, source_id
 from contracts.evidence import SearchHit, Source
 from contracts.names import CORPUS_SCHEME
 from contracts.protected_sources import NAMED
+from contracts.roles import SourceExtract
 from contracts.state import ResearchState
 from contracts.vocabulary import SourceStatus
 
@@ -70,6 +71,12 @@ def protected_ids(state: ResearchState) -> dict[str, str]:
     known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
     found = {url: known.identity_of(SearchHit(url=url)) for url in urls}
     return {url: identity for url, identity in found.items() if identity in fetched}
+
+
+def protected_among(state: ResearchState, sources: Sequence[SourceExtract]) -> list[str]:
+    """Return the ids of the protected ones among the sources of a call."""
+    shown = {source.id for source in sources}
+    return [identity for identity in protected_ids(state).values() if identity in shown] if shown else []
 
 
 def hits_to_protect(state: ResearchState) -> list[SearchHit]:

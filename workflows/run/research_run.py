@@ -37,7 +37,7 @@ from contracts.tokens import TokenShare, tokens_left
 from contracts.tool_turns import ToolTurnInput, TurnResult
 from contracts.vocabulary import AgentRole, AgentStatus, EngineKind, NodeStatus, Phase, StopReason
 from workflows.rules.agents import agent_request, merge_agent, shares_of
-from workflows.rules.duplicates import protected_ids
+from workflows.rules.duplicates import protected_among
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import (
     NOTHING,
@@ -280,17 +280,12 @@ class ResearchRun(RunContext):
                 "max_iterations": resolved.limits.max_iterations,
                 "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
                 "exclude": resolved.exclude,
-                "protected_source_ids": self._protected_in(fields),
+                "protected_source_ids": protected_among(self.state, getattr(fields, "sources", ())),
                 "canary": resolved.canary,
                 "tokens": resolved.tokens,
                 "repair": repair,
             }
         )
-
-    def _protected_in(self, fields: RoleInput) -> list[str]:
-        """Return the ids of the protected ones among the sources of a call."""
-        shown = {source.id for source in getattr(fields, "sources", ())}
-        return [identity for identity in protected_ids(self.state).values() if identity in shown] if shown else []
 
     async def _execute(self, role: RoleSpec[I, O], request: I) -> O:
         """Schedule the activity with the time that is left now: a call may have waited for its room."""
@@ -318,6 +313,8 @@ class ResearchRun(RunContext):
         account(state, role.name, answer.usage)
         if answer.content is not None:
             state.note_content(answer.content)
+            if answer.content.archive_problem:
+                self.degrade(answer.content.archive_problem)
         if role.writes_report:
             # Of several that may have written, the last one wrote the report that there is.
             others = writers() - {role.name}
