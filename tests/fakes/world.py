@@ -20,12 +20,14 @@ from activities.verifying.verification import VerifyingActivities
 from contracts.activities import ACTIVITIES
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, ExtractedDocument, SearchProvider
 from providers.isolation.pool import KillableCalls
+from providers.models.endpoints import EndpointCapabilities
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.shared.paid_calls import CallStore
 from providers.shared.run_queue import QueueLimits, RunQueue
@@ -132,10 +134,22 @@ def _in_environment(implementation: Callable[..., Awaitable[Any]]) -> Callable[.
     return run
 
 
-def model_world(folder: Path, base_url: str, corpus: MemoryCorpus | None = None) -> World:
-    """A world whose model is spoken to with the real SDK at a loopback address."""
-    engine = engine_over({"default": base_url})
+def model_world(
+    folder: Path,
+    base_url: str,
+    corpus: MemoryCorpus | None = None,
+    *,
+    window: int | None = None,
+    tokens: TokenSettings | None = None,
+) -> World:
+    """A world whose model is spoken to with the real SDK at a loopback address; `window` is what is known of it."""
+    own = {"default": EndpointCapabilities(window=window, reasoning_tokens=0)} if window else None
+    engine = engine_over({"default": base_url}, own=own)
     configuration = ResearchConfiguration(
-        models={tier.value: ["test-model"] for tier in Tier}, model_host=lambda _: "127.0.0.1", product_version="0.1.0"
+        models={tier.value: ["test-model"] for tier in Tier},
+        model_host=lambda _: "127.0.0.1",
+        reasoning_tokens=lambda _: 0 if window else None,
+        tokens=tokens or TokenSettings(),
+        product_version="0.1.0",
     )
     return World(folder, corpus, {EngineKind.MODEL: engine}, configuration)
