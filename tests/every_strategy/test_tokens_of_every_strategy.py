@@ -2,7 +2,7 @@
 that lie about their windows or counts; and the shares of a run's tokens, in every strategy.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,29 @@ from tests.fakes.corpus import MemoryCorpus, long_manual
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_tokens import TokenBook
 from tests.fakes.world import model_world
+from workflows.status import status_of
 
 WINDOW = 16_000
 ONE_QUESTION = {"max_sub_queries": 1, "max_sources": 40, "max_sources_per_query": 20, "max_source_characters": 3_000}
 """Limits with which one analysis gets all sources."""
 
+PAGES = long_manual(20)
+
 
 @asynccontextmanager
 async def at_window(
-    folder: Path, name: str, book: TokenBook, *, known: int = WINDOW, tokens: TokenSettings | None = None, **fields: Any
+    folder: Path,
+    name: str,
+    book: TokenBook,
+    *,
+    known: int = WINDOW,
+    tokens: TokenSettings | None = None,
+    pages: Mapping[str, str] = PAGES,
+    **fields: Any,
 ) -> AsyncIterator[Trial]:
-    """A run over twenty long pages at an endpoint with books of its own, of which a window is known."""
+    """A run over long pages at an endpoint with books of its own, of which a window is known."""
     async with MessagesApi(book=book) as api:
-        world = model_world(folder, api.base_url, MemoryCorpus(long_manual(20)), window=known, tokens=tokens)
+        world = model_world(folder, api.base_url, MemoryCorpus(pages), window=known, tokens=tokens)
         try:
             trial = await begin_trial(world, name, **fields)
             trial.api = api
@@ -116,14 +126,22 @@ async def test_what_is_dropped_is_named_and_counts_as_not_analyzed(tmp_path: Pat
 
 @pytest.mark.parametrize("name", MODELLED)
 async def test_without_management_no_report_knows_of_fidelity(tmp_path: Path, name: str) -> None:
-    """Neither report.json nor text nor status has a figure, whatever was dropped elsewhere (S0-178)."""
-    off = TokenSettings(token_management_enabled=False)
-    async with at_window(tmp_path, name, honest(200_000), known=200_000, tokens=off, depth="light") as trial:
-        document, markdown = await trial.document(), await trial.report()
+    """Neither report.json nor text nor status has a figure; where all fits, the text is otherwise that of a run with
+    management, to the byte (S0-178).
+    """
+    texts = {}
+    for managed in (True, False):
+        tokens = TokenSettings(token_management_enabled=managed)
+        folder, pages = tmp_path / str(managed), long_manual(3, paragraphs=2)
+        async with at_window(folder, name, honest(200_000), known=200_000, tokens=tokens, pages=pages) as trial:
+            document, texts[managed] = await trial.document(), await trial.report()
     assert document["fidelity"] is None
-    assert "Shown to models" not in markdown
     assert (trial.state.fidelity, trial.state.shortened_calls, trial.state.dropped_content_ids) == ({}, [], [])
-    assert not any("shown" in line for line in document["degraded"] + document["limitations"])
+    assert status_of(trial.state, 0.0).fidelity is None
+    lines = texts[True].splitlines(keepends=True)
+    (shown,) = (line for line in lines if "Shown to models" in line)
+    assert "100%" in shown
+    assert texts[False] == "".join(line for line in lines if line != shown)
 
 
 @pytest.mark.parametrize("depth", ["light", "medium"])
