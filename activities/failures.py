@@ -29,6 +29,7 @@ from contracts import failures
 from contracts.outcome import Usage
 from providers import errors
 from providers.errors import ProviderError, Retryable
+from providers.shared.shared_value import end_task
 
 log = structlog.get_logger()
 
@@ -200,8 +201,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.wait([task])
+        await end_task(task)
     if not task.cancelled():
         task.result()
 

@@ -52,6 +52,8 @@ def resolve(
     candidates = _candidates(request, configuration) if engine is EngineKind.MODEL else {}
     models = {tier: names[0] for tier, names in candidates.items()}
     reasoning = [tier for tier, name in models.items() if configuration.reasons(name)]
+    if candidates:
+        _check_summarizers(configuration)
     limits, choices = _limits(request, configuration, reasoning)
     # The host of the report's writer comes first.
     hosts = [configuration.model_host(name) for names in reversed(candidates.values()) for name in names]
@@ -222,6 +224,17 @@ def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dic
             dearest = {name: max(getattr(price, name) for price in known) for name in ("input", "output")}
             prices[tier] = ModelPrice(**dearest)
     return prices
+
+
+def _check_summarizers(configuration: ResearchConfiguration) -> None:
+    """Raise `RunRefused` for a summarizer that is no configured model."""
+    tokens, known = configuration.tokens, {name for names in configuration.models.values() for name in names}
+    first = [tokens.summarization_provider] if tokens.summarization_provider else []
+    named = {"summarization_provider": first, "summarization_providers": tokens.summarization_providers}
+    for key, names in named.items():
+        if unknown := [name for name in names if name not in known]:
+            remedy = f"name one of {', '.join(sorted(known))}, or add it to [models]"
+            raise RunRefused(f"tokens.{key}: no model called {unknown[0]} is configured: {remedy}")
 
 
 def _hook(request: ResearchRequest, configuration: ResearchConfiguration) -> Hook | None:

@@ -14,6 +14,7 @@ from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
+from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
 from contracts.tool_turns import ToolTurnInput
 from contracts.tools import ToolAnswer
 
@@ -46,7 +47,7 @@ LINE_TOKENS: Final = 60
 SNIPPET_TOKENS: Final = 300
 FINDING_TOKENS: Final = 600
 """A finding with its passages, in a usual report."""
-MATERIAL: Final = {"answers", "claims", "sources", "findings", "evidence", "term_documents"}
+MATERIAL: Final = {"answers", "claims", "sources", "findings", "evidence", "term_documents", "summaries"}
 """Fields that prompts show in part, or with stored text."""
 MILLION: Final = 1_000_000
 
@@ -161,4 +162,6 @@ def _material_tokens(request: RoleInput) -> int:
         return DRAFT_CHARACTERS
     if isinstance(request, ClaimBatchInput):
         return math.ceil(request.bytes_shown / BYTES_PER_TOKEN)
+    if isinstance(request, SummarizeInput):
+        return _shown_characters(request.text, ORIGINAL_CHARACTERS)
     return REVIEWED_CHARACTERS if isinstance(request, ReviewInput) else 0

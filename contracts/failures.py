@@ -10,6 +10,8 @@ TIMED_OUT: Final = "TimedOut"
 RESEARCH_FAILED: Final = "ResearchFailed"
 
 # Failures of calls to the outside world (activity level).
+SUMMARIES_NEEDED: Final = "SummariesNeeded"
+"""No failure: texts of the call are to be summarised before it is paid (`contracts.summaries`)."""
 INVALID_MODEL_OUTPUT: Final = "InvalidModelOutput"
 ANSWER_CUT: Final = "AnswerCut"
 ANSWER_REFUSED: Final = "AnswerRefused"

@@ -133,6 +133,8 @@ class ExtractedDocument(DocumentFacts):
     """Every address that was asked for it, in order; only pages of the web have a way."""
     cached: bool = False
     """True if it came from the cache, so that no site was asked."""
+    stored: tuple[DocumentRef, DocumentRef] | None = None
+    """Its bytes and its text in the content store, if its reader has just put them there."""
 
 
 NO_DOCUMENT: Final = "no_document"

@@ -31,6 +31,7 @@ from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEn
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
+from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
 from providers.shared.limits import Limiter, ServiceLimits
@@ -151,7 +152,8 @@ async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack
 async def _models(stores: _Stores) -> list[Activity]:
     engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine()}
     if stores.settings.model_configured:
-        engines[EngineKind.MODEL] = create_language_model(stores.settings, stores.limiter)
+        model = create_language_model(stores.settings, stores.limiter)
+        engines[EngineKind.MODEL] = SummarizingEngine(model, stores.shared.cache)
     for engine in engines.values():
         stores.stack.push_async_callback(engine.close)
     return RoleActivities(engines, stores.content, CallJournal(stores.shared.calls), stores.notebooks).register()

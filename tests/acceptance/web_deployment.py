@@ -40,6 +40,8 @@ class WebDeployment:
     address: str
     """Of the Temporal server."""
     redis_url: str | None = None
+    content: Mapping[str, str] = field(default_factory=dict)
+    """Variables that lead to an object store; none: everything is in the home."""
     workers: list[Process] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
@@ -53,6 +55,7 @@ class WebDeployment:
             "ANTHROPIC_BASE_URL": self.model.base_url,
             "XDG_CONFIG_HOME": str(self.home / "etc"),
             **({"REDIS_URL": self.redis_url} if self.redis_url else {}),
+            **self.content,
             **self.world.variables(),
         }
 
@@ -101,7 +104,13 @@ class WebDeployment:
 
 @asynccontextmanager
 async def web_deployment(
-    home: Path, world: WebWorld, model: MessagesApi, *, temporal: TemporalStore, redis_url: str | None = None
+    home: Path,
+    world: WebWorld,
+    model: MessagesApi,
+    *,
+    temporal: TemporalStore,
+    redis_url: str | None = None,
+    content: Mapping[str, str] | None = None,
 ) -> AsyncIterator[WebDeployment]:
     """A server and the fakes, opened here; no worker yet. Everything is ended with the block."""
     home.mkdir(parents=True, exist_ok=True)
@@ -118,7 +127,7 @@ async def web_deployment(
             )
             await stack.enter_async_context(server)
             address = server.client.service_client.config.target_host
-        made = WebDeployment(home, world, model, address, redis_url)
+        made = WebDeployment(home, world, model, address, redis_url, content or {})
         made.configure()
         stack.push_async_callback(made.end_workers)
         yield made

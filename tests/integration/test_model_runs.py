@@ -12,6 +12,7 @@ from activities.configuration import ResearchConfiguration
 from contracts import names
 from contracts.outcome import EventPage, ResearchResult, ResearchStatus, Usage
 from contracts.resolved import ModelPrice
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import Completeness, EngineKind, Outcome, StopReason, Tier
 from providers.models.prices import PriceTable
 from tests.fakes.corpus import MemoryCorpus, long_manual
@@ -145,6 +146,24 @@ async def test_a_model_that_refuses_the_key_fails_the_run_and_keeps_the_session(
     assert (result.outcome, result.stop_reason) == (Outcome.FAILED, StopReason.PROVIDER_OUTAGE)
     assert len(api.calls) == 1
     assert (result.completeness, result.counts.findings, result.counts.sources_cited) == (Completeness.EMPTY, 0, 0)
+
+
+async def test_earlier_turns_without_room_are_summarised(client: Client, tmp_path: Path) -> None:
+    """The planner's call is made again with summaries, each paid for once; every task replays the history (S0-140)."""
+    answer = " ".join(f"Setting {number} of the engine is 200000{number}." for number in range(140))
+    context = [{"question": f"What is setting {number}?", "answer": f"{number}. {answer}"} for number in range(3)]
+    tokens = TokenSettings(summarization_provider="small")
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url, None, 8_192, tokens)
+        async with running_workers(client, world):
+            result = await (await start(client, REQUEST | {"context": context})).result()
+    assert result.outcome is Outcome.COMPLETED, (result.failed_branches, result.limitations)
+    summaries = [request for request in api.requests if request.role == "summarizer"]
+    assert {request.model for request in summaries} == {"small"}
+    assert [request.prompt.count("In short: ") for request in api.requests if request.role == "planner"] == [
+        len(summaries)
+    ]
+    assert result.usage.model_calls == len(api.calls)
 
 
 async def test_at_the_deadline_the_report_is_written(client: Client, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_written_anew(tmp_p
 
     world = World(tmp_path)
     async with SubprocessPool(1, wall_seconds=KILLED_AFTER_SECONDS) as pool:
-        world.isolate(PoisonedCalls(pool, is_poison))
+        world.isolated = PoisonedCalls(pool, is_poison)
         host = world.host()
         request = ResearchRequest(query=QUESTION, corpus="manual")
         prepared = await host.implementations["prepare_research"](

@@ -31,6 +31,7 @@ from contracts.roles import (
 )
 from contracts.state import ResearchState
 from contracts.strategies import CLOSING_ROLES, declaration, usage_by_share, writers
+from contracts.summaries import SUMMARIZER, SummarizeInput
 from contracts.texts import plural
 from contracts.tokens import TokenShare, tokens_left
 from contracts.tool_turns import ToolTurnInput, TurnResult
@@ -64,6 +65,7 @@ from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import Hooks, RunContext, newest
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.summaries import Summaries, orders_of
 
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleAnswer)
@@ -131,6 +133,7 @@ class ResearchRun(RunContext):
         self.checkpoints = Checkpoints(self, stored)
         self.holdings = Holdings()
         self.agents = Agents(self)
+        self._summaries = Summaries(self, self._summarize)
 
     async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
@@ -216,8 +219,32 @@ class ResearchRun(RunContext):
         return output
 
     async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None) -> O:
-        """Reserve, call and settle. Raises `_Unusable`, `CallRefused`, `Interrupted`, `ActivityError` for an outage."""
+        """Reserve, call and settle, once more with summaries if the call needs any.
+
+        Raises `_Unusable`, `CallRefused`, `Interrupted`, `ActivityError` for an outage.
+        """
         request = self._request(role, operation, fields, EngineKind.MODEL, repair)
+        try:
+            return await self._reserved_call(role, request)
+        except ActivityError as error:
+            if not (orders := orders_of(error)):
+                raise
+            number, _ = await self._reserve(role, request)  # no summary takes the room of the call itself
+            try:
+                summaries = await self._summaries.gather(operation, orders)
+            finally:
+                self.holdings.close(number, NOTHING)
+            return await self._reserved_call(role, request.model_copy(update={"summaries": summaries}))
+
+    async def _summarize(self, operation: str, fields: SummarizeInput) -> str | None:
+        """Have one model make a summary, and return its entry; None if it gave none, or a limit forbids the call."""
+        try:
+            return (await self._paid_call(SUMMARIZER, operation, fields, None)).entry
+        except (CallRefused, _Unusable, ActivityError):
+            return None
+
+    async def _reserved_call(self, role: RoleSpec[I, O], request: I) -> O:
+        """Reserve, call and settle. Raises as `_paid_call`, and `ActivityError` for a call that needs summaries."""
         number, left = await self._reserve(role, request)
         try:
             output = await self._execute(role, request)
@@ -225,6 +252,8 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if isinstance(error.cause, ApplicationError):
                 left = left.unexplained_by(spent_by(error))
+            if orders_of(error):
+                raise
             raise _Unusable(self._problem(role, error, request)) from error
         else:
             self._settle(role, output)
@@ -268,6 +297,8 @@ class ResearchRun(RunContext):
             attempt_seconds=attempt,
             first=self.inbox.closing,
         )
+        if isinstance(request, SummarizeInput):
+            options = options.within(self.resolved.tokens.summarization_timeout)
         timed = by_reference(request, self.state.resolved_entry).model_copy(
             update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
         )
@@ -303,6 +334,11 @@ class ResearchRun(RunContext):
         cause = last_failure(error)
         kind = (cause.type if isinstance(cause, ApplicationError) else type(cause).__name__) or "failed"
         problem = details_of(cause).get("problem")
+        if role.name == SUMMARIZER.name:  # the next model makes the summary, or none
+            self.note("task.failed", f"{role.name}: {describe_failure(error)}", role=role.name, error=kind)
+            if problem == STEERED:
+                self.degrade(STEERED_NOTE)
+            return None
         why = describe_failure(error).removeprefix("$: ")
         if kind in UNUSABLE:
             why = DONE_WITHOUT_MODEL if role.has_fallback else failures.WORDS[kind]
@@ -334,7 +370,9 @@ class ResearchRun(RunContext):
         reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         kept = NOTHING if closes else self.reserved_for_report()
-        while self._refusal(role, holdings.held, holdings.held_tokens, wanted, kept):
+        while refused := self._refusal(role, holdings.held, holdings.held_tokens, wanted, kept):
+            if role.name == SUMMARIZER.name:
+                raise refused  # its call has a reservation, and is made without the summary
             refused = self._refusal(role, holdings.unexplained, holdings.unexplained_tokens, wanted, kept)
             if refused is not None:
                 why = f"{refused.reason.text} ({refused.words})"
@@ -383,6 +421,9 @@ class ResearchRun(RunContext):
         return kept + check_reserve(resolved.limits) if resolved.verify is Verify.FULL else kept
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
+        prices = self.resolved.model_prices.values()
+        if role.name == SUMMARIZER.name and prices:  # its models may be those of any tier
+            return ModelPrice(input=max(one.input for one in prices), output=max(one.output for one in prices))
         return self.resolved.model_prices.get(role.tier.value)
 
 

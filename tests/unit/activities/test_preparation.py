@@ -12,6 +12,7 @@ from contracts.parse_request import parse_request
 from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest, Verify
 from contracts.resolved import CorpusSnapshot, Hook, ProviderChoice, ResolvedResearch
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
 from tests.toy.asker import ASKER, ASKING
 
@@ -59,6 +60,11 @@ def served(choice: ProviderChoice) -> ResearchConfiguration:
     return Services(choice).configuration
 
 
+def summarized(first: str, *others: str) -> ResearchConfiguration:
+    """A configuration with models, some of them to summarise."""
+    return replace(MODELS, tokens=TokenSettings(summarization_provider=first, summarization_providers=list(others)))
+
+
 UNKNOWN: dict[str, Any] = {"search": {"providers": ["nobody"]}}
 OFFLINE: dict[str, Any] = {"web": False, "search": {"providers": ["corpus", "searxng"]}}
 
@@ -95,6 +101,20 @@ def test_a_model_works_where_one_is_configured_and_wanted(
         (MODELS, CorpusSnapshot(name="empty", files=0, skipped=4), {}, "no_providers", "no readable document"),
         (NO_MODEL, CORPUS, {"gates": {"hook": "ours"}}, "invalid_input", r"gates\.hook: .*none is configured"),
         (served(AWAY), None, {}, "no_providers", f"{NOTHING}\nbrave: set RESEARCH_BRAVE_API_KEY"),
+        (
+            summarized("strange"),
+            CORPUS,
+            {},
+            "invalid_input",
+            r"tokens\.summarization_provider: no model called strange",
+        ),
+        (
+            summarized("small", "odd"),
+            CORPUS,
+            {},
+            "invalid_input",
+            r"tokens\.summarization_providers: no model called odd",
+        ),
         (served(HERE), None, UNKNOWN, "invalid_input", "search.providers: nobody is no provider"),
         (served(HERE), CORPUS, OFFLINE, "invalid_input", "searxng searches the web, and web is false"),
     ],
@@ -102,7 +122,7 @@ def test_a_model_works_where_one_is_configured_and_wanted(
 def test_a_run_that_cannot_work_is_refused(
     configuration: ResearchConfiguration, corpus: CorpusSnapshot | None, fields: Any, reason: str, words: str
 ) -> None:
-    """No model for what needs one, nothing to search, an unknown hook: each names what to do (C0-13, S0-101)."""
+    """No model for what needs one, nothing to search, an unknown hook or summarizer: each names what to do (C0-13, S0-101)."""
     with pytest.raises(RunRefused, match=words) as refused:
         resolved(configuration, corpus, **fields)
     assert refused.value.reason is StopReason(reason)

@@ -156,7 +156,7 @@ async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
 
 
 async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None:
-    """An answer is stored for the address that gave it; whoever changes the address asks the new one (S0-177)."""
+    """An answer is stored for the address that gave it; whoever changes the address asks the new one."""
     async with SearchApis() as one, SearchApis() as other:
         for server in (one, other, one):
             settings = loaded(tmp_path, RESEARCH_HOME=str(tmp_path), SEARXNG_URL=server.url("searxng"))
