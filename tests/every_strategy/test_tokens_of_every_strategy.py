@@ -166,7 +166,7 @@ async def test_no_share_of_the_tokens_is_passed(tmp_path: Path, name: str, depth
 
 @pytest.mark.parametrize("name", MODELLED)
 async def test_an_endpoint_that_refuses_at_half_of_its_window(tmp_path: Path, name: str) -> None:
-    """What it refuses is done without it, the run says so, and every quote is verbatim (S0-099)."""
+    """What it refuses is not lost: the run says so with the remedy, and every quote is verbatim (S0-099)."""
     async with at_window(tmp_path, name, honest(WINDOW // 2), limits=ONE_QUESTION) as trial:
         document, markdown = await trial.document(), await trial.report()
         await assert_verbatim(trial)
@@ -174,7 +174,7 @@ async def test_an_endpoint_that_refuses_at_half_of_its_window(tmp_path: Path, na
     assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
     assert "[1]" in markdown
     assert refused
-    assert any("models.endpoints.default.window" in line for line in document["failed_branches"])
+    assert any("window" in event.text for event in trial.state.events)
     assert {claim["method"] for claim in document["claims"]} & {CheckMethod.VERBATIM.value, CheckMethod.RULES.value}
 
 
