@@ -17,6 +17,7 @@ from activities.failures import MODELS, attempt
 from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
+from activities.roles.archiving import archive_content
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
@@ -45,7 +46,7 @@ from contracts.tokens import ContentEntry
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured, SummariesNeeded
-from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask
+from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask
 from providers.storage.stored_notebooks import Notebooks
 
 
@@ -57,6 +58,7 @@ class RoleActivities:
     content: ContentStore
     journal: CallJournal
     notebooks: Notebooks
+    archive: ContentArchive | None = None
 
     def register(self) -> list[Callable[..., Any]]:
         """Define one activity per role, under the role's own name and with its exact types.
@@ -103,6 +105,7 @@ class RoleActivities:
         if fidelity is not None and answer.items:
             items = ContentEntry(operation=task.input.operation, role=task.role.name, items=list(answer.items))
             fidelity = fidelity.model_copy(update={"entry": await self.notebooks.write(items)})
+            fidelity = await archive_content(self.archive, self.content, task, answer, fidelity)
         return result.model_copy(update={"account": result.account.model_copy(update={"content": fidelity})})
 
     async def _ordered(self, needed: SummariesNeeded) -> ApplicationError:

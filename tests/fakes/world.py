@@ -25,7 +25,7 @@ from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
-from providers.interfaces import Engine, ExtractedDocument, SearchProvider
+from providers.interfaces import ContentArchive, Engine, ExtractedDocument, SearchProvider
 from providers.isolation.pool import KillableCalls
 from providers.models.endpoints import EndpointCapabilities
 from providers.models.summaries import SummarizingEngine
@@ -83,8 +83,10 @@ class World:
         configuration: ResearchConfiguration | None = None,
         providers: Mapping[str, SearchProvider] | None = None,
         web: CachedReader | None = None,
+        archive: ContentArchive | None = None,
     ) -> None:
         self.corpus = corpus or MemoryCorpus()
+        self.archive = archive
         self.content = ObstoreContentStore(folder / "content")
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = CallStore(self.shared)
@@ -104,7 +106,7 @@ class World:
         engines = dict(self.engines)
         if EngineKind.MODEL in engines:
             engines[EngineKind.MODEL] = SummarizingEngine(engines[EngineKind.MODEL], Cache(self.shared))
-        roles = RoleActivities(engines, self.content, journal, self.notebooks)
+        roles = RoleActivities(engines, self.content, journal, self.notebooks, self.archive)
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )

@@ -178,7 +178,7 @@ def known_record(page: Source) -> ReadRecord:
 FOUND: Final = (
     "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
     "documents_searched term_documents spellings lost_providers fidelity shortened_calls "
-    "dropped_content_ids engine_by_role prompt_versions models_used degraded "
+    "dropped_content_ids content_archive_hashes engine_by_role prompt_versions models_used degraded "
     "decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
@@ -244,6 +244,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
         state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).together(totals)}
     state.shortened_calls = _union(state.shortened_calls, found.shortened_calls)[-MOST_SHORTENED_CALLS:]
     state.dropped_content_ids = _union(state.dropped_content_ids, found.dropped_content_ids)
+    state.content_archive_hashes = _union(state.content_archive_hashes, found.content_archive_hashes)
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.engine_by_role |= found.engine_by_role

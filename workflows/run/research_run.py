@@ -311,6 +311,8 @@ class ResearchRun(RunContext):
         account(state, role.name, answer.usage)
         if answer.content is not None:
             state.note_content(answer.content)
+            if answer.content.archive_problem:
+                self.degrade(answer.content.archive_problem)
         if role.writes_report:
             # Of several that may have written, the last one wrote the report that there is.
             others = writers() - {role.name}
