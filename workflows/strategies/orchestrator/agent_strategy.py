@@ -77,7 +77,7 @@ class AgentPosition(Position):
     silent_turns: int = 0
     """Turns in a row without a call."""
     not_analyzed: list[str] = []
-    """Ids of sources whose analysis failed: it is not tried again."""
+    """Ids of sources that no analysis showed: it is not tried again."""
     open_questions: list[str] | None = None
     """Questions that the agent reports as open; None if it did not report."""
     finished: str = ""
@@ -381,8 +381,8 @@ async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> No
         position.not_analyzed += names
         return
     merge(run, task, with_what_follows(output, names))
-    if engine is None:  # what is analyzed in haste at the end is analyzed once more if the task is given again
-        state.sources |= {name: state.sources[name].model_copy(update={"analyzed": True}) for name in names}
+    # A source that no call showed is not tried again.
+    position.not_analyzed += [name for name in names if not state.sources[name].analyzed]
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------
