@@ -120,6 +120,11 @@ def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) 
     return role.output_tokens + reasoning_room(reasoning_tokens)
 
 
+def most_sources(request: RoleInput) -> int:
+    """Most sources that one analysis shows: no protected one is beyond."""
+    return max(MOST_SOURCES, len(request.protected_source_ids))
+
+
 def _tokens(text: str) -> int:
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
@@ -145,7 +150,7 @@ def _material_tokens(request: RoleInput) -> int:
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS
             + _shown_characters(source.text, request.source_characters)
-            for source in request.sources[:MOST_SOURCES]
+            for source in request.sources[: most_sources(request)]
         )
     if isinstance(request, WriteInput):
         titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)

@@ -222,6 +222,11 @@ class FidelityTotals(Contract):
         """Tokens shown divided by tokens considered; 1 where nothing was considered."""
         return self.shown / self.considered if self.considered else 1.0
 
+    @property
+    def band(self) -> Band:
+        """The band of the fidelity."""
+        return Band.of(self.fidelity)
+
     def plus(self, call: CallFidelity) -> "FidelityTotals":
         """Return the totals with one more call."""
         share = call.shown / call.considered if call.considered else 1.0
@@ -244,8 +249,8 @@ class FidelityTotals(Contract):
         return FidelityTotals(lowest=min(self.lowest, other.lowest), **sums)
 
     def words(self) -> str:
-        """Return the fidelity and its band for a person: `82 % (condensed)`."""
-        return f"{self.fidelity:.0%} ({Band.of(self.fidelity).value})"
+        """Return the fidelity and its band for a person: `82% (condensed)`."""
+        return f"{self.fidelity:.0%} ({self.band.value})"
 
 
 SUMMED: Final = tuple(name for name in FidelityTotals.model_fields if name != "lowest")

@@ -19,7 +19,7 @@ from activities.reporting.citations import without_markers
 from activities.roles.claim_checking import with_control
 from activities.roles.summarizing import levels_of, shorter_form
 from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
-from contracts.call_sizes import MOST_SOURCES, QUOTE_CHARACTERS
+from contracts.call_sizes import QUOTE_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.request import Turn
@@ -294,7 +294,7 @@ class PromptBlocks:
 
 def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
     """The sources that a prompt shows, in their order; those at the level `dropped` are not shown."""
-    return [one for one in request.sources[:MOST_SOURCES] if (levels or {}).get(one.id) is not Level.DROPPED]
+    return [one for one in request.sources[: most_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
 
 
 def _sealed_tokens(text: str) -> float:

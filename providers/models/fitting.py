@@ -198,7 +198,8 @@ def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> Invali
     """Error for a prompt that does not fit: need, room and remedy."""
     (room, _), settings = room_for(task, candidate, SMALLEST_OUTPUT), task.input.tokens
     managed = f"with a margin of {settings.token_safety_margin:.0%} " if settings.token_management_enabled else ""
-    lower = "" if task.role.tools else ", or lower limits.max_sources_per_query"
+    fewer = "protect fewer sources" if task.input.protected_source_ids else "lower limits.max_sources_per_query"
+    lower = "" if task.role.tools else f", or {fewer}"
     return InvalidCall(
         f"the prompt needs about {needed} tokens and {candidate.shown} has {managed}room for {room} "
         f"(window {window_of(task, candidate)}): use a model with a larger window{lower}",

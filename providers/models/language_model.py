@@ -162,7 +162,8 @@ def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, 
     place = f"models.endpoints.{candidate.endpoint.name}"
     message = str(error)
     if error.kind == "context_too_long":
-        message = f"{too_long(task, candidate, fitted.estimate)}; the endpoint has a smaller one: set {place}.window"
+        reason = too_long(task, candidate, fitted.estimate)
+        message = f"the endpoint has a smaller window than is known: set {place}.window; {reason}"
     elif error.kind == "output_too_long":
         message += f": the request allows {fitted.request.max_tokens} tokens: set {place}.output_limit"
     elif error.kind == "unsupported_parameter" and fitted.request.tools:

@@ -160,6 +160,10 @@ def model_world(
         Tier.SIMPLE.value: ["test-model", *filter(None, summarizers)]
     }
     configuration = ResearchConfiguration(
-        models=models, model_host=lambda _: "127.0.0.1", tokens=tokens, product_version="0.1.0"
+        models=models,
+        model_host=lambda _: "127.0.0.1",
+        reasoning_tokens=lambda _: None if window is None else 500,
+        tokens=tokens,
+        product_version="0.1.0",
     )
     return World(folder, corpus, {EngineKind.MODEL: engine}, configuration)

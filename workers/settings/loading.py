@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -327,5 +328,8 @@ def _line(found: Found, location: tuple[str | int, ...], message: str) -> str:
 
 def _message(item: Mapping[str, Any]) -> str:
     if item["type"] == "extra_forbidden":
-        return "unknown key"
+        tables = FileSettings.model_json_schema()["$defs"].values()
+        keys = {key for table in tables for key in table.get("properties", {})}
+        near = get_close_matches(str(item["loc"][-1]), keys, 1)
+        return f"unknown key: is {near[0]} meant?" if near else "unknown key"
     return expectation(item) or str(item["msg"]).removeprefix("Value error, ")

@@ -30,13 +30,14 @@ from contracts.roles import (
     prompt_preferences,
 )
 from contracts.state import ResearchState
-from contracts.strategies import CLOSING_ROLES, declaration, usage_by_share, writers
+from contracts.strategies import CLOSING_ROLES, declaration, declared_roles, usage_by_share, writers
 from contracts.summaries import SUMMARIZER, SummarizeInput
 from contracts.texts import plural
 from contracts.tokens import TokenShare, tokens_left
 from contracts.tool_turns import ToolTurnInput, TurnResult
 from contracts.vocabulary import AgentRole, AgentStatus, EngineKind, NodeStatus, Phase, StopReason
 from workflows.rules.agents import agent_request, merge_agent, shares_of
+from workflows.rules.duplicates import protected_among
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import (
     NOTHING,
@@ -279,6 +280,7 @@ class ResearchRun(RunContext):
                 "max_iterations": resolved.limits.max_iterations,
                 "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
                 "exclude": resolved.exclude,
+                "protected_source_ids": protected_among(self.state, getattr(fields, "sources", ())),
                 "canary": resolved.canary,
                 "tokens": resolved.tokens,
                 "repair": repair,
@@ -356,6 +358,13 @@ class ResearchRun(RunContext):
             return str(problem or "the answer was cut at the output limit: answer more briefly")[:600]
         if is_given_up(error):
             self.degrade(f"{role.name}: a text ended the processes that worked on it ({reason_of(error)})")
+        elif details_of(cause).get("kind") == failures.CONTEXT_TOO_LONG:
+            if request.protected_source_ids:
+                # No model can be shown what the person protects: nothing more is paid for.
+                replaceable = (one for one in declared_roles() if one.has_fallback or one in CLOSING_ROLES)
+                given_up = dict.fromkeys((one.name for one in replaceable), GIVEN_UP_AFTER)
+                self.state.fallbacks = given_up | self.state.fallbacks
+                self.degrade("no model has room for the protected sources: the rest was done without it")
         elif kind not in UNUSABLE and not role.writes_report and not self.state.plan.nodes:
             self.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
@@ -617,6 +626,7 @@ class Agents:
             return
         run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
         taken = [share for agent in todo if (share := self._of(agent).share)]
+        protected = sum(self._of(agent).task.protects for agent in todo)
         kept = sum(map(_reservation, taken), run.holdings.held + run.reserved_for_report())
         cost = limits.max_cost_usd
         tokens = _left_of(limits.max_tokens, used.tokens + kept.tokens)
@@ -624,7 +634,7 @@ class Agents:
         if of_share is not None:
             tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
         left = AgentShare(
-            sources=max(0, sources_left(run.state, limits) - sum(share.sources for share in taken)),
+            sources=max(0, sources_left(run.state, limits) - protected - sum(share.sources for share in taken)),
             model_calls=_left_of(limits.max_model_calls, used.model_calls + kept.calls),
             tokens=tokens,
             cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - kept.cost_usd),

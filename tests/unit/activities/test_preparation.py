@@ -213,11 +213,14 @@ def test_a_resumed_run_searches_as_both_requests_say(fields: Any, asked: Any) ->
 # --- a resumed run ----------------------------------------------------------------------------------------------------
 def test_a_resumed_run_takes_what_its_request_names() -> None:
     """Depth, models, gates and form come over what it has; everything else stays, whatever is configured by now."""
-    stored = resolved(strategy="supervisor", output={"language": "de", "sections": ["Kurz"]})
+    protected = ["https://example.org/a"]
+    form = {"language": "de", "sections": ["Kurz"]}
+    stored = resolved(strategy="supervisor", output=form, protected_sources=protected)
     form, gates = {"language": "fr"}, {"policy": "advisory"}
     changed = again(stored, depth="light", models={"complex": "mine"}, gates=gates, output=form)
     assert (changed.depth, changed.limits) == (Depth.LIGHT, preset("supervisor", Depth.LIGHT))
     assert changed.models == {"simple": "small", "analytical": "big", "complex": "mine"}
+    assert changed.protected_sources == protected
     assert (changed.gates.policy, changed.gates.think) == (GatePolicy.ADVISORY, stored.gates.think)
     assert (changed.report_language, changed.output.sections) == ("fr", ["Kurz"])
     assert again(changed) == changed
@@ -259,6 +262,7 @@ CHANGES = {
     "output": {"target_words": 900},
     "on_deadline": "abort",
     "exclude": ["locks"],
+    "protected_sources": ["https://example.org/a"],
     "metadata": {"ticket": 1},
     "priority": 1,
 }
