@@ -10,6 +10,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
 from contracts.evidence import DocumentRef
+from contracts.notebooks import by_reference
 from contracts.roles import SYNTHESIZER
 from contracts.vocabulary import Outcome
 from providers.storage.sessions import documents_of
@@ -17,6 +18,7 @@ from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun
 from workflows.driver import Driver
+from workflows.phases.role_inputs import write_input
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
@@ -41,6 +43,18 @@ async def test_evidence_knows_its_page(starts: list[int] | None, page: int | Non
         run.state.sources[key] = source.model_copy(update={"pages": pages})
     whole = await world.notebooks.complete_state(run.state)
     assert {item.page for item in whole.evidence.values()} == {page}
+
+
+async def test_a_writer_sees_findings_in_the_order_of_their_analyses(tmp_path: Path) -> None:
+    """What a later analysis found comes last, so that the prompts of a run's drafts begin alike."""
+    world = World(tmp_path)
+    run = await stopped_after(world, ANALYZED)
+    request = write_input(run, issues=[])
+    sent = by_reference(request, run.state.resolved_entry)
+    completed = await world.notebooks.complete_input(sent, SYNTHESIZER)
+    assert len(sent.entries) > 1
+    assert sent.findings == []
+    assert [one.id for one in completed.findings] == [one.id for one in request.findings]
 
 
 async def test_an_entry_that_is_gone_is_an_error(tmp_path: Path) -> None:
