@@ -113,7 +113,8 @@ class Searching:
             run.degrade(STEERED_NOTE)
             return Answers(errors=dict.fromkeys((name for name, _ in self._services), "refused_private"))
         remaining = run.clock.remaining_work_seconds()
-        patience = None if len(self._services) == 1 else PATIENCE_SECONDS
+        # Two types of sources at one provider are no two providers: nothing replaces it.
+        patience = None if len({name for name, _ in self._services}) == 1 else PATIENCE_SECONDS
         answers = await self._search_once(query, patience)
         while patience is not None and answers.is_outage and remaining > patience:
             run.note("status", f"no search provider answers: trying again: {query.text}", level="warning")

@@ -172,6 +172,15 @@ async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("names", "patient"), [(["one"], True), (["one", "two"], False)])
+async def test_a_single_provider_is_waited_for(names: list[str], patient: bool) -> None:
+    """Two types of sources at one provider are no two providers: an outage of it costs no search (S0-053)."""
+    services = Services(**{name: [] for name in names})
+    both = [SourceType.WEB, SourceType.ACADEMIC]
+    await Searching(run_with(services, *(choice(name, both) for name in names), source_types=both)).search(QUESTION)
+    assert {request.patience_seconds is None for request in services.asked} == {patient}
+
+
 async def test_a_type_of_source_is_no_stand_in_for_another() -> None:
     """Asked one after the other, providers are asked for each type until one of them finds something (S0-056, X-16)."""
     services = Services(one=[page("one", 1)], two=[page("two", 1)], three=[])
