@@ -1,15 +1,12 @@
 """The files of deploy/ and docker-compose.yml as their tests see them."""
 
-import json
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import typer.main
 import yaml
 
-from client.cli.app import app
 from tests.architecture.repository import ROOT
 
 KUBERNETES = ROOT / "deploy" / "kubernetes"
@@ -116,11 +113,6 @@ def image_environment() -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in instruction("ENV").split())
 
 
-def entrypoint() -> list[str]:
-    """The program of the image."""
-    return list(json.loads(instruction("ENTRYPOINT")))
-
-
 def documents(path: Path) -> list[dict[str, Any]]:
     """The documents of a YAML file."""
     return [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
@@ -130,11 +122,3 @@ def policies() -> dict[str, dict[str, Any]]:
     """The NetworkPolicies by name: what each says."""
     found = [one for path in (KUBERNETES / "network").glob("*.yaml") for one in documents(path)]
     return {one["metadata"]["name"]: one["spec"] for one in found if one["kind"] == "NetworkPolicy"}
-
-
-def worker_options(program: list[str]) -> dict[str, Any]:
-    """What `research worker …` makes of its arguments; the command must be that one."""
-    assert program[:2] == ["research", "worker"]
-    command: Any = typer.main.get_command(app)
-    parsed: dict[str, Any] = command.commands["worker"].make_context("worker", program[2:]).params
-    return parsed

@@ -119,10 +119,29 @@ async def priced(folder: Path, name: str, **fields: Any) -> Trial:
     return trial
 
 
+async def test_a_share_that_is_used_up_ends_no_research(tmp_path: Path) -> None:
+    """Planning and reflecting go on without the model, and the outcome names the share (S0-165)."""
+    fields = {"gates": {"think": "model"}, "limits": {"max_tokens": 60_000}}
+    trial = await undisturbed(tmp_path, "supervisor", EngineKind.MODEL.value, **fields)
+    assert "planner: done without the model (budget_tokens: share of planning)" in trial.state.degraded
+    assert any("share of refinement" in line for line in trial.state.degraded)
+    assert trial.state.engine_by_role["synthesizer"] == EngineKind.MODEL.value
+
+
+async def test_calls_wait_for_room_that_others_give_back(tmp_path: Path) -> None:
+    """Too little for all reservations at once, enough for what the calls really need: one after another, all done."""
+    free, tight = [
+        await priced(tmp_path / str(most), "supervisor", limits={"max_cost_usd": most}) for most in (9.0, 0.9)
+    ]
+    assert tight.state.result.stop_reason is free.state.result.stop_reason
+    assert tight.api.counts() == free.api.counts()
+    assert tight.host.most_at_once["analyze_sources"] < free.host.most_at_once["analyze_sources"]
+
+
 @pytest.mark.parametrize("name", NAMES)
 async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Path, name: str) -> None:
     """When nothing but the reserve is left the report is written, within the deadline; without a finding the outcome
-    says that the time was over (X-13).
+    says that the time was over (S0-032, S0-127, X-13).
     """
     whole = await undisturbed(tmp_path / "whole", name)
     for unit in units_of(whole):

@@ -58,7 +58,8 @@ async def slow_run(client: Client, api: MessagesApi, **more: Any) -> tuple[Workf
 async def test_agents_are_child_workflows_which_go_with_their_run(client: Client, tmp_path: Path) -> None:
     """Each agent is a workflow of its own with its task as its query; its run lists it, the session store does not.
 
-    The report is made of what they found; deleting the run deletes its history and theirs, and those of no other run.
+    The report is made of what they found; deleting the run deletes its history and theirs, and those of no
+    other run (S3-021).
     """
     world = World(tmp_path)
     async with running_workers(client, world):

@@ -123,15 +123,6 @@ async def test_a_model_that_refuses_the_key_fails_the_run_and_keeps_the_session(
     assert (result.completeness, result.counts.findings, result.counts.sources_cited) == (Completeness.EMPTY, 0, 0)
 
 
-async def test_at_the_deadline_the_report_is_written(client: Client, tmp_path: Path) -> None:
-    """A model too slow for the deadline: a partial report from what was read (S0-032, S0-127, X-4)."""
-    async with MessagesApi(by_role={"analyzer": "slow", "synthesizer": "slow"}) as api:
-        request = REQUEST | {"limits": {"deadline_seconds": 6}, "gates": {"think": "rules"}}
-        result = await run(client, model_world(tmp_path, api.base_url), request)
-    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_TIME)
-    assert "[1]" in result.report
-
-
 async def test_on_deadline_abort_saves_and_stops(client: Client, tmp_path: Path) -> None:
     """No report, a `TimedOut` failure, the session kept, one terminal event (S0-020, S0-125, S0-129, invariant 14)."""
     async with MessagesApi("slow") as api:

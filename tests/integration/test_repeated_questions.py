@@ -1,39 +1,23 @@
 """What was asked once is not asked again: not by a later run, not by another worker, not by fifty searches at once."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.client import Client
-from temporalio.testing import ActivityEnvironment
 
-from activities.searching import SearchingActivities
-from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult, Usage
-from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusLibrary
-from providers.shared.limits import Limiter
-from providers.storage.content import ObstoreContentStore
-from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.many_pages import QUESTION, RELATED, pages
-from tests.fakes.valkey import running_valkey
-from tests.fakes.web_world import Latencies, WebWorld
+from tests.fakes.web_world import WebWorld
 from tests.integration.runs import start
 from workers.composition import compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.sections import WebSearchSettings, WebSettings
-from workers.shared_state import open_shared_state
-from workers.web_access import open_searching, search_limits
 
 pytestmark = pytest.mark.integration
-
-AT_ONCE = 50
 
 
 @dataclass
@@ -89,56 +73,3 @@ async def test_a_repeated_and_a_related_question_ask_for_what_is_new_alone(clien
     related = again[2:]
     assert sum(run.searches for run in related) > 0, "they are other questions"
     assert sum(run.usage.cached_reads for run in related) > 0
-
-
-@asynccontextmanager
-async def searching(settings: Settings) -> AsyncIterator[SearchingActivities]:
-    """The search pool of one process, with a connection and a cache of its own."""
-    async with AsyncExitStack() as stack:
-        children = await stack.enter_async_context(SubprocessPool(1))
-        shared = await stack.enter_async_context(open_shared_state(settings))
-        limiter = Limiter(shared.store, search_limits(settings))
-        library = CorpusLibrary(settings.home / "corpora", children)
-        notebooks = Notebooks(ObstoreContentStore(settings.home / "content"))
-        yield await open_searching(settings, library, shared, limiter, notebooks, stack)
-
-
-@pytest.fixture(params=["sqlite", "valkey"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """What workers share: the settings that name it."""
-    if request.param == "sqlite":
-        yield {}
-        return
-    with running_valkey(tmp_path) as server:
-        yield {"redis_url": server.url}
-
-
-async def test_fifty_equal_searches_of_two_workers_are_one_request(store: dict[str, Any], tmp_path: Path) -> None:
-    """All get the same hits from one request, which is paid by one of them (reliability: single flight)."""
-    async with WebWorld(latencies=Latencies(median=0.3, spread=0.0)) as world:
-        settings = settings_of(tmp_path, world, **store)
-        async with searching(settings) as one, searching(settings) as other:
-            answers: list[SearchResponse] = await asyncio.gather(
-                *(
-                    ActivityEnvironment().run(worker.search, equal_search(number))
-                    for number, worker in enumerate([one, other] * (AT_ONCE // 2))
-                )
-            )
-        assert world.served == {"search wraparound": 1} == dict.fromkeys(world.asked, 1)
-        assert len(world.asked) == 1
-    assert len(answers) == AT_ONCE
-    assert sum(not answer.cached for answer in answers) == 1
-    assert len({answer.model_dump_json(exclude={"cached"}) for answer in answers}) == 1
-    assert answers[0].hits
-
-
-def equal_search(number: int) -> SearchRequest:
-    """The same question, each time from another run."""
-    return SearchRequest(
-        permitted=True,
-        research_id=f"r-{number}",
-        operation=f"search/{number}",
-        provider="searxng",
-        text="wraparound",
-        max_results=5,
-    )

@@ -10,8 +10,8 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, Work
 from temporalio.exceptions import ApplicationError
 
 from contracts import names
-from contracts.outcome import ResearchResult
-from contracts.plan import PlanAnswer
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.plan import APPROVAL_PHRASE, PlanAnswer
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.every_strategy.joined import NAMES, toy_declared
 from tests.fakes.web_world import WebWorld
@@ -77,15 +77,16 @@ async def test_nobody_outside_hears_of_a_run_before_its_plan_is_approved(client:
         assert any(place.endswith("/robots.txt") for place in world.asked)
 
 
+async def at_command_line(server: Server, home: Path, *words: str) -> tuple[int, str]:
+    """Run the `research` command beside the workers: exit code and output."""
+    done = await asyncio.to_thread(research, *words, TEMPORAL_ADDRESS=server.address, RESEARCH_HOME=str(home))
+    return done.exit_code, done.output
+
+
 async def test_a_question_is_answered_and_a_plan_rejected_at_the_command_line(
     client: Client, server: Server, tmp_path: Path
 ) -> None:
     """`research answer` and `research reject` reach a run that waits for them, and refuse what it does not wait for."""
-
-    async def research_command(*words: str) -> tuple[int, str]:
-        done = await asyncio.to_thread(research, *words, TEMPORAL_ADDRESS=server.address, RESEARCH_HOME=str(tmp_path))
-        return done.exit_code, done.output
-
     gates = {"clarify": "required", "approve": "plan", "think": "rules"}
     async with running_workers(client, World(tmp_path)):
         handle = await start(client, {"query": QUESTION, "corpus": "manual", "gates": gates}, id="r-command-line")
@@ -94,18 +95,55 @@ async def test_a_question_is_answered_and_a_plan_rejected_at_the_command_line(
             (("reject", handle.id), "waits for an answer"),
             (("answer", handle.id, "one", "two"), "answers: 2 were given to 1 question"),
         ):
-            code, said = await research_command(*words)
+            code, said = await at_command_line(server, tmp_path, *words)
             assert (code, problem in said) == (2, True), said
-        assert await research_command("answer", handle.id, "Large tables") == (
+        assert await at_command_line(server, tmp_path, "answer", handle.id, "Large tables") == (
             0, "taken: the run goes on with your answers\n",
         )  # fmt: skip
         await asked(handle)
-        code, said = await research_command("reject", handle.id)
+        code, said = await at_command_line(server, tmp_path, "reject", handle.id)
         assert (code, "its plan is kept" in said) == (0, True), said
         with pytest.raises(WorkflowFailureError) as rejected:
             await handle.result()
     assert isinstance(rejected.value.cause, ApplicationError)
     assert rejected.value.cause.type == StopReason.APPROVAL_REJECTED.value
+
+
+async def test_a_plan_is_edited_and_approved_at_the_command_line(
+    client: Client, server: Server, tmp_path: Path
+) -> None:
+    """What cannot be taken is told by its field, the exact command is named, and agents do what was agreed upon (X-1)."""
+    plan, identity = tmp_path / "plan.md", ("approve", "r-edited", "--version")
+    async with running_workers(client, World(tmp_path)):
+        request = {"query": QUESTION, "corpus": "manual", "gates": {"approve": "phrase"}, "strategy": "orchestrator"}
+        handle = await start(client, request, id="r-edited")
+        await asked(handle)
+        named = f"research approve r-edited --version 1 --phrase '{APPROVAL_PHRASE}'"
+        assert named in (await at_command_line(server, tmp_path, "status", "r-edited"))[1]
+        for text, code, said in (
+            (f"- {'x' * 600}", 2, "sub_queries.0.query: "),
+            (
+                "- What does vacuum freeze?\n- What has autovacuum?\n",
+                0,
+                "the plan is version 2 now; approve it to begin",
+            ),
+        ):
+            plan.write_text(text)
+            done = await at_command_line(server, tmp_path, "plan", "r-edited", "--set", str(plan))
+            assert (done[0], said in done[1]) == (code, True), done
+        for words, code, said in (
+            (("1", "--phrase", APPROVAL_PHRASE), 2, "version: 1 is older than the plan that there is"),
+            (("2", "--phrase", "so be it"), 2, f"phrase: this run wants exactly these words: {APPROVAL_PHRASE}"),
+            (("2", "--phrase", f"{APPROVAL_PHRASE.lower()}."), 0, "approved"),
+        ):
+            done = await at_command_line(server, tmp_path, *identity, *words)
+            assert (done[0], said in done[1]) == (code, True), done
+        await handle.result()
+        agents = (await handle.query(names.STATUS, result_type=ResearchStatus)).agents
+    assert [[word in agent.task for word in ("freeze", "autovacuum")] for agent in agents] == [
+        [True, False],
+        [False, True],
+    ]
 
 
 async def test_a_wait_survives_a_new_history(tmp_path: Path) -> None:

@@ -103,21 +103,6 @@ async def test_hits_are_returned_by_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "provider", "name", "retried"),
-    [
-        (errors.RateLimited("wait", retry_after=2), "shelf", failures.RATE_LIMITED, True),
-        (errors.CorpusUnknown("none"), "shelf", failures.CORPUS_UNAVAILABLE, False),
-        (errors.InvalidCall("too long"), "shelf", failures.SEARCH_REJECTED, False),
-        (None, "other", failures.SEARCH_NOT_CONFIGURED, False),
-    ],
-)
-async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str, retried: bool) -> None:
-    """No failure of a provider becomes an empty list of hits (S0-053, S0-054)."""
-    failure = await failed(environment().run(searching(given).search, asked(provider)))
-    assert (failure.type, not failure.non_retryable) == (name, retried)
-
-
-@pytest.mark.parametrize(
     ("error", "retried"),
     [
         (errors.RateLimited("the server asks to wait", retry_after=150), True),

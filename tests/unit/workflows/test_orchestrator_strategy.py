@@ -150,7 +150,7 @@ async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside another call only the thought counts; every call is answered (S3-015, S3-060)."""
+    """Beside another call only the thought counts; every call is answered by the run itself (S3-013, S3-015, S3-060)."""
     agent = ("research_agent", {"task": TASKS[0]})
     works(monkeypatch, "orchestrator", plays([agent, THOUGHT], [agent], REPORT))
     _, host, api, _ = await with_model(tmp_path)

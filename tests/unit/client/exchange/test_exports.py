@@ -84,14 +84,6 @@ def test_a_name_is_a_run_and_a_path_is_a_file() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_each_format_is_written_to_a_file() -> None:
-    """Of a run."""
-    for form in ("docx", "pdf", "bibtex", "csl"):
-        assert ran("export", "last", "--format", form, "--out", f"a.{form}")[0] == 0
-        assert Path(f"a.{form}").stat().st_size > 300
-
-
-@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
