@@ -53,7 +53,6 @@ class Process:
         return answer.startswith(b"HTTP/1.1 200 ")
 
     def kill(self) -> None:
-        """SIGKILL."""
         self.running.send_signal(signal.SIGKILL)
 
 
@@ -76,7 +75,6 @@ class Topology:
         await ensure_server(self.home)
 
     async def close(self) -> None:
-        """End every process."""
         await self.kill_workers()
         await stop_server(self.home)
         detach_server(self.home)
@@ -104,7 +102,6 @@ class Topology:
                 )
 
     async def kill_workers(self) -> None:
-        """Send SIGKILL to every worker."""
         for worker in self._workers:
             if worker.returncode is None:
                 worker.send_signal(signal.SIGKILL)
@@ -112,7 +109,6 @@ class Topology:
         self._workers.clear()
 
     def worker_pids(self) -> list[int]:
-        """Return the process ids of the workers."""
         return [worker.pid for worker in self._workers]
 
     def kill_server(self) -> None:
@@ -128,18 +124,15 @@ class Topology:
         return process.returncode, output.decode(), errors.decode()
 
     async def begin(self, *words: str) -> asyncio.subprocess.Process:
-        """Start the `research` command."""
         program, pipe = str(Path(PYTHON).with_name("research")), asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(
             program, *words, cwd=self.home, env=self.environment(), stdout=pipe, stderr=pipe
         )
 
     async def client(self) -> Client:
-        """Return a client of the engine."""
         return await Client.connect(running(self.home).address, data_converter=pydantic_data_converter)
 
     def in_flight(self) -> int:
-        """Return how many requests have arrived and not been answered."""
         return sum(not call.delivered for call in self.model.calls)
 
     def answered_twice(self) -> list[str]:

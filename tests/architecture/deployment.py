@@ -37,12 +37,10 @@ READ_DOCUMENTS = frozenset({"search", "reading", "records"})
 
 @cache
 def compose() -> dict[str, Any]:
-    """docker-compose.yml, anchors resolved."""
     return dict(yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8")))
 
 
 def services() -> dict[str, dict[str, Any]]:
-    """Service by name."""
     return dict(compose()["services"])
 
 
@@ -57,12 +55,10 @@ def workers() -> dict[str, dict[str, Any]]:
 
 
 def with_defaults(text: str) -> str:
-    """The text with `${NAME:-default}` replaced by its default."""
     return VARIABLE.sub(lambda found: found[3] if found[2] == ":-" else "", text)
 
 
 def variables(text: str) -> set[str]:
-    """Names of the variables that a text asks for."""
     return {found[1] for found in VARIABLE.finditer(text)}
 
 
@@ -78,7 +74,6 @@ def ending() -> set[str]:
 
 
 def networks(service: str) -> set[str]:
-    """The networks of a service."""
     return set(services()[service]["networks"])
 
 
@@ -109,12 +104,10 @@ def instruction(name: str) -> str:
 
 
 def image_environment() -> dict[str, str]:
-    """What the image sets."""
     return dict(pair.split("=", 1) for pair in instruction("ENV").split())
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
-    """The documents of a YAML file."""
     return [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
 
 

@@ -12,7 +12,6 @@ from tests.architecture.repository import ROOT
 from tests.architecture.test_dependencies import PROJECT
 from workers.settings.sections import FileSettings
 
-VERSION = PROJECT["project"]["version"]
 ACCOUNT = 10001
 
 

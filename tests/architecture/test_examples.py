@@ -10,13 +10,11 @@ SCRIPT = ROOT / "examples" / "export_python_docs.py"
 
 
 def export(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Run the script as a user does."""
     command = [sys.executable, *flags, str(SCRIPT), str(folder)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Bytes and time of each page."""
     pages = folder.rglob("*.txt")
     return {page.relative_to(folder).as_posix(): (page.read_bytes(), page.stat().st_mtime_ns) for page in pages}
 

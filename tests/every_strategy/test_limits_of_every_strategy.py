@@ -29,12 +29,10 @@ SPENT = {
 
 
 def steps(trial: Trial) -> list[str]:
-    """The steps of the plan."""
     return [node.id for node in trial.state.plan.nodes if node.kind is NodeKind.STEP]
 
 
 def most_by_step(trial: Trial, counted: Callable[[str], int]) -> int:
-    """The most of something that a step has."""
     return max((counted(step) for step in steps(trial)), default=0)
 
 
@@ -68,7 +66,6 @@ OF_STEPS = {"min_steps", "max_steps", "max_searches_per_step", "max_reads_per_st
 
 
 def knows(name: str, limit: str) -> bool:
-    """Limits of steps are for strategies that have some."""
     return limit not in OF_STEPS or bool(declaration(name).presets[SMALL["depth"]].max_steps)
 
 
@@ -111,7 +108,6 @@ async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: 
 
 
 async def priced(folder: Path, name: str, **fields: Any) -> Trial:
-    """A run whose model costs something."""
     async with trial_of(folder, name, EngineKind.MODEL.value, **fields) as trial:
         prices = {tier.value: ModelPrice(input=5.0, output=25.0) for tier in Tier}
         trial.state.resolved = trial.state.resolved.model_copy(update={"model_prices": prices})

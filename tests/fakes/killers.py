@@ -17,7 +17,6 @@ def die_once(mark: str) -> str:
 
 
 def unusable(problem: str) -> None:
-    """Refuse an answer."""
     raise InvalidOutput(problem)
 
 
@@ -25,7 +24,6 @@ class HereCalls:
     """`KillableCalls` in this process: quick, and nothing can be killed."""
 
     async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
-        """Run the function."""
         del seconds
         module, _, name = function.partition(":")
         return getattr(import_module(module), name)(*arguments)

@@ -102,7 +102,6 @@ class MessagesApi(LoopbackServer):
         """Set once a call waits for a reply that never comes."""
 
     def counts(self) -> Counter[str]:
-        """Number of calls by role."""
         return Counter(call.role for call in self.calls)
 
     async def serve(self, asked: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -37,17 +37,14 @@ def _declared() -> Iterator[None]:
 
 
 def at_work(status: ResearchStatus) -> bool:
-    """Whether all three are at work."""
     return [agent.status for agent in status.agents] == [AgentStatus.RUNNING] * 3
 
 
 def agents_of(client: Client, status: ResearchStatus) -> list[WorkflowHandle[Any, TaskResult]]:
-    """Handles of the agents that a status lists."""
     return [client.get_workflow_handle(agent.workflow_id, result_type=TaskResult) for agent in status.agents]
 
 
 async def slow_run(client: Client, api: MessagesApi, **more: Any) -> tuple[WorkflowHandle[Any, Any], ResearchStatus]:
-    """A run whose three agents wait for the model."""
     handle = await start(client, AGENTS | more)
     shown = await until(handle, at_work)
     while len(api.calls) < 3:

@@ -48,7 +48,6 @@ async def run(client: Client, world: World, request: dict[str, Any]) -> Research
 
 
 def owed(api: MessagesApi) -> float:
-    """What the endpoint bills, in US dollars."""
     return api.book.owed_usd({"test-model": (PRICE.input, PRICE.output)})
 
 

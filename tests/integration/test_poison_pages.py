@@ -45,7 +45,6 @@ class Results:
 
 @asynccontextmanager
 async def reader_of(server: WebServer) -> AsyncIterator[WebReader]:
-    """A reader with few children and tight limits."""
     egress = Egress("test", allow_hosts={host_and_port(server.host)})
     async with SubprocessPool(
         CHILDREN, cpu_seconds=CPU_SECONDS, wall_seconds=WALL_SECONDS, memory_bytes=MEMORY_BYTES

@@ -35,7 +35,6 @@ def _declared() -> Iterator[None]:
 
 
 async def asked(handle: Handle) -> int:
-    """The version of the plan that waits for approval."""
     status = await until(handle, lambda known: known.status is RunStatus.AWAITING_APPROVAL)
     assert status.waiting is not None
     return status.waiting.plan_version

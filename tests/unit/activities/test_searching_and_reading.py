@@ -51,12 +51,10 @@ class Shelf:
 
 
 def asked(provider: str = "shelf") -> SearchRequest:
-    """A search."""
     return SearchRequest(research_id="r-1", operation="search/1", provider=provider, text="vacuum", permitted=True)
 
 
 def document(**changes: Any) -> ExtractedDocument:
-    """A document as a reader gives it."""
     fields = {"url": URL, "title": "", "text": "Vacuum 🧹 text", "raw": b"<p>raw</p>", "media_type": "text/html"}
     return ExtractedDocument(**{**fields, **changes})
 
@@ -74,14 +72,12 @@ async def read(
 
 
 async def failed(call: Awaitable[Any]) -> ApplicationError:
-    """The failure of a call."""
     with pytest.raises(ApplicationError) as caught:
         await call
     return caught.value
 
 
 def searching(given: Any, notebooks: Notebooks | None = None) -> SearchingActivities:
-    """The activity over one provider."""
     return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or Notebooks(MemoryStore()))
 
 

@@ -13,7 +13,6 @@ from contracts.vocabulary import Outcome, StopReason
 
 
 def failure(kind: str, *details: Any) -> ApplicationError:
-    """A failure as the workflow raises it."""
     return ApplicationError("why it ended", *details, type=kind, non_retryable=True)
 
 

@@ -15,7 +15,6 @@ OTHERS = {"GOOGLE_CSE_ID": "x", "RESEARCH_MODEL": "m"}
 
 
 def opened(client: httpx2.AsyncClient, name: str, address: str, key: str = KEY) -> None:
-    """Make a provider that would send its key to an address."""
     declaration = DECLARED[name]
     values = {variable: OTHERS.get(variable, "x") for variable in declaration.other_variables}
     declaration.open(client, values | {declaration.key_variable: key, declaration.address_variable: address})

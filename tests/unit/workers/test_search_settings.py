@@ -29,12 +29,10 @@ SERVICES = [name for name in declared_names() if name != "anthropic"]
 
 
 def loaded(folder: Path, **environment: str) -> Settings:
-    """The settings of these variables alone."""
     return load_settings(environment=environment, user_folder=folder)
 
 
 def variables(server: SearchApis) -> dict[str, str]:
-    """Every variable, pointing at the loopback server."""
     keys = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
     addresses = {f"{name.upper()}_BASE_URL": server.url(name) for name in SERVICES if name != "searxng"}
     return {**keys, **addresses, "GOOGLE_CSE_ID": CSE_ID, "SEARXNG_URL": server.url("searxng")}

@@ -48,7 +48,6 @@ def errands(*texts: str, **more: Any) -> list[AgentTask]:
 
 
 async def turns(number: int = 400) -> None:
-    """Let everybody go on who can."""
     for _ in range(number):
         await asyncio.sleep(0)
 
@@ -190,7 +189,6 @@ def outcome_of(name: str, *statements: str, **changes: object) -> tuple[AgentTas
 
 
 def planned(*tasks: AgentTask) -> ResearchState:
-    """A run whose plan has a node for each task."""
     nodes = [PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK) for task in tasks]
     return state(plan=Plan(nodes=nodes))
 

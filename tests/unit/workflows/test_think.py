@@ -131,7 +131,6 @@ async def test_the_record_follows_the_evaluation(hooked: bool) -> None:
 
 
 def said(origin: str, *texts: str) -> list[Guidance]:
-    """Guidance of one origin."""
     return [Guidance(origin=origin, phase=Phase.ANALYSIS, text=text) for text in texts]
 
 

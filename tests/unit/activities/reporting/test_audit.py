@@ -12,7 +12,7 @@ from contracts.addresses import digest
 from providers.errors import ContentMissing
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from tests.fakes.killers import HereCalls
-from tests.unit.activities.reporting.sample import DOCUMENTS, SAMPLE, VACUUM, rendered, store_of
+from tests.unit.activities.reporting.sample import SAMPLE, VACUUM, rendered, store_of
 from tests.unit.activities.scripted import MemoryStore
 
 RENDERING = rendered()
@@ -21,14 +21,12 @@ REPORT: dict[str, Any] = json.loads(RENDERING.document)
 
 @pytest.fixture
 async def store() -> MemoryStore:
-    """The stored documents of the sample run."""
     return await store_of(SAMPLE.texts)
 
 
 async def audited(
     store: MemoryStore, report: dict[str, Any], markdown: str | None = None, html: bytes | None = None
 ) -> AuditResult:
-    """The audit of a report against a store."""
     return await audit(
         json.dumps(report).encode(), store.text_by_hash, store.by_hash, HereCalls(), markdown=markdown, html=html
     )
@@ -80,21 +78,6 @@ async def test_one_altered_byte_of_a_stored_file_is_found(store: MemoryStore, po
     assert {problem.kind for problem in result.problems} == {"original_differs" if prefix else "text_differs"}
 
 
-async def test_altered_file_is_found_behind_a_store_that_does_not_check(store: MemoryStore) -> None:
-    """The audit compares hashes itself; it does not rely on the store."""
-    texts = {digest(text): text.replace("t", "T", 1) for _, text in DOCUMENTS.values()}
-
-    async def get_text(identity: str) -> str:
-        return texts[identity]
-
-    async def get_bytes(identity: str) -> bytes:
-        return b"else"
-
-    result = await audit(json.dumps(REPORT).encode(), get_text, get_bytes, HereCalls())
-    kinds = [problem.kind for problem in result.problems]
-    assert (kinds.count("text_differs"), kinds.count("original_differs")) == (3, 3)
-
-
 async def test_missing_file_is_a_problem_and_its_passages_are_counted_as_unchecked(store: MemoryStore) -> None:
     """A document that is gone fails the audit; its passages are counted as unchecked, not skipped in silence."""
     del store.documents[digest(VACUUM)]
@@ -106,7 +89,6 @@ async def test_missing_file_is_a_problem_and_its_passages_are_counted_as_uncheck
 
 
 def changed(path: list[str | int], value: object) -> dict[str, Any]:
-    """The sample report with one value replaced."""
     report = copy.deepcopy(REPORT)
     place: Any = report
     for key in path[:-1]:
@@ -117,70 +99,46 @@ def changed(path: list[str | int], value: object) -> dict[str, Any]:
 
 CASES: list[tuple[str, list[str | int], Any]] = [
     ("quote_differs", ["evidence", 0, "quote"], "Other words."),
-    ("quote_differs", ["evidence", 0, "quote_hash"], digest("other")),
     ("offset_differs", ["evidence", 0, "start"], lambda start: start + 1),
-    ("offset_differs", ["evidence", 0, "end"], lambda end: end - 1),
     ("context_differs", ["evidence", 0, "prefix"], "other"),
     ("evidence_without_source", ["evidence", 0, "source_id"], "src-0000000000"),
     ("id_twice", ["evidence"], lambda items: [*items, items[0]]),
     ("id_twice", ["sources"], lambda items: [*items, items[0]]),
     ("evidence_without_text", ["sources", 0, "text_hash"], None),
     ("field_differs", ["citations", 1, "number"], 1),
-    ("field_differs", ["citations", 0, "number"], 0),
-    ("field_differs", ["citations", 1, "source_id"], SAMPLE.rule.source_id),
     ("field_differs", ["citations", 0, "source_id"], "src-0000000000"),
     ("field_differs", ["sources", 0, "cited"], False),
-    ("field_differs", ["citations"], lambda items: [*items, {"number": 3, "source_id": REPORT["sources"][2]["id"]}]),
-    ("field_differs", ["citations"], lambda items: items[:1]),
     ("section_altered", ["report", "markdown"], lambda text: text + "\nMore [3].\n"),
-    ("section_altered", ["report", "markdown"], lambda text: text + "\nMore [ev-0000000000].\n"),
     ("address_unknown", ["report", "markdown"], lambda text: text + "\nSee https://evil.test/x now.\n"),
     ("address_unknown", ["report", "markdown"], lambda text: text + "\n[x][y]\n\n[y]: //evil.test\n"),
     ("field_differs", ["claims", 0, "start"], lambda start: start + 1),
     ("field_differs", ["claims", 0, "text"], "Other words. [1]"),
-    ("claim_without_evidence", ["claims", 0, "evidence_ids"], ["ev-0000000000"]),
     ("claim_without_evidence", ["claims", 0], lambda claim: claim | {"evidence_ids": [], "citation_numbers": []}),
     ("field_differs", ["claims", 0, "citation_numbers"], [2]),
-    ("claim_not_the_quote", ["claims", 0, "evidence_ids"], [SAMPLE.problem.id]),
     ("claim_not_the_quote", ["claims", 5, "method"], "verbatim"),
     ("verdict_without_method", ["claims", 5], lambda claim: claim | {"method": "none", "verdict": "supported"}),
-    ("verdict_differs", ["claims", 5, "verdict"], "contradicted"),
     ("claim_unlisted", ["claims"], lambda claims: claims[:-1]),
     ("claim_altered", ["claims", 0, "id"], "c-" + 32 * "0"),
     ("verdict_differs", ["claims", 0], lambda claim: claim | {"method": "rules", "verdict": "unsupported"}),
     ("finding_without_evidence", ["findings", 0, "evidence_ids"], ["ev-0000000000"]),
     ("text_altered", ["report", "markdown"], lambda text: text.replace("two billion", "two million")),
-    ("text_altered", ["report", "markdown"], lambda text: text.replace("## Method", "Nobody knows.\n\n## Method")),
     ("quotation_differs", ["report", "markdown"], lambda text: text.replace("> To avoid this", "> To avoid all this")),
-    (
-        "quotation_differs",
-        ["report", "markdown"],
-        lambda text: text.replace("transactions. [1]", "transactions. [2]", 1),
-    ),
-    ("evidence_without_source", ["sources"], lambda items: items[1:]),
     ("field_differs", ["verification", "verdict_counts"], {"supported": 8}),
     ("field_differs", ["verification", "effective_citations"], 99),
-    ("field_differs", ["verification", "warning"], True),
-    ("field_differs", ["claims", 5, "verdict"], "contradicted"),
     ("outcome_differs", ["stop_reason"], "budget_time"),
-    ("outcome_differs", ["failed_branches"], ["reading"]),
     ("field_differs", ["verification", "mode"], "full"),
     ("field_differs", ["citations_count"], 9),
     ("field_differs", ["queries_failed"], 9),
     ("field_differs", ["confidence_summary"], {"high": 9}),
-    ("id_differs", ["sources", 0, "url"], "corpus:manual/other.html"),
-    ("id_differs", ["evidence", 0, "end"], lambda end: end + 1),
     ("section_differs", ["claims", 0, "section"], "Elsewhere"),
     ("reason_differs", ["claims", 5, "reason"], "Everything agrees."),
     ("field_differs", ["outcome"], "partial"),
-    ("section_altered", ["outcome_before_check"], "partial"),
     ("section_altered", ["limitations"], []),
     ("not_renderable", ["effective_request"], {}),
     ("finding_differs", ["findings", 0, "source_ids"], []),
     ("id_differs", ["findings", 0, "statement"], "Tables need no vacuum."),
     ("place_differs", ["evidence", 0, "page"], 3),
     ("malformed", ["schema_version"], 2),
-    ("malformed", ["claims"], None),
 ]
 
 

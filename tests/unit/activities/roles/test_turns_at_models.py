@@ -40,7 +40,6 @@ class Bench:
         self.activities = role_activities(engine, self.content)
 
     async def run(self, role: RoleSpec[Any, Any], request: Any) -> Any:
-        """One role."""
         return await environment().run(self.activities.run, role, request)
 
     async def turn(self, before: TurnResult | None = None, said: str = "") -> TurnResult:
@@ -53,7 +52,6 @@ class Bench:
         return output
 
     async def stored(self, output: TurnResult) -> Transcript:
-        """The transcript behind a turn."""
         return Transcript.model_validate_json(await self.content.get_text(output.transcript))
 
 

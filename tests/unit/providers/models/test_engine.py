@@ -76,7 +76,6 @@ TASKS: dict[str, tuple[RoleSpec[Any, Any], RoleInput, str]] = {
 
 
 def task_of(name: str, **changed: Any) -> EngineTask:
-    """One role's work as an activity would give it."""
     role, given, prompt = TASKS[name]
     return EngineTask(role, given.model_copy(update=changed), {}, f"role: {name}\n\nYou work.", prompt, "1")
 

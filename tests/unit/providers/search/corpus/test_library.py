@@ -341,7 +341,6 @@ async def test_an_index_whose_process_was_killed_is_completed(library, folder, t
 
 
 def indexed(index):
-    """How many files an index holds that another process writes."""
     with contextlib.suppress(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(index)) as database:
         return database.execute("SELECT count(*) FROM files").fetchone()[0]
     return 0
@@ -355,7 +354,6 @@ CERTIFICATES = "# Certificates\n\nA key file begins with `-----BEGIN PRIVATE KEY
 
 @pytest.fixture
 def project(tmp_path):
-    """Documents, and keys between them."""
     made = tmp_path / "project"
     for place in ("keys", ".ssh", "notes"):
         (made / place).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Real worker processes on a Temporal server, with a web and a model of this process: for tests and measurements."""
+"""Real worker processes on a Temporal server, with a web and a model of this process."""
 
 import asyncio
 import os
@@ -95,7 +95,6 @@ class WebDeployment:
         self.workers.clear()
 
     async def client(self) -> Client:
-        """A client of the server."""
         return await Client.connect(self.address, data_converter=pydantic_data_converter)
 
 
