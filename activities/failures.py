@@ -5,7 +5,8 @@ is over (`workflows/run/calls.py`); any other ends the call at once.
 
 A workflow finds the type (`contracts.failures`) and one dictionary in `details`:
 
-- `kind`: reason that a document cannot be used (`SourceUnreadable`), or its effect on readers (`InputUnprocessable`);
+- `kind`: reason that a document cannot be used (`SourceUnreadable`), its effect on readers (`InputUnprocessable`), or
+  the kind of a call that is refused (`InvalidCall`);
 - `problem`: the fault of an answer, at most 600 characters, fit for a repair prompt (`InvalidModelOutput` only);
 - `usage`: cost without a result, of this attempt and of those before it, the fields of `contracts.outcome.Usage`;
 - `model`: the model that gave an unusable answer.
@@ -29,6 +30,7 @@ from contracts import failures
 from contracts.outcome import Usage
 from providers import errors
 from providers.errors import ProviderError, Retryable
+from providers.shared.shared_value import end_task
 
 log = structlog.get_logger()
 
@@ -200,8 +202,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.wait([task])
+        await end_task(task)
     if not task.cancelled():
         task.result()
 
@@ -237,7 +238,7 @@ def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
 
 def _failure_details(error: ProviderError, spent: Usage) -> dict[str, Any]:
     usage, details = spent.plus(error.usage), dict[str, Any]()
-    if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable)):
+    if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable, errors.InvalidCall)):
         details["kind"] = error.kind
     if isinstance(error, errors.AnswerUnusable):
         details["model"] = error.model

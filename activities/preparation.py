@@ -7,6 +7,7 @@ from activities.configuration import ResearchConfiguration, WebSearchConfigurati
 from activities.estimates import estimated
 from contracts import presets
 from contracts.parse_request import unknown_to_strategy
+from contracts.protected_sources import protected_sources_of
 from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
 from contracts.resolved import (
     CorpusSnapshot,
@@ -52,6 +53,8 @@ def resolve(
     candidates = _candidates(request, configuration) if engine is EngineKind.MODEL else {}
     models = {tier: names[0] for tier, names in candidates.items()}
     reasoning = [tier for tier, name in models.items() if configuration.reasons(name)]
+    if candidates:
+        _check_summarizers(configuration)
     limits, choices = _limits(request, configuration, reasoning)
     # The host of the report's writer comes first.
     hosts = [configuration.model_host(name) for names in reversed(candidates.values()) for name in names]
@@ -61,6 +64,10 @@ def resolve(
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
+    search = _search(request, configuration.web_search)
+    protected, problems = protected_sources_of(request, search)
+    if problems:
+        raise RunRefused("\n".join(problems))
     advice = list(configuration.web_search.advice([each for each in providers if each.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
@@ -80,8 +87,9 @@ def resolve(
         reasoning_tokens=max((tokens for tokens in reasoning_tokens if tokens is not None), default=None),
         reasoning_tiers=reasoning,
         providers=providers,
-        search=_search(request, configuration.web_search),
+        search=search,
         corpus=corpus,
+        protected_sources=protected,
         web=web,
         limits=limits,
         gates=presets.effective_gates(request.gates, engine),
@@ -173,15 +181,20 @@ def _limits(
         left = {name: limit for name, limit in changes.items() if getattr(own, name) == getattr(documented, name)}
         return own.model_copy(update=left)
 
+    def of_request(own: EffectiveLimits) -> EffectiveLimits:
+        effective, least = presets.effective_limits(own, request.limits), len(request.protected_sources)
+        raised = {name: max(getattr(effective, name), least) for name in ("max_sources", "max_new_sources")}
+        return effective.model_copy(update=raised if least else {})
+
     if request.mode in strategy.modes:
-        return presets.effective_limits(strategy.modes[request.mode], request.limits), {}
+        return of_request(strategy.modes[request.mode]), {}
     choices: dict[str, EffectiveLimits] = {}
     if strategy.decides and request.depth is Depth.AUTO:
         choices |= {depth.value: of_depth(depth) for depth in strategy.presets}
     if strategy.decides and request.mode is Mode.AUTO:
         choices |= {mode.value: limits for mode, limits in strategy.modes.items()}
-    limits = presets.effective_limits(of_depth(presets.depth_of(request.depth)), request.limits)
-    return limits, {name: presets.effective_limits(chosen, request.limits) for name, chosen in choices.items()}
+    limits = of_request(of_depth(presets.depth_of(request.depth)))
+    return limits, {name: of_request(chosen) for name, chosen in choices.items()}
 
 
 def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
@@ -222,6 +235,17 @@ def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dic
             dearest = {name: max(getattr(price, name) for price in known) for name in ("input", "output")}
             prices[tier] = ModelPrice(**dearest)
     return prices
+
+
+def _check_summarizers(configuration: ResearchConfiguration) -> None:
+    """Raise `RunRefused` for a summarizer that is no configured model."""
+    tokens, known = configuration.tokens, {name for names in configuration.models.values() for name in names}
+    first = [tokens.summarization_provider] if tokens.summarization_provider else []
+    named = {"summarization_provider": first, "summarization_providers": tokens.summarization_providers}
+    for key, names in named.items():
+        if unknown := [name for name in names if name not in known]:
+            remedy = f"name one of {', '.join(sorted(known))}, or add it to [models]"
+            raise RunRefused(f"tokens.{key}: no model called {unknown[0]} is configured: {remedy}")
 
 
 def _hook(request: ResearchRequest, configuration: ResearchConfiguration) -> Hook | None:

@@ -70,7 +70,7 @@ class ReadingActivities:
         """Store both forms of a document; its statements about itself come before those of the hit."""
         media_type = _line(document.media_type, LONGEST_LABEL)
         starts = json.dumps(document.pages) if document.pages else ""
-        raw, text = await asyncio.gather(
+        raw, text = document.stored or await asyncio.gather(
             self.content.put(document.raw, media_type), self.content.put_text(document.text)
         )
         pages = await self.content.put_text(starts, "application/json") if starts else None

@@ -7,6 +7,7 @@ each run has had an answer, one service fails for the given seconds; the deadlin
   client sees as it sees a failed name lookup: no connection;
 - `search`, `pages`: the search engine or all pages answer 500;
 - `redis`: the shared store is killed, and comes back empty;
+- `objects`: the object store, where sessions and documents are, answers 503;
 - `worker`: not an outage in time: the worker process is killed (SIGKILL) and another one is there.
 
 Printed for each kind and duration: outcomes, answered model calls that were made again, and the longest wall less the
@@ -30,6 +31,7 @@ from tests.fakes.loopback import HttpRequest
 from tests.fakes.many_pages import QUESTION, pages
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
+from tests.fakes.object_store import ObjectStoreServer
 from tests.fakes.valkey import ValkeyServer, running_valkey
 from tests.fakes.web_world import Faults, WebWorld
 from tests.integration.runs import start
@@ -39,7 +41,7 @@ STRATEGIES: Final = ("supervisor", "reflective", "orchestrator")
 MODEL_KINDS: Final = {
     "500": "status:500", "503": "status:503", "529": "status:529", "reset": "reset", "hang": "slow", "refused": ""
 }  # fmt: skip
-KINDS: Final = (*MODEL_KINDS, "search", "pages", "redis", "worker")
+KINDS: Final = (*MODEL_KINDS, "search", "pages", "redis", "objects", "worker")
 PAGES, HOSTS = 20, 10
 SHORTEST_CALL, LONGEST_CALL = 2.0, 5.0
 DEADLINE_SECONDS: Final = 900
@@ -67,7 +69,9 @@ class FailingWeb(WebWorld):
 
 
 @asynccontextmanager
-async def _failing(kind: str, made: WebDeployment, web: FailingWeb, redis: ValkeyServer) -> AsyncIterator[None]:
+async def _failing(
+    kind: str, made: WebDeployment, web: FailingWeb, redis: ValkeyServer, objects: ObjectStoreServer
+) -> AsyncIterator[None]:
     """Let a service fail for the time of the block."""
     model, good = made.model, made.model.plan
     if kind == "refused":
@@ -76,13 +80,15 @@ async def _failing(kind: str, made: WebDeployment, web: FailingWeb, redis: Valke
         model.plan = replace(good, otherwise=MODEL_KINDS[kind])
     elif kind == "redis":
         await asyncio.to_thread(redis.kill)
+    elif kind == "objects":
+        objects.down = True
     elif kind == "worker":
         made.workers[0].kill()
         await made.start_workers()
     else:
         web.failing = kind
     yield
-    web.failing, model.plan = "", good
+    web.failing, model.plan, objects.down = "", good, False
     if kind == "refused":
         await model.__aenter__()
     elif kind == "redis":
@@ -94,7 +100,13 @@ async def _measure(kind: str, seconds: float, runs: int) -> tuple[list[ResearchR
     web, model = FailingWeb(pages(PAGES, hosts=HOSTS)), UnevenApi()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         redis = stack.enter_context(running_valkey(Path(folder)))
-        async with web_deployment(Path(folder) / "home", web, model, temporal="file", redis_url=redis.url) as made:
+        home, objects = Path(folder) / "home", ObjectStoreServer()
+        async with (
+            objects,
+            web_deployment(
+                home, web, model, temporal="file", redis_url=redis.url, content=objects.environment()
+            ) as made,
+        ):
             await made.start_workers()
             client = await made.client()
             began = time.monotonic()
@@ -110,7 +122,7 @@ async def _measure(kind: str, seconds: float, runs: int) -> tuple[list[ResearchR
             while kind and sum(answered(model.calls).values()) < runs:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)  # another process makes the calls: there is no event to wait for
             if kind:
-                async with _failing(kind, made, web, redis):
+                async with _failing(kind, made, web, redis, objects):
                     await asyncio.sleep(seconds)
             results: list[ResearchResult] = await asyncio.gather(*(handle.result() for handle in handles))
             repeated = sum(count - 1 for count in answered(model.calls).values())

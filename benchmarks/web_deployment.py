@@ -1,7 +1,6 @@
 """Real worker processes on a Temporal server, with a web and a model of this process."""
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,6 +18,7 @@ from tests.fakes.processes import FAST
 from tests.fakes.web_world import WebWorld
 from tests.integration.server_homes import stop_server
 from workers.dev_server import detach_server, ensure_server, find_binary
+from workers.settings.loading import child_environment
 from workers.settings.sections import APPLICATION
 
 MODEL: Final = "test-model"
@@ -40,11 +40,14 @@ class WebDeployment:
     address: str
     """Of the Temporal server."""
     redis_url: str | None = None
+    content: Mapping[str, str] = field(default_factory=dict)
+    """Variables that lead to an object store; none: everything is in the home."""
     workers: list[Process] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
         """What a worker sees: nothing of the developer's, and no way out of this machine."""
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        seen = child_environment()
+        kept = {name: seen[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in seen}
         return kept | {
             "TEMPORAL_ADDRESS": self.address,
             "RESEARCH_HOME": str(self.home),
@@ -53,6 +56,7 @@ class WebDeployment:
             "ANTHROPIC_BASE_URL": self.model.base_url,
             "XDG_CONFIG_HOME": str(self.home / "etc"),
             **({"REDIS_URL": self.redis_url} if self.redis_url else {}),
+            **self.content,
             **self.world.variables(),
         }
 
@@ -95,12 +99,19 @@ class WebDeployment:
         self.workers.clear()
 
     async def client(self) -> Client:
+        """A client of the server."""
         return await Client.connect(self.address, data_converter=pydantic_data_converter)
 
 
 @asynccontextmanager
 async def web_deployment(
-    home: Path, world: WebWorld, model: MessagesApi, *, temporal: TemporalStore, redis_url: str | None = None
+    home: Path,
+    world: WebWorld,
+    model: MessagesApi,
+    *,
+    temporal: TemporalStore,
+    redis_url: str | None = None,
+    content: Mapping[str, str] | None = None,
 ) -> AsyncIterator[WebDeployment]:
     """A server and the fakes, opened here; no worker yet. Everything is ended with the block."""
     home.mkdir(parents=True, exist_ok=True)
@@ -117,7 +128,7 @@ async def web_deployment(
             )
             await stack.enter_async_context(server)
             address = server.client.service_client.config.target_host
-        made = WebDeployment(home, world, model, address, redis_url)
+        made = WebDeployment(home, world, model, address, redis_url, content or {})
         made.configure()
         stack.push_async_callback(made.end_workers)
         yield made

@@ -20,7 +20,7 @@ def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 def with_few_marks(text: str) -> str:
     """The text with runs of combining marks cut."""
-    if not PERHAPS_MARKS.search(text):
+    if text.isascii() or not PERHAPS_MARKS.search(text):
         return text
     kept, marks = [], 0
     for sign in text:

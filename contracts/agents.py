@@ -54,6 +54,12 @@ class AgentTask(CompactModel):
     """Set for a task that is given again."""
 
     @property
+    def protects(self) -> int:
+        """Number of protected sources of its run that it reads, in addition to its share."""
+        number = self.given.get("protects", 0)
+        return number if isinstance(number, int) else 0
+
+    @property
     def placement(self) -> dict[str, int]:
         """Place in its run's work: the turn, and the branch in it."""
         return {name: place for name in ("turn", "branch") if isinstance(place := self.given.get(name), int)}

@@ -14,6 +14,7 @@ from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
+from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
 from contracts.tool_turns import ToolTurnInput
 from contracts.tools import ToolAnswer
 
@@ -46,7 +47,7 @@ LINE_TOKENS: Final = 60
 SNIPPET_TOKENS: Final = 300
 FINDING_TOKENS: Final = 600
 """A finding with its passages, in a usual report."""
-MATERIAL: Final = {"answers", "claims", "sources", "findings", "evidence", "term_documents"}
+MATERIAL: Final = {"answers", "claims", "sources", "findings", "evidence", "term_documents", "summaries"}
 """Fields that prompts show in part, or with stored text."""
 MILLION: Final = 1_000_000
 
@@ -119,6 +120,11 @@ def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) 
     return role.output_tokens + reasoning_room(reasoning_tokens)
 
 
+def most_sources(request: RoleInput) -> int:
+    """Most sources that one analysis shows: no protected one is beyond."""
+    return max(MOST_SOURCES, len(request.protected_source_ids))
+
+
 def _tokens(text: str) -> int:
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
@@ -144,7 +150,7 @@ def _material_tokens(request: RoleInput) -> int:
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS
             + _shown_characters(source.text, request.source_characters)
-            for source in request.sources[:MOST_SOURCES]
+            for source in request.sources[: most_sources(request)]
         )
     if isinstance(request, WriteInput):
         titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
@@ -161,4 +167,6 @@ def _material_tokens(request: RoleInput) -> int:
         return DRAFT_CHARACTERS
     if isinstance(request, ClaimBatchInput):
         return math.ceil(request.bytes_shown / BYTES_PER_TOKEN)
+    if isinstance(request, SummarizeInput):
+        return _shown_characters(request.text, ORIGINAL_CHARACTERS)
     return REVIEWED_CHARACTERS if isinstance(request, ReviewInput) else 0

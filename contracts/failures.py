@@ -10,9 +10,13 @@ TIMED_OUT: Final = "TimedOut"
 RESEARCH_FAILED: Final = "ResearchFailed"
 
 # Failures of calls to the outside world (activity level).
+SUMMARIES_NEEDED: Final = "SummariesNeeded"
+"""No failure: texts of the call are to be summarised before it is paid (`contracts.summaries`)."""
 INVALID_MODEL_OUTPUT: Final = "InvalidModelOutput"
 ANSWER_CUT: Final = "AnswerCut"
 ANSWER_REFUSED: Final = "AnswerRefused"
+CONTEXT_TOO_LONG: Final = "context_too_long"
+"""Kind of a `ModelRejected`: no configured model has room for the prompt."""
 MODEL_UNAVAILABLE: Final = "ModelUnavailable"
 MODEL_REJECTED: Final = "ModelRejected"
 RATE_LIMITED: Final = "RateLimited"

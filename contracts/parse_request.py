@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from contracts.protected_sources import protected_sources_of
 from contracts.request import Mode, ResearchRequest, published_between
 from contracts.strategies import PLANNED, list_selectable
 from contracts.texts import either, expectation
@@ -49,6 +50,9 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     """Rules that span more than one field or count bytes."""
     goes_on = request.continue_from is not None and "strategy" not in request.model_fields_set
     if lines := [] if goes_on else unknown_to_strategy(request, request.strategy):
+        return lines
+    # A resumed run has the corpus and the domains of its session.
+    if request.continue_from is None and (lines := protected_sources_of(request, request.search)[1]):
         return lines
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(metadata) > MAX_METADATA_BYTES:

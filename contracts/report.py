@@ -153,12 +153,18 @@ class ReportFidelity(Contract):
     shortened_calls: BoundedList[ContentEntry] = []
     """The calls in which an item was not whole, with all of their items."""
     dropped_content_ids: BoundedList[str] = []
+    content_archive_hashes: BoundedList[str] = []
+    """Of the texts that `research archive` knows."""
     not_analyzed: int = 0
     """Sources that were read and that no call showed."""
 
 
 def fidelity_of_run(
-    phases: Mapping[str, FidelityTotals], shortened: Sequence[ContentEntry], dropped: Sequence[str], not_analyzed: int
+    phases: Mapping[str, FidelityTotals],
+    shortened: Sequence[ContentEntry],
+    dropped: Sequence[str],
+    not_analyzed: int,
+    archived: Sequence[str] = (),
 ) -> ReportFidelity | None:
     """Return the fidelity of a run; None where no model was shown content that can be shortened."""
     if not phases:
@@ -175,6 +181,7 @@ def fidelity_of_run(
         phases=dict(phases),
         shortened_calls=list(shortened),
         dropped_content_ids=list(dropped),
+        content_archive_hashes=list(archived),
         not_analyzed=not_analyzed,
     )
 

@@ -130,6 +130,7 @@ Domain = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, 
 """A host name, with everything below it."""
 
 
+ProtectedSource = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_048)]
 Exclusion = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
 
@@ -254,6 +255,8 @@ class ResearchRequest(SharedSettings):
     search: SearchOptions = SearchOptions()
     corpus: Name | None = None
     web: bool | None = None
+    protected_sources: list[ProtectedSource] = Field(default=[], max_length=50)
+    """Addresses of pages, and paths of documents of the corpus, that are read first and never dropped."""
     limits: Limits = Limits()
     gates: Gates = Gates()
     verify: Verify | None = None

@@ -202,6 +202,8 @@ class ResolvedResearch(SharedSettings):
     """Providers in the order of their use; only available ones are used."""
     search: EffectiveSearch = EffectiveSearch()
     corpus: CorpusSnapshot | None = None
+    protected_sources: list[str] = []
+    """Addresses that are read first and never dropped, as hits have them."""
     web: bool = False
     """True if the web is searched."""
     limits: EffectiveLimits

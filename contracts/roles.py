@@ -70,6 +70,8 @@ class RoleInput(CompactModel):
     time_limit_seconds: float = 300.0
     """Start-to-close timeout of the activity: a client must give up before it."""
     tokens: TokenSettings = TokenSettings()
+    summaries: list[str] | None = None
+    """Hashes of entries with summaries of texts of this call; None: none was asked for yet."""
     protected_source_ids: list[str] = []
     """Sources that the person protects: they are always shown."""
     resolved_entry: str = ""

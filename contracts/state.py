@@ -158,6 +158,8 @@ class ResearchState(BaseModel):
     """Hashes of the stored entries of the calls that did not show all of their content; at most so many."""
     dropped_content_ids: list[str] = []
     """Ids of the items that a call did not show at all."""
+    content_archive_hashes: list[str] = []
+    """Hashes of the texts that the archive has records of."""
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
@@ -285,6 +287,7 @@ class ResearchState(BaseModel):
             self.note_entry(call.entry)
             self.shortened_calls = [*self.shortened_calls, call.entry][-MOST_SHORTENED_CALLS:]
         self.dropped_content_ids = list(dict.fromkeys([*self.dropped_content_ids, *call.dropped]))
+        self.content_archive_hashes = list(dict.fromkeys([*self.content_archive_hashes, *call.archived]))
 
     def note_entry(self, entry: str | None) -> None:
         """Add an entry of the notebook, once."""

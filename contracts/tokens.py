@@ -10,9 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from contracts.base import CompactModel, Contract, StrictContract
+from contracts.evidence import DocumentRef
 
 MOST_SHORTENED_CALLS: Final = 200
 """Shortened calls that a state remembers one by one; the totals count all of them."""
@@ -166,6 +167,10 @@ class CallFidelity(CompactModel):
     """Of these, for the prompt."""
     entry: str = ""
     """Hash of the notebook's entry with the items (`ContentEntry`); empty where all are whole."""
+    archived: list[str] = []
+    """Hashes of the texts that the archive has records of, for this call."""
+    archive_problem: str = ""
+    """Why the archive has none although it should."""
 
 
 class ContentEntry(CompactModel):
@@ -174,6 +179,29 @@ class ContentEntry(CompactModel):
     operation: str = ""
     role: str = ""
     items: list[ItemFidelity] = []
+
+
+class ArchiveRecord(Contract):
+    """A text that a model was not shown, or only in part: it stays in the content store until the record expires."""
+
+    content_hash: str
+    content: DocumentRef
+    item_id: str
+    item_type: str
+    archived_at: AwareDatetime
+    expires_at: AwareDatetime
+    archive_reason: str
+    original_tokens: int = 0
+    metadata: dict[str, str]
+    """`url` and `title` of a source; `research_id`, `tenant`."""
+    store: str = ""
+    """Short hash of the address of the content store where several homes may share the archive."""
+    others: list["ArchiveRecord"] = []
+    """Records of the same text for other runs."""
+
+    def entries(self) -> "list[ArchiveRecord]":
+        """Return the records of all runs, the newest first."""
+        return [self.model_copy(update={"others": []}), *self.others]
 
 
 class FidelityTotals(Contract):
@@ -193,6 +221,11 @@ class FidelityTotals(Contract):
     def fidelity(self) -> float:
         """Tokens shown divided by tokens considered; 1 where nothing was considered."""
         return self.shown / self.considered if self.considered else 1.0
+
+    @property
+    def band(self) -> Band:
+        """The band of the fidelity."""
+        return Band.of(self.fidelity)
 
     def plus(self, call: CallFidelity) -> "FidelityTotals":
         """Return the totals with one more call."""
@@ -216,8 +249,8 @@ class FidelityTotals(Contract):
         return FidelityTotals(lowest=min(self.lowest, other.lowest), **sums)
 
     def words(self) -> str:
-        """Return the fidelity and its band for a person: `82 % (condensed)`."""
-        return f"{self.fidelity:.0%} ({Band.of(self.fidelity).value})"
+        """Return the fidelity and its band for a person: `82% (condensed)`."""
+        return f"{self.fidelity:.0%} ({self.band.value})"
 
 
 SUMMED: Final = tuple(name for name in FidelityTotals.model_fields if name != "lowest")

@@ -23,7 +23,10 @@ ProviderError
     └── AnswerRefused         the model declined
 """
 
+from collections.abc import Sequence
+
 from contracts.outcome import Usage
+from contracts.tokens import Level
 
 
 class ProviderError(Exception):
@@ -158,3 +161,11 @@ class AnswerRefused(AnswerUnusable):
 
 class StorageFull(Retryable):
     """No room left."""
+
+
+class SummariesNeeded(Exception):
+    """No error of the outside world: these texts are to be summarised for these levels before the call is paid."""
+
+    def __init__(self, texts: Sequence[tuple[str, Level]]) -> None:
+        super().__init__(f"{len(texts)} texts are to be summarised")
+        self.texts = texts

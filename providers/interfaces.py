@@ -10,7 +10,7 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
-from contracts.tokens import CallFidelity, ItemFidelity, Level
+from contracts.tokens import ArchiveRecord, CallFidelity, ItemFidelity, Level
 from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.reading.canonical_text import DocumentFacts
@@ -133,6 +133,8 @@ class ExtractedDocument(DocumentFacts):
     """Every address that was asked for it, in order; only pages of the web have a way."""
     cached: bool = False
     """True if it came from the cache, so that no site was asked."""
+    stored: tuple[DocumentRef, DocumentRef] | None = None
+    """Its bytes and its text in the content store, if its reader has just put them there."""
 
 
 NO_DOCUMENT: Final = "no_document"
@@ -233,6 +235,13 @@ class StoredSession:
     status: str
     saved_at: str
     closed: bool
+
+
+class ContentArchive(Protocol):
+    """Records of content that models were not shown."""
+
+    async def put(self, records: Sequence[ArchiveRecord]) -> None:
+        """Write records (idempotent, atomic), beside those of other runs. Raises errors that name the setting."""
 
 
 class SessionStore(Protocol):

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -122,14 +123,15 @@ def detect_language(text: str) -> str:
 
     The words without meaning of each language decide, shared ones less; English where they do not.
     """
-    letters = [character for character in text if character.isalpha()]
+    letters = [] if text.isascii() else [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
         return "ru" if all(0x400 <= ord(c) <= 0x4FF or ord(c) < 0x250 for c in letters) else "und"
     scores = dict.fromkeys(KNOWN_LANGUAGES, 0.0)
-    for word in map(fold, words(text)):
-        for piece in dict.fromkeys((word, *word.split("'"))):
-            for language in (speakers := _speakers().get(piece, ())):
-                scores[language] += 1.0 / len(speakers)
+    speakers = _speakers()
+    for word, count in Counter(map(fold, words(text))).items():
+        for piece in dict.fromkeys((word, *word.split("'"))) if "'" in word else (word,):
+            for language in (known := speakers.get(piece, ())):
+                scores[language] += count / len(known)
     best = max(scores.values())
     return "en" if scores["en"] >= best - LEAST_LEAD else max(scores, key=lambda language: scores[language])
 

@@ -31,12 +31,14 @@ from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEn
 from providers.models.language_model import LanguageModelEngine
 from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
 from providers.models.prices import PriceTable
+from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
 from providers.shared.limits import Limiter, ServiceLimits
 from providers.shared.politeness import Politeness
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.content import ObstoreContentStore
+from providers.storage.content_archive import RecordArchive
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import has_sole_sessions, open_records
@@ -127,6 +129,7 @@ class _Stores:
     stack: AsyncExitStack
     content: ObstoreContentStore
     notebooks: Notebooks
+    archive: RecordArchive
     children: SubprocessPool
     """For extraction."""
     isolated: KillableCalls
@@ -145,16 +148,19 @@ async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack
     shared = await stack.enter_async_context(open_shared_state(settings))
     limiter = Limiter(shared.store, {**search_limits(settings), **model_limits(settings)})
     notebooks = Notebooks(content)
-    return _Stores(settings, client, stack, content, notebooks, children, isolated, library, shared, limiter)
+    archive = RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir)
+    return _Stores(settings, client, stack, content, notebooks, archive, children, isolated, library, shared, limiter)
 
 
 async def _models(stores: _Stores) -> list[Activity]:
     engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine()}
     if stores.settings.model_configured:
-        engines[EngineKind.MODEL] = create_language_model(stores.settings, stores.limiter)
+        model = create_language_model(stores.settings, stores.limiter)
+        engines[EngineKind.MODEL] = SummarizingEngine(model, stores.shared.cache)
     for engine in engines.values():
         stores.stack.push_async_callback(engine.close)
-    return RoleActivities(engines, stores.content, CallJournal(stores.shared.calls), stores.notebooks).register()
+    journal = CallJournal(stores.shared.calls)
+    return RoleActivities(engines, stores.content, journal, stores.notebooks, stores.archive).register()
 
 
 async def _search(stores: _Stores) -> list[Activity]:
@@ -183,11 +189,10 @@ async def _reading(stores: _Stores) -> list[Activity]:
 async def _records(stores: _Stores) -> list[Activity]:
     settings, content, notebooks = stores.settings, stores.content, stores.notebooks
     sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
-    if settings.retention_days is not None:
-        sole = has_sole_sessions(settings.content_url)
-        retention = Retention(sessions, content, stores.shared.calls, stores.client, sole=sole)
-        sweeping = partial(sweep_now_and_then, retention, settings.retention_days, stores.shared.store)
-        await stores.stack.enter_async_context(_in_background(sweeping))
+    sole = has_sole_sessions(settings.content_url)
+    retention = Retention(sessions, content, stores.shared.calls, stores.client, stores.archive, sole=sole)
+    sweeping = partial(sweep_now_and_then, retention, settings.retention_days, stores.shared.store)
+    await stores.stack.enter_async_context(_in_background(sweeping))
     limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
     queue = RunQueue(stores.shared.store, limits, partial(open_runs, stores.client))
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))

@@ -201,7 +201,9 @@ async def _start(files: "ServerFiles", before: ServerDescription, end: float, *,
                 stderr=subprocess.STDOUT,
                 pass_fds=(lock.fileno(),),
                 cwd=files.folder,
-                env=child_environment(),
+                # Garbage is collected when the heap has grown by 200 %: with Go's default of 100 % the server takes an
+                # eighth more processor time, and some 30 MB less memory.
+                env=child_environment() | {"GOGC": "200"},
                 start_new_session=True,
                 umask=0o077,
             )

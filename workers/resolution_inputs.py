@@ -63,7 +63,7 @@ def configuration_of(
             if depth in overrides or (depth is Depth.MEDIUM and Depth.AUTO in overrides)
         },
         search_attributes=search_attributes,
-        tokens=settings.tokens,
+        tokens=settings.tokens.model_copy(update={"research_archive_dir": None}),  # each worker has its own
         digest=settings.digest(),
         product_version=product_version(),
     )

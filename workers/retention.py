@@ -19,6 +19,7 @@ from contracts.texts import plural
 from providers.errors import ProviderError
 from providers.interfaces import ContentStore, SessionStore, SharedStore
 from providers.shared.paid_calls import STORED_SECONDS, CallStore
+from providers.storage.content_archive import RecordArchive
 
 OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
@@ -54,6 +55,7 @@ class Retention:
         content: ContentStore,
         calls: CallStore,
         client: Client | None,
+        archive: RecordArchive,
         *,
         sole: bool,
     ) -> None:
@@ -62,6 +64,7 @@ class Retention:
         self._content = content
         self._calls = calls
         self._client = client
+        self._archive = archive
         self._sole = sole
 
     async def older_than(self, age: timedelta) -> list[str]:
@@ -71,17 +74,18 @@ class Retention:
         open_now = await self._open_runs() if old else {}
         return [research_id for research_id in old if research_id not in open_now]
 
-    async def remove(self, research_ids: Iterable[str]) -> Removed:
+    async def remove(self, research_ids: Iterable[str], *, named: bool = True) -> Removed:
         """Remove session, journal, histories and the documents that no other run uses, of runs that are not open.
 
-        The journal goes first: while it cannot be removed, everything of that run stays. Raises
-        `SharedStateUnavailable`, `RPCError`.
+        Those that a person `named` lose their records in the archive. The journal goes first: while it cannot be
+        removed, everything of that run stays. Raises `SharedStateUnavailable`, `RPCError`, and errors of the archive.
         """
         documents = await self._sessions.documents()
         removed, unnamed = Removed(), set[str]()
         for research_id in research_ids:
             answers = await self._calls.forget(research_id)
             unnamed |= documents.get(research_id) or frozenset()
+            unnamed |= await self._archive.forget(research_id) if named else frozenset()
             histories = await self._delete_histories(research_id)
             await self._sessions.delete(research_id)
             removed = Removed(removed.runs + 1, 0, removed.answers + answers, removed.histories + histories)
@@ -97,26 +101,31 @@ class Retention:
         remaining = f"{_remaining(left)} while a run that may use them is going on" if left else ""
         return replace(removed, documents=gone, remaining=remaining)
 
-    async def sweep(self, research_ids: Iterable[str]) -> Removed:
-        """Remove runs, then every document that no run names and that is older than the journal of calls.
+    async def sweep(self, research_ids: Iterable[str], *, others: bool = True) -> Removed:
+        """Remove runs and expired records of the archive.
+
+        Then remove the `others`: every document that no run names and that is older than the journal of calls.
 
         Such documents were put by calls whose host was lost, or belong to deleted runs. Where there is no session at
         all, the sessions may be missing rather than the runs: then these documents stay. Raises what `remove` raises.
         """
-        known = bool(await self._sessions.list())
-        removed = await self.remove(research_ids)
-        if not (known and self._sole):
+        known, archived = bool(await self._sessions.list()), bool(await self._archive.read())
+        removed, others = await self.remove(research_ids, named=False), others and known and self._sole
+        if not (archived or others):
             return removed
         try:
             used, earliest = await self._used()
         except UsesUnknown as error:
             return replace(removed, remaining=removed.remaining or f"documents that no run names stay ({error})")
-        settled = datetime.now(UTC) - timedelta(seconds=STORED_SECONDS)
-        others = await self._content.delete_others(used, unless_put_since=min(settled, earliest or settled))
-        return replace(removed, documents=removed.documents + others)
+        texts = [DocumentRef(hash=digest) for digest in await self._archive.expire(datetime.now(UTC)) - used]
+        gone = sum([await self._content.delete(text, unless_put_since=earliest) for text in texts])
+        if others:
+            settled = datetime.now(UTC) - timedelta(seconds=STORED_SECONDS)
+            gone += await self._content.delete_others(used, unless_put_since=min(settled, earliest or settled))
+        return replace(removed, documents=removed.documents + gone)
 
     async def _used(self) -> tuple[frozenset[str], datetime | None]:
-        """Return the documents that sessions name, and when the oldest open run began; None if none is open.
+        """Return the documents that sessions or the archive name, and when the oldest open run began; None without.
 
         The documents that an open run has read since its last checkpoint are in no session, but were put after it
         began. The open runs are listed first: a run that ends in between has saved its session before the sessions are
@@ -126,7 +135,8 @@ class Retention:
         documents = await self._sessions.documents()
         if unreadable := [research_id for research_id, used in documents.items() if used is None]:
             raise UsesUnknown(f"until all sessions can be read: {unreadable[0]} cannot")
-        return frozenset().union(*(used or () for used in documents.values())), min(began.values(), default=None)
+        archived = await self._archive.pinned(datetime.now(UTC))
+        return archived.union(*(used or () for used in documents.values())), min(began.values(), default=None)
 
     async def _open_runs(self) -> dict[str, datetime]:
         return {} if self._client is None else await open_runs(self._client)
@@ -159,12 +169,13 @@ async def open_runs(client: Client) -> dict[str, datetime]:
         raise UsesUnknown("the server does not list its open runs") from None
 
 
-async def sweep_now_and_then(retention: Retention, days: int, shared: SharedStore) -> None:
-    """Remove runs that are older than so many days, every few hours, in one process of all that share the store."""
+async def sweep_now_and_then(retention: Retention, days: int | None, shared: SharedStore) -> None:
+    """Remove what is expired, and runs older than so many days, every few hours, in one process of all of the store."""
     while True:
         try:
             if await shared.swap(SWEPT, None, b"1", SWEPT_EVERY_SECONDS):
-                removed = await retention.sweep(await retention.older_than(timedelta(days=days)))
+                old = [] if days is None else await retention.older_than(timedelta(days=days))
+                removed = await retention.sweep(old, others=days is not None)
                 if removed.runs or removed.documents or removed.remaining:
                     logger.info(
                         "retention.swept", runs=removed.runs, documents=removed.documents, remaining=removed.remaining

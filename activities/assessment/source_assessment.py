@@ -148,13 +148,16 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
     """
     language = detect_language(request.query)
     page_language = (document.language or "").lower().replace("_", "-").partition("-")[0]
-    heading = set(stems(f"{document.title or request.title} {request.snippet}", language))
+    questions = [set(question_stems(line, language)) for line in request.query.splitlines()]
+    every = set[str]().union(*questions)
+    heading = every.intersection(stems(f"{document.title or request.title} {request.snippet}", language))
     text = stems(document.text[:LOOKED_AT], language)
-    places = [heading.union(text[start : start + WINDOW]) for start in range(0, max(1, len(text)), WINDOW // 2)]
-    everything = heading.union(text)
+    starts = range(0, max(1, len(text)), WINDOW // 2)
+    places = [heading | every.intersection(text[start : start + WINDOW]) for start in starts]
+    everything = heading | every.intersection(text)
     best, found, count = 0.0, 0, 0
-    for line in request.query.splitlines():
-        if sought := set(question_stems(line, language)):
+    for sought in questions:
+        if sought:
             share = max(len(sought & place) for place in places) / len(sought)
             best, found, count = max((best, found, count), (share, len(sought & everything), len(sought)))
     foreign = page_language in STEMMED_LANGUAGES and page_language != language and best < UNKNOWN

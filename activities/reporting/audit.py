@@ -543,7 +543,13 @@ class _Comparison:
             unresolved=made.markers_removed,
             foreign_urls=[""] * made.addresses_removed,
             fidelity=shown
-            and fidelity_of_run(shown.phases, shown.shortened_calls, shown.dropped_content_ids, shown.not_analyzed),
+            and fidelity_of_run(
+                shown.phases,
+                shown.shortened_calls,
+                shown.dropped_content_ids,
+                shown.not_analyzed,
+                shown.content_archive_hashes,
+            ),
         )
 
     def _text_of(self, source: str) -> str:

@@ -176,6 +176,7 @@ def gather_inputs(
             shortened,
             state.dropped_content_ids,
             sum(not source.analyzed for source in state.readable_sources()),
+            state.content_archive_hashes,
         ),
     )
 

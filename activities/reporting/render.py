@@ -27,7 +27,7 @@ from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdi
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
-from contracts.state import ResearchState
+from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import ContentEntry
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
@@ -83,12 +83,12 @@ def render(
     )
 
 
-RENDER: Final = f"{__name__}:render_packed"
+RENDER: Final = f"{__name__}:render_json"
 
 
-def render_packed(packed_state: str, *arguments: Any) -> tuple[Any, ...]:
-    """Render from a packed state in a child process: the fields of `RenderedForms`. Raises as `render` does."""
-    return tuple(render(ResearchState.unpack(packed_state), *arguments))
+def render_json(state_json: str, *arguments: Any) -> tuple[Any, ...]:
+    """Render from a state as JSON in a child process: the fields of `RenderedForms`. Raises as `render` does."""
+    return tuple(render(ResearchState.model_validate_json(state_json), *arguments))
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
@@ -123,9 +123,9 @@ class ReportingActivities:
             entry = state.verification.corrections_entry if entry else ""
             corrected = (await self.notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
             shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
-            packed = await asyncio.to_thread(state.pack)
+            state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))
             rendered = await self.isolated.call(
-                RENDER, packed, draft, texts, skipped, self.product_version, verdicts, corrected, shortened
+                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened
             )
             forms = RenderedForms(*rendered)
             markdown, html, json_document = await asyncio.gather(

@@ -30,6 +30,9 @@ INVISIBLE: Final = re.compile(
     "\ud800-\udfff"  # lone surrogates, which UTF-8 has none of
     "]|[\ufe00-\ufe0f]{2,}"
 )
+BLANKS: Final = re.compile(r"[^\S\n]+")
+BREAKS: Final = re.compile(r" ?\n[ \n]*")
+PLAIN_LOOK: Final = (False, False, False, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +202,8 @@ class _Builder:
         inlines = tidy(self._runs(tokens), one_line=one_line)
         for change in self._passes:
             inlines = tidy(change(inlines, quoted), one_line=one_line)
-        return [replace(each, text=each.text.translate(PLAIN_BRACKETS)) if isinstance(each, Run) else each
+        return [replace(each, text=each.text.translate(PLAIN_BRACKETS))
+                if isinstance(each, Run) and not each.text.isascii() else each
                 for each in inlines]  # fmt: skip
 
     def _code(self, node: SyntaxTreeNode, *, quoted: bool) -> Block | None:
@@ -244,25 +248,32 @@ def tidy(inlines: Iterable[Inline], *, one_line: bool = False) -> list[Inline]:
         while tidied and isinstance(edge := tidied[place], Run) and (text := strip(edge.text)) != edge.text:
             tidied[place : place + 1 or None] = [replace(edge, text=text)] if text else []
     if one_line:
-        return [replace(each, text=each.text.replace("\n", " ")) if isinstance(each, Run) else each for each in tidied]
+        return [replace(each, text=each.text.replace("\n", " "))
+                if isinstance(each, Run) and "\n" in each.text else each
+                for each in tidied]  # fmt: skip
     return tidied
 
 
 def _merge(inlines: Iterable[Inline]) -> list[Inline]:
     """Merge neighbours of one look, with single blanks and line breaks."""
     merged: list[Inline] = []
-    for look, group in groupby(inlines, key=lambda each: replace(each, text="") if isinstance(each, Run) else each):
-        if isinstance(look, CitationPlace):
+    for look, group in groupby(inlines, key=_look):
+        if look is None:
             merged += group
             continue
-        text = re.sub(r"[^\S\n]+", " ", "".join(each.text for each in group if isinstance(each, Run)))
-        if text := re.sub(r" ?\n[ \n]*", "\n", text):
-            merged.append(replace(look, text=text))
+        text = BLANKS.sub(" ", "".join(each.text for each in group if isinstance(each, Run)))
+        if text := BREAKS.sub("\n", text):
+            merged.append(Run(text, *look))
     return merged
 
 
+def _look(inline: Inline) -> tuple[bool, bool, bool, str | None] | None:
+    """Return the look of a run, or None for a citation."""
+    return (inline.bold, inline.italic, inline.code, inline.link) if isinstance(inline, Run) else None
+
+
 def _without_edges(inline: Inline) -> Iterator[Inline]:
-    if isinstance(inline, CitationPlace) or inline == Run(inline.text):
+    if isinstance(inline, CitationPlace) or _look(inline) == PLAIN_LOOK:
         yield inline
     elif words := inline.text.strip():
         before, _, after = inline.text.partition(words)

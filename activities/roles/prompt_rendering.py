@@ -16,8 +16,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from activities.reporting.citations import without_markers
 from activities.roles.claim_checking import with_control
+from activities.roles.summarizing import levels_of, shorter_form
 from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
-from contracts.call_sizes import MOST_SOURCES, QUOTE_CHARACTERS
+from contracts.call_sizes import QUOTE_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.request import Turn
@@ -105,6 +106,7 @@ CONTEXT_CHARACTERS: Final = 100
 """On each side of a passage."""
 SHORTEST: Final = 60
 """Characters of a passage or a title that are shown at least."""
+ASKED_OF_SUMMARY: Final = 0.8
 BEST_SOURCES: Final = 5
 """Sources of a call that keep at least 30 % of their text."""
 QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}
@@ -172,9 +174,9 @@ class PromptBlocks:
         text = self.text(reference, characters, cited)
 
         def render(level: Level) -> str:
-            return guard_lines(shortened(text, level, self.request.query))
+            return guard_lines(shorter_form(text, level, self.request.query, self.documents))
 
-        return self._item(ContentItem("draft", "draft", render, Rank.PRIORITY, last=Level.KEY_POINTS))
+        return self._unquoted(text, ContentItem("draft", "draft", render, Rank.PRIORITY, last=Level.KEY_POINTS))
 
     def turns(self, turns: Sequence[Turn]) -> list[PromptBlock]:
         """Earlier questions and answers, of which the last one matters most."""
@@ -213,10 +215,12 @@ class PromptBlocks:
 
     def _turn(self, turn: Turn, number: int, value: float) -> PromptBlock:
         def render(level: Level) -> str:
-            question, answer = (shortened(text, level, self.request.query) for text in (turn.question, turn.answer))
+            question = shortened(turn.question, level, self.request.query)
+            answer = shorter_form(turn.answer, level, self.request.query, self.documents)
             return self._part("earlier_turn", level, question=question, answer=answer)
 
-        return self._item(ContentItem(f"turn-{number}", "turn", render, priority=value, last=self._last))
+        item = ContentItem(f"turn-{number}", "turn", render, priority=value, last=self._last)
+        return self._unquoted(turn.answer, item)
 
     def _statement(self, template: str, claim: Any, number: int) -> PromptBlock:
         def render(level: Level) -> str:
@@ -234,6 +238,11 @@ class PromptBlocks:
         quality = QUALITY_VALUES.get(source.quality, UNKNOWN)
         return priority(1 - place, _recency(source.published_at, self.request.date), quality, person)
 
+    def _unquoted(self, text: str, item: ContentItem) -> PromptBlock:
+        """The item of a text that nothing is quoted from."""
+        levels = levels_of(text, self.documents)
+        return self._item(replace(item, levels=levels, originals=lambda: [text]))
+
     def _item(self, item: ContentItem) -> PromptBlock:
         item = replace(item, measure=_sealed_tokens)
         self.shown.append(item)
@@ -249,6 +258,10 @@ class PromptBlocks:
         """The beginning of a stored draft without its markers; `cited` takes the place of each marker."""
         text = self.documents.get(reference.hash, "") if reference else ""
         return without_markers(text.replace("[ev-", f"{cited}[ev-") if cited else text)[:characters]
+
+    def summary_size(self) -> int:
+        """The characters that a summarizer is asked for, fewer than a summary may have: models count badly."""
+        return int(self.request.most_characters * ASKED_OF_SUMMARY)
 
     def evidence(self, finding: Finding, characters: int) -> list[tuple[Evidence, str]]:
         """The evidence of a finding, each with so many characters of the words of its source."""
@@ -272,7 +285,7 @@ class PromptBlocks:
 
 def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
     """The sources that a prompt shows, in their order; those at the level `dropped` are not shown."""
-    return [one for one in request.sources[:MOST_SOURCES] if (levels or {}).get(one.id) is not Level.DROPPED]
+    return [one for one in request.sources[: most_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
 
 
 def _sealed_tokens(text: str) -> float:

@@ -11,18 +11,20 @@ from importlib import import_module
 from typing import Any, Final
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.failures import MODELS, attempt
 from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis
+from activities.roles.archiving import archive_content
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, remove_signs_of
-from contracts import checking_roles, roles
+from contracts import checking_roles, failures, roles, summaries
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
@@ -43,8 +45,8 @@ from contracts.strategies import declared_roles
 from contracts.tokens import ContentEntry
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured
-from providers.interfaces import ContentStore, Engine, EngineAnswer, EngineTask
+from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured, SummariesNeeded
+from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask
 from providers.storage.stored_notebooks import Notebooks
 
 
@@ -56,6 +58,7 @@ class RoleActivities:
     content: ContentStore
     journal: CallJournal
     notebooks: Notebooks
+    archive: ContentArchive | None = None
 
     def register(self) -> list[Callable[..., Any]]:
         """Define one activity per role, under the role's own name and with its exact types.
@@ -81,9 +84,14 @@ class RoleActivities:
         async with attempt(MODELS):
             request = await self.notebooks.complete_input(request, role)
             documents = await load_documents(request, self.content)
+            for entry in await self.notebooks.read_all(request.summaries or [], summaries.SummaryEntry):
+                documents[entry.key] = entry.summary
             # In threads, because a long page takes a while: other calls and their heartbeats go on.
             task = await asyncio.to_thread(task_of, role, request, documents)
-            answer = await self._answer(task)
+            try:
+                answer = await self._answer(task)
+            except SummariesNeeded as needed:
+                raise await self._ordered(needed) from None
             try:
                 result, texts = await asyncio.to_thread(ground_answer, task, answer)
             except AnswerUnusable as error:
@@ -97,7 +105,17 @@ class RoleActivities:
         if fidelity is not None and answer.items:
             items = ContentEntry(operation=task.input.operation, role=task.role.name, items=list(answer.items))
             fidelity = fidelity.model_copy(update={"entry": await self.notebooks.write(items)})
+            fidelity = await archive_content(self.archive, self.content, task, answer, fidelity)
         return result.model_copy(update={"account": result.account.model_copy(update={"content": fidelity})})
+
+    async def _ordered(self, needed: SummariesNeeded) -> ApplicationError:
+        """The end of a call that is to be made again with summaries; it refers to the texts, which are stored."""
+        orders = [
+            summaries.SummaryOrder(text=await self.content.put_text(text), level=level).model_dump(mode="json")
+            for text, level in needed.texts
+        ]
+        kind, category = failures.SUMMARIES_NEEDED, ApplicationErrorCategory.BENIGN
+        return ApplicationError(str(needed), {"orders": orders}, type=kind, non_retryable=True, category=category)
 
     async def _answer(self, task: EngineTask) -> EngineAnswer:
         engine = self.engines.get(task.input.engine)
@@ -113,6 +131,11 @@ class RoleActivities:
             return result.model_copy(update={"draft": await store_draft(self.content, result.draft, texts[0])})
         if isinstance(result, AnalyzerResult) and isinstance(request, AnalyzeInput) and result.findings:
             return await self._stored_analysis(request, result)
+        if isinstance(result, summaries.SummarizerResult) and isinstance(request, summaries.SummarizeInput):
+            summary = summaries.SummaryEntry(
+                key=summaries.summary_key(request.text.hash, request.level), summary=texts[0]
+            )
+            return result.model_copy(update={"entry": await self.notebooks.write(summary)})
         if isinstance(result, CheckerResult):
             entry = await self.notebooks.write(AnswersEntry(answers=result.answers))
             return result.model_copy(update={"entry": entry, "answers": []})
@@ -212,9 +235,16 @@ def _ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerAns
     return named.fitted(work.request, work.warnings)
 
 
+def _ground_summary(work: RoleWork[summaries.SummarizeInput, summaries.SummarizerAnswer]) -> summaries.SummarizerResult:
+    """Put a summary, which the engine has checked, into `work.texts`."""
+    work.texts.append(work.answer.summary.strip())
+    return summaries.SummarizerResult()
+
+
 GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     roles.ANALYZER.name: ground_analysis,
     roles.REFINER.name: _ground_refinement,
     checking_roles.CHECKER.name: ground_verdicts,
     checking_roles.CORRECTOR.name: ground_corrections,
+    summaries.SUMMARIZER.name: _ground_summary,
 }

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import prompt_of, render_role, render_shared, with_canary
+from activities.roles.summarizing import summary_of
 from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
 from contracts import tool_turns
 from contracts.addresses import digest
@@ -36,6 +37,7 @@ REVEALS: Final = "this turn has the mark that must never be written: words from 
 
 SHORTENED_AT_ONCE: Final = 4
 """Older answers, so that the next turns have the same beginning, which an endpoint's cache can serve."""
+ANSWER_ELEMENT: Final = re.compile(r"^<answer-\w+>\n(.*)\n</answer-\w+>", re.DOTALL | re.MULTILINE)
 Block = dict[str, Any]
 Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
 
@@ -54,7 +56,7 @@ def turn_task(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, docum
         messages = _messages(transcript, request)
     except ValueError as error:
         raise InvalidCall(str(error)) from None
-    items = older_answers(messages, request)
+    items = older_answers(messages, request, documents)
     return EngineTask(
         role,
         request,
@@ -64,7 +66,7 @@ def turn_task(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, docum
         prompt_version=file.version,
         messages=messages,
         whole=RenderedPrompt(opening, messages=messages, items=items),
-        render=lambda levels: RenderedPrompt(opening, messages=with_levels(messages, request, levels)),
+        render=lambda levels: RenderedPrompt(opening, messages=with_levels(messages, request, documents, levels)),
     )
 
 
@@ -136,14 +138,16 @@ def _answer(answer: ToolAnswer, canary: str) -> Block:
     return {**block, "is_error": True} if answer.is_error else block
 
 
-def older_answers(messages: Sequence[Message], request: tool_turns.ToolTurnInput) -> list[ContentItem]:
+def older_answers(
+    messages: Sequence[Message], request: tool_turns.ToolTurnInput, documents: Mapping[str, str]
+) -> list[ContentItem]:
     """The older long answers of tools as items, several in one; no turn has seen the newest ones yet.
 
     Several answers are shortened at once, the oldest first, so that the next turns begin as this one does.
     """
     if not request.tokens.token_management_enabled:
         return []
-    return [_group(blocks, number, request) for number, blocks in enumerate(_groups(messages), start=1)]
+    return [_group(blocks, number, request, documents) for number, blocks in enumerate(_groups(messages), start=1)]
 
 
 def _groups(messages: Sequence[Message]) -> list[list[Block]]:
@@ -156,19 +160,31 @@ def _groups(messages: Sequence[Message]) -> list[list[Block]]:
     return [long[start : start + SHORTENED_AT_ONCE] for start in range(0, len(long), SHORTENED_AT_ONCE)]
 
 
-def _group(blocks: list[Block], number: int, request: tool_turns.ToolTurnInput) -> ContentItem:
+def _group(
+    blocks: list[Block], number: int, request: tool_turns.ToolTurnInput, documents: Mapping[str, str]
+) -> ContentItem:
     def render(level: Level) -> str:
-        return "\n".join(_at_level(block["content"], level, request.query) for block in blocks)
+        return "\n".join(_at_level(block["content"], level, request, documents) for block in blocks)
 
-    return ContentItem(f"answers-{number}", "answer", render, priority=1 - 1 / (1 + number), levels=(Level.HEADLINE,))
+    return ContentItem(
+        f"answers-{number}",
+        "answer",
+        render,
+        priority=1 - 1 / (1 + number),
+        levels=(Level.HEADLINE,),
+        originals=lambda: [_words_of(block["content"]) for block in blocks],
+    )
 
 
 def with_levels(
-    messages: Sequence[Message], request: tool_turns.ToolTurnInput, levels: Mapping[str, Level]
+    messages: Sequence[Message],
+    request: tool_turns.ToolTurnInput,
+    documents: Mapping[str, str],
+    levels: Mapping[str, Level],
 ) -> list[Message]:
     """The conversation with older answers at their levels."""
     shorter = {
-        id(block): {**block, "content": _at_level(block["content"], level, request.query)}
+        id(block): {**block, "content": _at_level(block["content"], level, request, documents)}
         for number, blocks in enumerate(_groups(messages), start=1)
         if (level := levels.get(f"answers-{number}"))
         for block in blocks
@@ -178,16 +194,22 @@ def with_levels(
     ]
 
 
-def _at_level(content: str, level: Level, question: str) -> str:
-    """An answer at a level, between the lines that open and close its element."""
+def _at_level(content: str, level: Level, request: tool_turns.ToolTurnInput, documents: Mapping[str, str]) -> str:
+    """An answer at a level, between the lines that open and close its element; its summary has one of its own."""
     if level is Level.FULL:
         return content
-    opening, _, rest = content.partition("\n")
-    text, _, closing = rest.rpartition("\n")
-    framed = closing.startswith("</answer-")
-    shown = shortened(text if framed else content, level, question).strip("\n")
-    note = "[the rest of this answer was left out]"
-    return "\n".join([opening, shown, note, closing] if framed else [shown, note])
+    if summary := summary_of(_words_of(content), level, documents):
+        return seal(data("answer", break_lines(guard(summary))), request.canary) + "[a summary of this answer]"
+    framed = ANSWER_ELEMENT.search(content)
+    start, end = framed.span(1) if framed else (0, len(content))
+    shown = shortened(content[start:end], level, request.query).strip("\n")
+    return f"{content[:start]}{shown}\n[the rest of this answer was left out]{content[end:]}"
+
+
+def _words_of(content: str) -> str:
+    """The words of an answer, without the lines around its element and the signs."""
+    framed = ANSWER_ELEMENT.search(content)
+    return str(remove_signs_of(framed[1])) if framed else content
 
 
 # --- the turn that came ----------------------------------------------------------------------------------------------

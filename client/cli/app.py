@@ -55,6 +55,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "This machine": {
         "corpus": ("corpus", "Add, list, inspect or remove folders of documents."),
+        "archive": ("archive", "List, show, restore or verify content that models were not shown."),
         "serve": ("serve", "Run server and workers on this machine until stopped."),
         "worker": ("serve", "Run worker pools against a cluster until stopped."),
         "doctor": ("doctor", "Report what is configured, reachable or missing; try one read or search."),

@@ -29,6 +29,7 @@ from providers.interfaces import ContentStore, SessionStore
 from providers.isolation.pool import SubprocessPool
 from providers.shared.paid_calls import CallStore
 from providers.storage.content import ObstoreContentStore
+from providers.storage.content_archive import RecordArchive
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records, open_records
@@ -74,6 +75,7 @@ class Stores:
         self.sessions: SessionStore = RecordSessionStore(self.records(SESSIONS))
         self.content: ContentStore = ObstoreContentStore(settings.content_url or settings.home / "content")
         self.notebooks: Notebooks = Notebooks(self.content)
+        self.archive = RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir)
 
     def records(self, kind: str) -> Records:
         """Open small records, at the place that all hosts of these runs share."""

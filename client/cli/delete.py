@@ -43,7 +43,8 @@ async def delete(
         client = await context.client_of_runs()
         stores, sole = context.stores, has_sole_sessions(context.settings.content_url)
         temporal = None if client is None else client.temporal
-        retention = Retention(stores.sessions, stores.content, await stores.calls(), temporal, sole=sole)
+        calls = await stores.calls()
+        retention = Retention(stores.sessions, stores.content, calls, temporal, stores.archive, sole=sole)
         if given is not None:
             run = await context.find(given)
             if run.running:

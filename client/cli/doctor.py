@@ -15,7 +15,7 @@ from temporalio.client import RPCError
 
 from client.cli.app import installed_version
 from client.cli.context import CommandContext, open_context
-from client.cli.corpus import SET_HOME, ensure_folder, find_corpus, index_corpus
+from client.cli.corpus import ensure_folder, find_corpus, index_corpus
 from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.options import AsJson, Commands, ConfigFile, Corpus
 from client.cli.output import print_json, print_progress, print_result
@@ -104,7 +104,9 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     settings = context.settings
     system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     yield Check("program", "ok", f"{installed_version()} on {system}")
-    yield await asyncio.to_thread(_check_home, settings.home)
+    yield await asyncio.to_thread(_check_folder, "home", settings.home, "RESEARCH_HOME")
+    if settings.tokens.content_archive_enabled and (folder := context.stores.archive.folder) is not None:
+        yield await asyncio.to_thread(_check_folder, "archive", folder, "tokens.research_archive_dir")
     notices = settings.notices()
     yield Check("settings", "warn" if notices else "ok", f"digest {settings.digest()}", "; ".join(notices))
     for check in await _check_models(settings):
@@ -126,15 +128,15 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         yield check
 
 
-def _check_home(home: Path) -> Check:
-    """Check that the data folder can be written and has room."""
+def _check_folder(name: str, folder: Path, setting: str) -> Check:
+    """Check that a folder of ours can be written and has room."""
     try:
-        ensure_folder(home, SET_HOME)
+        ensure_folder(folder, f"set {setting} to another folder")
     except CommandError as error:
-        return Check("home", "fail", *str(error).rsplit("; ", 1))
-    free = shutil.disk_usage(home).free
-    remedy = "make room, or set RESEARCH_HOME to another disk" if free < LOW_SPACE_BYTES else ""
-    return Check("home", "warn" if remedy else "ok", f"{home}, {free / 1e9:.1f} GB free", remedy)
+        return Check(name, "fail", *str(error).rsplit("; ", 1))
+    free = shutil.disk_usage(folder).free
+    remedy = f"make room, or set {setting} to another disk" if free < LOW_SPACE_BYTES else ""
+    return Check(name, "warn" if remedy else "ok", f"{folder}, {free / 1e9:.1f} GB free", remedy)
 
 
 async def _check_models(settings: Settings) -> list[Check]:

@@ -54,6 +54,9 @@ class RunOptions:
     exclude: Annotated[
         list[str], typer.Option("--exclude", metavar="WORDS|HOST", help="leave this out of the research; repeatable")
     ] = field(default_factory=list)
+    protect: Annotated[
+        list[str], typer.Option("--protect", metavar="ADDRESS", help="read this first, never drop it; repeatable")
+    ] = field(default_factory=list)
     strategy: Annotated[
         str | None, typer.Option("--strategy", help="supervisor, reflective, orchestrator; later living, recursive")
     ] = None
@@ -92,6 +95,7 @@ class RunOptions:
             "engine": self.engine,
             "web": self.web or None,
             "exclude": self.exclude or None,
+            "protected_sources": self.protect or None,
             "gates": gates or None,
             "models": None if self.model is None else dict.fromkeys(("simple", "analytical", "complex"), self.model),
         }

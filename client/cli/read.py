@@ -3,7 +3,7 @@
 import asyncio
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.text import Text
@@ -12,13 +12,15 @@ from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.errors import CommandError, ExitCode, exit_code, quote
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
-from client.cli.reports import FORMATS, write_atomically, write_report
+from client.cli.reports import FORMATS, fidelity_in, write_atomically, write_report
 from client.run_results import refusal_of
-from client.view.words import CLOCK, local_time, printable
+from client.view.words import CLOCK, LOW_FIDELITY_ADVICE, fidelity_lines, levels_shown, local_time, printable
 from contracts.evidence import Source
 from contracts.outcome import AgentDecision
+from contracts.report import ReportFidelity
 from contracts.state import ResearchState
 from contracts.texts import plural
+from contracts.tokens import LOW_FIDELITY
 from contracts.vocabulary import Outcome, SourceStatus
 from workers.private_files import files_of_person
 from workers.settings.loading import Flags
@@ -34,26 +36,47 @@ async def report(
     *,
     form: Annotated[str, typer.Option("--format", metavar="md|html|json", help="the form")] = "md",
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write it there")] = None,
+    include_metadata: Annotated[
+        bool, typer.Option("--include-metadata", help="with what models were shown, on standard error or as --json")
+    ] = False,
+    as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
     """Print the report of a run, or write it to a file; of a running one its draft.
 
     research report last
     research report 7k3f --format html --out report.html
+    research report 7k3f --include-metadata --json
     """
+    if as_json and not include_metadata:
+        raise CommandError("--json needs --include-metadata; `--format json` prints report.json")
     if form not in FORMATS:
         raise CommandError(f"--format is one of {', '.join(FORMATS)}; other forms: `research export --format`")
     async with open_context(Flags(config=config)) as context:
-        data = (await _load_documents(context, await context.find(given))).get(form)
+        run = await context.find(given)
+        documents = await _load_documents(context, run)
+    data = documents.get(form)
     if data is None:
         raise CommandError(f"this run has no report as {form}: use --format md", ExitCode.FAILED)
-    if out is None:
-        print_bytes(data)
-    else:
+    if out is not None:
         with files_of_person():
             write_atomically(out, data)
         print_progress(str(out))
+    elif not as_json:
+        print_bytes(data)
+    if include_metadata and as_json:
+        text = {} if out else {"report": data.decode()}
+        print_json({"research_id": run.research_id, **text, **_metadata(fidelity_in(documents))})
+    elif include_metadata:
+        for line in fidelity_lines(fidelity_in(documents)):
+            print_progress(printable(line))
     return ExitCode.COMPLETED
+
+
+def _metadata(shown: ReportFidelity | None) -> dict[str, Any]:
+    advice = LOW_FIDELITY_ADVICE if shown is not None and shown.fidelity < LOW_FIDELITY else ""
+    levels = {} if shown is None else levels_shown(shown)
+    return {"fidelity": shown and shown.model_dump(mode="json"), "levels": levels, "advice": advice}
 
 
 @commands.command("open")

@@ -16,10 +16,12 @@ from client.cli.errors import exit_code
 from client.cli.output import print_json, print_result
 from client.run_results import shortcomings_of
 from client.view.rendering import render_ending
-from client.view.words import pasteable, printable
+from client.view.words import fidelity_words, pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
+from contracts.report import ReportFidelity
 from contracts.texts import from_markdown, visible
+from contracts.tokens import Band, total_of
 from workers.private_files import files_of_person
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
@@ -95,6 +97,9 @@ def _print_summary(
         print_result(f"  claims checked: {verdicts}")
     for line in shortcomings_of(result):
         print_result(Text(pasteable(f"  {line}"), style="yellow"))
+    shown = fidelity_in(documents)
+    if shown is not None and shown.band is not Band.FULL:
+        print_result(Text(f"  shown to models: {fidelity_words(total_of(shown.phases.values()))}", style="yellow"))
     main = paths.get("html") or paths.get("md")
     if main is not None:
         others = ", ".join(form for form in paths if paths[form] != main)
@@ -106,6 +111,12 @@ def _print_summary(
     elif resume:
         now = "" if documents else f" · report from what is there: {resume} --now"
         print_result(pasteable(f"  continue: {resume}{now}"))
+
+
+def fidelity_in(documents: Mapping[str, bytes]) -> ReportFidelity | None:
+    """Return what models were shown, from `report.json`; None where nothing is known of it."""
+    found = json.loads(documents["json"])["fidelity"] if "json" in documents else None
+    return found and ReportFidelity.model_validate(found)
 
 
 def first_section(documents: Mapping[str, bytes]) -> list[str]:

@@ -19,6 +19,7 @@ from contracts.request import EngineChoice, ResearchRequest
 LARGEST_REQUEST: Final = 4_000_000  # bytes; a request with the longest texts that are allowed is far smaller
 LISTS: Final = (
     "exclude",
+    "protected_sources",
     "output.sections",
     *(f"search.{name}" for name in ("providers", "source_types", "domains_allow", "domains_deny")),
 )

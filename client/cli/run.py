@@ -59,6 +59,7 @@ async def run(options: RunOptions) -> int:
     research run "Compare A and B" --corpus ./papers --depth extended --out ./result
     research run "Which heat pumps are quiet?" --web --exclude example.com --exclude "gas boilers"
     research run "…" --corpus ./manual --set limits.max_iterations=2 --set limits.deadline_seconds=120
+    research run "How is it cleaned?" --corpus ./manual --protect care/cleaning.md --protect https://example.org/faq
     echo "How does vacuum work?" | research run --corpus ./manual
     research run --request request.json --json > result.json        (or --request - < request.json)
 
@@ -115,7 +116,7 @@ async def start(options: RunOptions) -> int:
 
 
 NOT_OF_RESUME: Final = (
-    *("question", "corpus", "web", "exclude", "strategy", "depth", "engine", "request_file", "research_id"),
+    *("question", "corpus", "web", "exclude", "protect", "strategy", "depth", "engine", "request_file", "research_id"),
     *("clarify", "approve", "dry_run"),
 )
 """Options that a stored run has settled."""

@@ -14,9 +14,10 @@ from rich.live import Live
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.rendering import Frame, render_live
-from client.view.words import AGENT_EVENTS, event_lines, queue_words
+from client.view.words import AGENT_EVENTS, event_lines, fidelity_words, queue_words
 from contracts.outcome import Event, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
+from contracts.tokens import Band
 from contracts.vocabulary import AgentStatus
 
 Ask = Callable[[Waiting], Awaitable[None]]
@@ -83,6 +84,8 @@ class PlainSink:
 
     write: Callable[[str], None]
     _notice: str = ""
+    _bands: set[Band] = field(default_factory=lambda: {Band.FULL})
+    """Bands of fidelity that need no line, or had one."""
 
     def __enter__(self) -> Self:
         return self
@@ -91,10 +94,12 @@ class PlainSink:
         return
 
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
-        """Write the news."""
-        del status
+        """Write the news, and once for each band below `full` how much models were shown."""
         for line in event_lines(news):
             self.write(line)
+        if status.fidelity is not None and status.fidelity.band not in self._bands:
+            self._bands.add(status.fidelity.band)
+            self.write(f"shown to models: {fidelity_words(status.fidelity)}")
 
     def notice(self, text: str) -> None:
         """Write a notice once."""

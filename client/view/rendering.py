@@ -13,6 +13,7 @@ from client.view.words import (
     duration,
     elapsed_at,
     ending_words,
+    fidelity_words,
     local_time,
     pasteable,
     printable,
@@ -22,6 +23,7 @@ from client.view.words import (
 )
 from contracts.outcome import Mark, ResearchResult, ResearchStatus
 from contracts.texts import plural
+from contracts.tokens import Band
 from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, AgentStatus, Outcome
 
 SIGNS: Final = {Mark.WAITING: "○", Mark.RUNNING: "▸", Mark.DONE: "✔", Mark.FAILED: "✖"}
@@ -72,7 +74,8 @@ def render_live(status: ResearchStatus | None, news: Sequence[str], frame: Frame
     if status is None:
         rows = [Row("", "waiting for the first answer of a worker", "dim")]
     else:
-        rows = [row for row in status_rows(status, now) if row.label not in NOT_LIVE]
+        hidden = NOT_LIVE if _is_shortened(status) else (*NOT_LIVE, "shown")
+        rows = [row for row in status_rows(status, now) if row.label not in hidden]
     if frame.web_address:
         rows.append(Row("web UI", frame.web_address, "dim"))
     lines = [(row.line(), row.style) for row in rows]
@@ -80,6 +83,10 @@ def render_live(status: ResearchStatus | None, news: Sequence[str], frame: Frame
     lines += [(printable(frame.notice), "bold yellow")] if frame.notice else []
     drawn = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
     return Group(*drawn, *([Text(printable(frame.hint), style="dim")] if frame.hint else []))  # commands stay whole
+
+
+def _is_shortened(status: ResearchStatus) -> bool:
+    return status.fidelity is not None and status.fidelity.band is not Band.FULL
 
 
 def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
@@ -101,6 +108,7 @@ def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
         Row("started", local_time(status.started_at)),
         Row("time", duration(elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
         Row("used", usage_words(status) if begun else ""),
+        Row("shown", fidelity_words(status.fidelity), "yellow" if _is_shortened(status) else ""),
         *_work(status),
         *_waits(status, now),
         Row("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),

@@ -4,17 +4,21 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from contracts.outcome import AgentProgress, Event, ResearchResult, ResearchStatus
+from contracts.report import ReportFidelity
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.texts import from_markdown, plural, shorten
+from contracts.tokens import LOW_FIDELITY, FidelityTotals, Level, total_of
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome
 
 LONGEST_LINE: Final = 240  # characters
+LOW_FIDELITY_ADVICE: Final = "fewer sources (limits.max_sources_per_query) or a model with a larger window shows more"
 CLOCK: Final = "%H:%M:%S"
 
 
@@ -97,6 +101,39 @@ def usage_words(status: ResearchStatus) -> str:
         cost = f"cost {known:.2f} USD and what has no known price" if known else "cost unknown"
     of_cap = f" of at most {cap:.2f}" if cap is not None and usage.known_cost_usd else ""
     return f"{plural(usage.model_calls, 'model call')} · {usage.tokens:,} tokens · {cost}{of_cap}"
+
+
+def fidelity_words(totals: FidelityTotals | None) -> str:
+    """Give how much of their content models were shown, and below a half what helps; empty before the first call."""
+    if totals is None:
+        return ""
+    words = f"{totals.words()} of the content of the calls to models, {totals.lowest:.0%} of one of them"
+    return f"{words}: {LOW_FIDELITY_ADVICE}" if totals.fidelity < LOW_FIDELITY else words
+
+
+def levels_shown(fidelity: ReportFidelity) -> dict[str, int]:
+    """Count the items of all calls by the level at which they were shown."""
+    listed = [item.current_level for call in fidelity.shortened_calls for item in call.items]
+    counts = Counter(listed) + Counter({Level.FULL: total_of(fidelity.phases.values()).items - len(listed)})
+    return {level.value: counts[level] for level in Level if counts[level]}
+
+
+def fidelity_lines(fidelity: ReportFidelity | None) -> Iterator[str]:
+    """Give what models were shown in a run: together, by phase and by level, and what no call showed."""
+    if fidelity is None:
+        yield "shown to models: nothing is recorded (no model, a draft, or tokens.token_management_enabled = false)"
+        return
+    yield f"shown to models: {fidelity_words(total_of(fidelity.phases.values()))}"
+    yield f"mean of the items: {fidelity.item_mean:.0%}; considered of the texts: {fidelity.considered_share:.0%}"
+    for phase, each in fidelity.phases.items():
+        shortened = f"{each.shortened} of {plural(each.items, 'item')} shortened in {plural(each.calls, 'call')}"
+        yield f"{phase or 'other calls'}: {each.words()}, {each.lowest:.0%} in one call; {shortened}"
+    levels = (f"{count} {level.replace('_', ' ')}" for level, count in levels_shown(fidelity).items())
+    yield f"levels: {', '.join(levels)}"
+    if fidelity.dropped_content_ids:
+        yield f"dropped: {', '.join(fidelity.dropped_content_ids)}"
+    if fidelity.not_analyzed:
+        yield f"not analyzed: {plural(fidelity.not_analyzed, 'source')}"
 
 
 def agent_words(agent: AgentProgress) -> str:

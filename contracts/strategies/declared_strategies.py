@@ -14,6 +14,7 @@ from contracts.outcome import Usage
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import CLARIFIER, SYNTHESIZER, RoleSpec
+from contracts.summaries import SUMMARIZER
 from contracts.tokens import TokenShare
 from contracts.vocabulary import EngineKind, Tier
 
@@ -88,10 +89,10 @@ def list_selectable() -> tuple[StrategyDeclaration, ...]:
 
 
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
-    """The roles of all strategies, each once, and those that work before and after any of them."""
+    """The roles of all strategies, each once, and those that work before, within and after any of them."""
     declared = list_declared()
     roles = [*(role for strategy in declared for role in strategy.roles), *(each.clarifier for each in declared)]
-    roles += [CLARIFIER, *CLOSING_ROLES]
+    roles += [CLARIFIER, *CLOSING_ROLES, SUMMARIZER]
     return tuple({role.name: role for role in roles}.values())
 
 

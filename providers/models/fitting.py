@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from contracts.summaries import SHORTEST_SUMMARY, SUMMARY_LEVELS, summary_characters
 from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.tool_turns import THOUGHTS
-from providers.errors import InvalidCall
+from providers.errors import InvalidCall, SummariesNeeded
 from providers.interfaces import EngineTask, Message, RenderedPrompt
 from providers.models.answers import schema_text, tool_definitions
 from providers.models.chat import ChatMode, ChatRequest, ToolUse
@@ -19,6 +20,7 @@ from providers.models.endpoints import ModelCandidate
 from providers.tokens.allotment import (
     LARGEST_OUTPUT,
     SMALLEST_OUTPUT,
+    ContentItem,
     ContextBudgetExceeded,
     allot,
     available_tokens,
@@ -61,7 +63,8 @@ class FittedRequest:
 def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     """Make the request of a task in the strongest mode that the model supports.
 
-    Raises `InvalidCall` of kind context_too_long, with need, room and remedy, if even the least content does not fit.
+    Raises `SummariesNeeded` where texts that it shortens are to be summarised and it refers to no summaries yet, and
+    `InvalidCall` of kind context_too_long, with need, room and remedy, if even the least content does not fit.
     """
     capabilities, tools = candidate.capabilities, tool_definitions(task)
     plain = task.role.plain_text or bool(tools)
@@ -144,6 +147,8 @@ def _fit(task: EngineTask, candidate: ModelCandidate, besides: str, repair: str)
             allowed = shown_tokens - (used + later - room)
         else:
             raise too_long(task, candidate, used)
+    if task.input.tokens.summarization_provider and task.input.summaries is None:
+        _require_summaries(items, levels)
     shown_items = fidelity_of(items, levels, factor)
     figures = call_fidelity(shown_items, room, used).model_copy(
         update={name: getattr(whole, name) for name in ("stored_characters", "considered_characters")}
@@ -156,6 +161,15 @@ def _fit(task: EngineTask, candidate: ModelCandidate, besides: str, repair: str)
         figures if items else None,
         [_shortening(shown_items, figures, candidate)] if levels else [],
     )
+
+
+def _require_summaries(items: Sequence[ContentItem], levels: dict[str, Level]) -> None:
+    """Raise `SummariesNeeded` if a summary may replace texts of lowered items; short ones do without."""
+    lowered = [item for item in items if levels.get(item.id) in SUMMARY_LEVELS]
+    texts = dict.fromkeys((text, levels[item.id]) for item in lowered for text in item.originals())
+    long = [(text, level) for text, level in texts if summary_characters(len(text), level) >= SHORTEST_SUMMARY]
+    if long:
+        raise SummariesNeeded(long)
 
 
 def _shortening(items: Sequence[ItemFidelity], figures: CallFidelity, candidate: ModelCandidate) -> str:
@@ -184,7 +198,8 @@ def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> Invali
     """Error for a prompt that does not fit: need, room and remedy."""
     (room, _), settings = room_for(task, candidate, SMALLEST_OUTPUT), task.input.tokens
     managed = f"with a margin of {settings.token_safety_margin:.0%} " if settings.token_management_enabled else ""
-    lower = "" if task.role.tools else ", or lower limits.max_sources_per_query"
+    fewer = "protect fewer sources" if task.input.protected_source_ids else "lower limits.max_sources_per_query"
+    lower = "" if task.role.tools else f", or {fewer}"
     return InvalidCall(
         f"the prompt needs about {needed} tokens and {candidate.shown} has {managed}room for {room} "
         f"(window {window_of(task, candidate)}): use a model with a larger window{lower}",

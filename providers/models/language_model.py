@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from contracts.outcome import Usage
+from contracts.summaries import SummarizeInput
 from contracts.vocabulary import EngineKind
 from providers.errors import (
     AnswerUnusable,
@@ -84,6 +85,8 @@ class LanguageModelEngine:
             replace(each, capabilities=self._weakened.get(each.key, each.capabilities))
             for each in self._directory.candidates(task.input.model, task.role.tier)
         ]
+        if isinstance(task.input, SummarizeInput):
+            return candidates[:1]  # the run has an order of its own
         if not candidates:
             raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
         able = [each for each in candidates if not task.role.tools or each.capabilities.tools is not ToolUse.NONE]
@@ -154,7 +157,8 @@ def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, 
     place = f"models.endpoints.{candidate.endpoint.name}"
     message = str(error)
     if error.kind == "context_too_long":
-        message = f"{too_long(task, candidate, fitted.estimate)}; the endpoint has a smaller one: set {place}.window"
+        reason = too_long(task, candidate, fitted.estimate)
+        message = f"the endpoint has a smaller window than is known: set {place}.window; {reason}"
     elif error.kind == "output_too_long":
         message += f": the request allows {fitted.request.max_tokens} tokens: set {place}.output_limit"
     elif error.kind == "unsupported_parameter" and fitted.request.tools:

@@ -157,18 +157,24 @@ class CachedReader:
         """
         domains.check(url)
         found = await self._cache.get_or_make(
-            PAGE, tenant, self._identity(url), lambda: self._reader.read(url, domains), self
+            PAGE, tenant, self._identity(url), lambda: self._read_and_store(url, domains), self
         )
         for address in (*found.value.way, found.value.url):
             domains.check(address)
         return replace(found.value, cached=True) if found.hit else found.value
 
-    async def encode(self, value: ExtractedDocument) -> str:
-        """Store text and bytes, and return JSON that refers to them. Raises `StorageFull`, `Unavailable`."""
+    async def _read_and_store(self, url: str, domains: Domains) -> ExtractedDocument:
+        """Read a page, and store its bytes and its text. Raises `StorageFull`, `Unavailable`."""
+        page = await self._reader.read(url, domains)
         raw, text = await asyncio.gather(
-            self._content.put(value.raw, value.media_type), self._content.put_text(value.text)
+            self._content.put(page.raw, page.media_type), self._content.put_text(page.text)
         )
-        facts = DocumentFacts(**value.facts())
+        return replace(page, stored=(raw, text))
+
+    async def encode(self, value: ExtractedDocument) -> str:
+        """Return JSON that refers to the stored bytes and text."""
+        assert value.stored is not None
+        facts, (raw, text) = DocumentFacts(**value.facts()), value.stored
         return CachedPage(url=value.url, raw=raw, text=text, way=value.way, facts=facts).model_dump_json()
 
     async def decode(self, text: str) -> ExtractedDocument:

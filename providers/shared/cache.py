@@ -12,7 +12,7 @@ import structlog
 
 from providers.errors import SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.shared_value import quote_part
+from providers.shared.shared_value import end_task, quote_part
 
 T = TypeVar("T")
 
@@ -96,7 +96,9 @@ class Cache:
         value = await make()
         data = (await codec.encode(value)).encode("utf-8", "surrogatepass")
         if len(data) <= MOST_BYTES:
-            await self._swap(key, await self._get(key), data, kind.fresh_seconds)
+            written = await self._swap(key, None, data, kind.fresh_seconds)
+            if not written:  # an invalid value is there
+                await self._swap(key, await self._get(key), data, kind.fresh_seconds)
         return Cached(value, hit=False)
 
     async def _find(self, key: str, codec: Codec[T]) -> Cached[T] | None:
@@ -122,8 +124,7 @@ class Cache:
         try:
             yield
         finally:
-            renewing.cancel()
-            await asyncio.wait([renewing])
+            await end_task(renewing)
             await self._swap(lease, owner, None)
 
     async def _get(self, key: str) -> bytes | None:

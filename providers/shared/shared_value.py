@@ -19,6 +19,7 @@ MOST_TRIES: Final = 40
 LONGEST_PAUSE_SECONDS: Final = 0.02
 """Between tries; a swap takes about a millisecond."""
 CONTENDED_SECONDS: Final = 1.0
+CANCELLED_AGAIN_SECONDS: Final = 0.2
 
 
 def key_bytes(key: str) -> bytes:
@@ -29,6 +30,16 @@ def key_bytes(key: str) -> bytes:
 def quote_part(text: str) -> str:
     """Quote a text as one part of a key: without a slash, and different for different texts."""
     return quote(text, safe="", errors="surrogatepass")
+
+
+async def end_task(task: "asyncio.Task[None]") -> None:
+    """Cancel a task and wait for its end; its failure is not raised.
+
+    Before Python 3.12 `asyncio.wait_for`, with which redis-py sends, may swallow a cancellation: it is repeated.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CANCELLED_AGAIN_SECONDS)
 
 
 class SharedValue(Generic[S]):

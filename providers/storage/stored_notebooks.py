@@ -42,6 +42,7 @@ from contracts.roles import (
     prompt_preferences,
 )
 from contracts.state import ResearchState
+from contracts.summaries import SummarizeInput
 from contracts.vocabulary import EngineKind, Quality
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import ContentStore
@@ -76,7 +77,9 @@ class Notebooks:
     async def write(self, entry: BaseModel) -> str:
         """Store an entry; its hash. Raises `StorageFull`, `StoreUnavailable`."""
         text = entry.model_dump_json(exclude_defaults=True)
-        return (await self._content.put_text(text, ENTRY_TYPE)).hash
+        written = (await self._content.put_text(text, ENTRY_TYPE)).hash
+        self._entries[written, type(entry)] = entry
+        return written
 
     async def read(self, entry: str, kind: type[E]) -> E:
         """Read an entry of this kind."""
@@ -125,6 +128,8 @@ class Notebooks:
                 update["context"] = resolved.earlier_turns
             if isinstance(request, BriefedInput | WriteInput):
                 update["corpus"] = resolved.corpus
+        if isinstance(request, SummarizeInput):
+            update["model"] = request.summarizer
         if isinstance(request, BriefedInput) and request.hits:
             update["hits"] = list(await asyncio.gather(*map(self._complete_hit, request.hits)))
         if isinstance(request, AnalyzeInput):

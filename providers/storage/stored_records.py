@@ -54,7 +54,7 @@ class Records:
     """
 
     def __init__(self, address: str | os.PathLike[str], kind: str) -> None:
-        """`kind` is the folder of the records in the store at this URL or path. Raises `NotConfigured`."""
+        """`kind` is their folder in the store at this URL or path, empty for itself. Raises `NotConfigured`."""
         self._store: ObjectStore = open_store(address)
         self._kind = kind
 
@@ -101,7 +101,7 @@ class Records:
 
     def _list(self) -> list[tuple[str, "ObjectMeta"]]:
         with translated_errors():
-            found = [meta for chunk in obstore.list(self._store, prefix=self._kind) for meta in chunk]
+            found = [meta for chunk in obstore.list(self._store, prefix=self._kind or None) for meta in chunk]
         named = [(meta["path"].removeprefix(f"{self._kind}/"), meta) for meta in found]
         ours = [(name.removesuffix(ENDING), meta) for name, meta in named if name.endswith(ENDING) and "/" not in name]
         return sorted(ours, key=lambda pair: pair[0])
@@ -119,4 +119,4 @@ class Records:
         return FirstLines(name, b"".join(start.splitlines(keepends=True)[:count]), meta["last_modified"])
 
     def _key(self, name: str) -> str:
-        return f"{self._kind}/{name}{ENDING}"
+        return f"{self._kind}/{name}{ENDING}".removeprefix("/")

@@ -50,6 +50,8 @@ class ContentItem:
     """The lowest level at which it may be shown."""
     levels: Sequence[Level] = tuple(Level)
     """The levels that it has besides the whole."""
+    originals: Callable[[], Sequence[str]] = tuple
+    """Its texts that nothing is quoted from, which a summary may replace."""
     measure: Callable[[str], float] | None = None
     """Tokens of a rendered text; None: as estimated."""
 

@@ -10,6 +10,7 @@ from textwrap import indent
 from contracts import names
 from contracts.parse_request import parse_request
 from contracts.strategies.declared_strategies import ENTRY_POINTS
+from contracts.tokens import TokenSettings
 from tests.architecture.repository import ROOT, load_script, relative, tracked_files
 from tests.toy.roles import TOY
 from workers.settings.sections import FileSettings
@@ -35,6 +36,24 @@ def test_documented_make_targets_exist() -> None:
         for code in code_of(path):
             unknown = set(re.findall(r"^(?:\$ )?make ([a-z][a-z-]*)", code.strip())) - targets
             assert not unknown, f"{relative(path)} names `make {unknown}`"
+
+
+def test_options_of_tokens_are_explained_to_those_who_come_from_elsewhere() -> None:
+    """The overhead of each surrounding is in the page of models, and each option of token management has a row that
+    says what it is called here (S0-148).
+    """
+    models, configuration = (
+        (ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("models.md", "configuration.md")
+    )
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([\d,]+) \|$", models, re.MULTILINE))
+    figures = {"Claude Code": 60, "Cursor Agent": 40, "Codex, OpenCode": 30, "Gemini CLI": 20}
+    assert {name: rows[name] for name in figures} == {name: f"{thousands},000" for name, thousands in figures.items()}
+    default = TokenSettings.model_fields["runtime_overhead"].default
+    assert rows["an endpoint that is called directly (the default)"] == f"{default:,}"
+    mapping = configuration.partition("## Coming from another system")[2].splitlines()
+    for option in TokenSettings.model_fields:
+        (row,) = (line for line in mapping if line.startswith("|") and f"`{option}`" in line.split("|")[1])
+        assert "planned" not in row
 
 
 def test_links_lead_somewhere() -> None:

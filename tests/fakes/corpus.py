@@ -44,6 +44,22 @@ A base backup copies all files of the cluster while it is running. Continuous ar
 """,
 }
 
+LONG_PARAGRAPH = (
+    "To prevent transaction ID wraparound, the engine vacuums table {table} of part {part} once every {age} million "
+    "transactions. Clerk {part} of hall {table} counted {age} boxes that evening and wrote their weight into a green "
+    "ledger. Rain fell on the roof of hall {table}, and the ladders of row {part} were wet until the next noon. "
+    "Nobody moved the {age} crates of row {part}, although hall {table} had room for twice as many of them."
+)
+
+
+def long_manual(pages: int, paragraphs: int = 16) -> dict[str, str]:
+    """Give so many pages of about 400 characters a paragraph, each with a sentence about the usual question."""
+    return {
+        f"hall-{page:02}.md": f"# Hall {page}\n\n"
+        + "\n\n".join(LONG_PARAGRAPH.format(table=page, part=part, age=100 + part) for part in range(paragraphs))
+        for page in range(pages)
+    }
+
 
 class MemoryCorpus:
     """One corpus, `manual`."""

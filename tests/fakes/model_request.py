@@ -38,7 +38,7 @@ ANSWERS = {
     "outliner": (tool_work, "outline"),
 }
 """What sensible models answer in JSON, by role: a function by its name, so that a test can replace it."""
-ROLES = (*ANSWERS, "analyzer", "synthesizer", "scribe", "responder", *tool_work.TOOL_WORK)
+ROLES = (*ANSWERS, "summarizer", "analyzer", "synthesizer", "scribe", "responder", *tool_work.TOOL_WORK)
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ class ModelRequest:
             return reflective_work.answer(self.prompt)
         if self.role in ("synthesizer", "scribe"):
             return model_work.report(self.prompt)
+        if self.role == "summarizer":
+            return model_work.summary(self.prompt)
         if self.role == "analyzer":
             return json.dumps(model_work.analysis(self.prompt, with_gap=with_gap))
         module, name = ANSWERS.get(self.role, (None, ""))

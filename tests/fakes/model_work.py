@@ -51,6 +51,12 @@ def key_words(text: str) -> list[str]:
     return [word for word in re.findall(r"\w+", text) if len(word) >= SHORT]
 
 
+def summary(prompt: str) -> str:
+    """As many characters as are asked for, which say whose work they are and of which text they are the beginning."""
+    most = int(re.findall(r"fewer than (\d+) characters", prompt)[-1])
+    return f"In short: {' '.join(element(prompt, 'original').split())}"[: most - 1]
+
+
 def clarification(prompt: str) -> dict[str, Any]:
     """A question where one is demanded, or where there is little to go by; nothing once it was answered."""
     question = question_of(prompt)

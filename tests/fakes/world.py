@@ -20,13 +20,17 @@ from activities.verifying.verification import VerifyingActivities
 from contracts.activities import ACTIVITIES
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
-from providers.interfaces import Engine, ExtractedDocument, SearchProvider
+from providers.interfaces import ContentArchive, Engine, ExtractedDocument, SearchProvider
 from providers.isolation.pool import KillableCalls
+from providers.models.endpoints import EndpointCapabilities
+from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader, RoutedReader
+from providers.shared.cache import Cache
 from providers.shared.paid_calls import CallStore
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
@@ -79,8 +83,10 @@ class World:
         configuration: ResearchConfiguration | None = None,
         providers: Mapping[str, SearchProvider] | None = None,
         web: CachedReader | None = None,
+        archive: ContentArchive | None = None,
     ) -> None:
         self.corpus = corpus or MemoryCorpus()
+        self.archive = archive
         self.content = ObstoreContentStore(folder / "content")
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = CallStore(self.shared)
@@ -97,7 +103,10 @@ class World:
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
         journal = CallJournal(self.calls)
-        roles = RoleActivities(self.engines, self.content, journal, self.notebooks)
+        engines = dict(self.engines)
+        if EngineKind.MODEL in engines:
+            engines[EngineKind.MODEL] = SummarizingEngine(engines[EngineKind.MODEL], Cache(self.shared))
+        roles = RoleActivities(engines, self.content, journal, self.notebooks, self.archive)
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )
@@ -130,10 +139,29 @@ def _in_environment(implementation: Callable[..., Awaitable[Any]]) -> Callable[.
     return run
 
 
-def model_world(folder: Path, base_url: str, corpus: MemoryCorpus | None = None) -> World:
-    """A world whose model is spoken to with the real SDK at a loopback address."""
-    engine = engine_over({"default": base_url})
+def model_world(
+    folder: Path,
+    base_url: str,
+    corpus: MemoryCorpus | None = None,
+    window: int | None = None,
+    tokens: TokenSettings | None = None,
+) -> World:
+    """A world whose model is spoken to with the real SDK at a loopback address.
+
+    `window` is that of its models; where `tokens` name a summarizer, those are models of the simple tier.
+    """
+    own = {} if window is None else {"default": EndpointCapabilities(window=window, reasoning_tokens=500)}
+    engine = engine_over({"default": base_url}, own=own)
+    tokens = tokens or TokenSettings()
+    summarizers = [tokens.summarization_provider, *tokens.summarization_providers]
+    models = {tier.value: ["test-model"] for tier in Tier} | {
+        Tier.SIMPLE.value: ["test-model", *filter(None, summarizers)]
+    }
     configuration = ResearchConfiguration(
-        models={tier.value: ["test-model"] for tier in Tier}, model_host=lambda _: "127.0.0.1", product_version="0.1.0"
+        models=models,
+        model_host=lambda _: "127.0.0.1",
+        reasoning_tokens=lambda _: None if window is None else 500,
+        tokens=tokens,
+        product_version="0.1.0",
     )
     return World(folder, corpus, {EngineKind.MODEL: engine}, configuration)

@@ -14,6 +14,7 @@ from contracts import names
 from contracts.agents import TaskResult
 from contracts.outcome import ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
+from providers.storage.content_archive import RecordArchive
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
@@ -66,7 +67,9 @@ async def test_agents_are_child_workflows_which_go_with_their_run(client: Client
         asked = [await agent.query(names.STATUS, result_type=ResearchStatus) for agent in agents_of(client, shown)]
         described = [await agent.describe() for agent in agents_of(client, shown)]
         sessions = {session.research_id for session in await world.sessions.list()}
-        retention = Retention(world.sessions, world.content, world.calls, client, sole=True)
+        retention = Retention(
+            world.sessions, world.content, world.calls, client, RecordArchive(None, tmp_path), sole=True
+        )
         listed = f'WorkflowType="{names.RESEARCH_AGENT}" AND WorkflowId STARTS_WITH "r-gone"'
         while len([run async for run in client.list_workflows(listed)]) < 6:
             await asyncio.sleep(0.1)

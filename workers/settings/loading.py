@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -60,6 +61,7 @@ CONFIG_VARIABLE = "RESEARCH_CONFIG"
 """Names a file as `--config` does, which goes before it."""
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Any of these names a cluster; without them the dev server is used."""
+FOLDERS = {("home",), ("tokens", "research_archive_dir")}
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """The variables that a child process gets: none that could be a secret."""
 
@@ -159,6 +161,7 @@ class Settings(FileSettings):
     def digest(self) -> str:
         """Return a hash of everything that shapes a run: equal in workers that are configured alike."""
         values = self._public() | {"shared_state": "redis" if self.redis_url else "local"}
+        values["tokens"].pop("research_archive_dir")  # a folder, like the home
         shaping = {name: value for name, value in values.items() if name not in {"home", "workers"}}
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -250,7 +253,7 @@ def _read_file(path: Path) -> Found:
         raise SettingsError("\n".join(visible(f"{path}: {name}: unknown key") for name in unknown))
     found: Found = {}
     for place, value in leaves:
-        is_folder = place == ("home",) or (place[0] == "corpus" and place[2:] == ("path",))
+        is_folder = place in FOLDERS or (place[0] == "corpus" and place[2:] == ("path",))
         folder = path.parent / Path(value).expanduser() if is_folder and isinstance(value, str) else value
         found[place] = (path, folder)
     return found
@@ -325,5 +328,8 @@ def _line(found: Found, location: tuple[str | int, ...], message: str) -> str:
 
 def _message(item: Mapping[str, Any]) -> str:
     if item["type"] == "extra_forbidden":
-        return "unknown key"
+        tables = FileSettings.model_json_schema()["$defs"].values()
+        keys = {key for table in tables for key in table.get("properties", {})}
+        near = get_close_matches(str(item["loc"][-1]), keys, 1)
+        return f"unknown key: is {near[0]} meant?" if near else "unknown key"
     return expectation(item) or str(item["msg"]).removeprefix("Value error, ")

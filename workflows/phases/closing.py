@@ -21,6 +21,7 @@ from contracts.vocabulary import (
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
 from workflows.phases.role_inputs import write_input
+from workflows.rules.duplicates import add_unread_protected
 from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import CLOSING_SECONDS, CallOptions, call_options, is_cancelled, is_given_up, reason_of
@@ -174,9 +175,10 @@ def _layout_seconds(remaining: float) -> float:
 def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     """Decide how the run ends with its present results; the renderer reads it from the state."""
     state = run.state
+    unread = add_unread_protected(state)
     reason = stop_reason_of(state, reason)
     outcome = outcome_of(run.resolved.query, state, reason)
-    state.limitations = limitations_of(run.resolved.query, state, reason)
+    state.limitations = [*limitations_of(run.resolved.query, state, reason), *unread]
     completeness = completeness_of(run.resolved.query, state, reason)
     state.ending = Ending(outcome=outcome, stop_reason=reason, completeness=completeness, ended_at=run.now_text())
     state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})

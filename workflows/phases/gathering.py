@@ -20,11 +20,13 @@ from contracts.messages import ReadRecord, ReadRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME, READING_QUEUE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
+from contracts.protected_sources import NAMED
+from contracts.request import published_between
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.agents import known_record
-from workflows.rules.duplicates import Identities, register_sources
+from workflows.rules.duplicates import Identities, hits_to_protect, register_sources
 from workflows.rules.query_matching import record_of
 from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.budget import account
@@ -66,7 +68,9 @@ class Gathering:
         """Pages that the run had read before this agent started: their records are taken over without a request."""
         self._known = frozenset(state.fetched_sources())
         left = sources_left(state, limits)
-        self._budget = left if most is None else min(left, most)
+        self._protected = hits_to_protect(state) if sub_queries else []
+        """Sources that the request protects, not read yet: read before all others, for the first sub-query."""
+        self._budget = left if most is None else min(left, most + len(self._protected))
         self._room = {query.id: room_of(query, limits) if only is None else self._budget for query in sub_queries}
         """Sources that each sub-query may still read."""
         self._searching = Searching(run, sub_queries)
@@ -110,7 +114,10 @@ class Gathering:
         run.note("status", f"{len(response.hits)} found: {query.text}", sub_query_id=query.id, found=len(response.hits))
 
     async def _choose_and_read(self, searches: list["asyncio.Task[None]"]) -> None:
-        share = max(1, self._budget // max(1, len(searches)))
+        for hit in self._protected:
+            self._identities.add(hit)
+            self._start(self._identities.identity_of(hit), hit)
+        share = max(1, (self._budget - len(self._reads)) // max(1, len(searches)))
         for query, search in zip(self._sub_queries, searches, strict=True):
             await search
             hits = self._hits(query)
@@ -155,10 +162,14 @@ class Gathering:
             is_chosen = self._only is None or canonical_url(hit.url) in self._only
             if identity in self._known or identity in self._reads or not is_chosen:
                 continue
-            first = self._identities.leader_of(hit)
-            self._reads[identity] = Read(first, asyncio.ensure_future(self._read(identity, first)))
+            self._start(identity, self._identities.leader_of(hit))
             self._room[query.id] -= 1
             most -= 1
+
+    def _start(self, identity: str, hit: SearchHit) -> None:
+        """Start to read a source by its first hit, once."""
+        if identity not in self._reads:
+            self._reads[identity] = Read(hit, asyncio.ensure_future(self._read(identity, hit)))
 
     async def _read(self, identity: str, hit: SearchHit, patience: float = PATIENCE_SECONDS) -> ReadRecord:
         run = self._run
@@ -174,6 +185,8 @@ class Gathering:
             permitted=run.is_permitted,
             patience_seconds=patience,
         )
+        if hit.provider == NAMED:
+            request = request.model_copy(update=self._conditions(hit))
         async with self._reads_at_once:
             remaining = run.clock.remaining_work_seconds()
             options = call_options(READING_QUEUE, f"read/{identity}", f"read: {hit.title or hit.url}", remaining)
@@ -182,10 +195,26 @@ class Gathering:
         run.note("source.added", f"read: {title}", source_id=identity, title=title)
         return record
 
+    def _conditions(self, hit: SearchHit) -> dict[str, object]:
+        """Return what a page is judged by, and kept to, that no stored search says."""
+        resolved, date = self._run.resolved, self._run.state.started_at[:10]
+        if hit.url.startswith(CORPUS_SCHEME):
+            return {"tenant": resolved.tenant}
+        return {
+            "tenant": resolved.tenant,
+            "query": "\n".join(query.text for query in self._sub_queries),
+            "date": date,
+            "mode": resolved.search.source_types[0],
+            "published_from": published_between(resolved.constraints.timeframe, date)[0],
+            "domains_allow": resolved.search.domains_allow,
+            "domains_deny": resolved.search.domains_deny,
+        }
+
     # --- results ---------------------------------------------------------------------------------------------------
     def _take_results(self, *, complete: bool) -> None:
         """Take over finished searches and reads, in sub-query and rank order; not `complete` after an interruption."""
-        state, found_by = self._run.state, dict[str, list[str]]()
+        state = self._run.state
+        found_by = {self._identities.identity_of(hit): [self._sub_queries[0].id] for hit in self._protected}
         for query in self._sub_queries:
             for hit in self._hits(query):
                 self._identities.add(hit)  # those of searches that returned after an unfinished one are new

@@ -7,6 +7,7 @@ from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind
+from workflows.rules.duplicates import protected_ids
 from workflows.run.research_run import ResearchRun
 
 
@@ -29,7 +30,14 @@ def sources_of(run: ResearchRun, query: PlanNode) -> list[Source]:
     """Return the readable sources that a sub-query found, its own and best-ranked first, at most `MOST_SOURCES`."""
     found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
     found.sort(key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))
-    return found[:MOST_SOURCES]
+    return shown_at_once(run.state, found)
+
+
+def shown_at_once(state: ResearchState, sources: list[Source]) -> list[Source]:
+    """Return the sources of one analysis: all protected ones, then others up to `MOST_SOURCES` in all."""
+    protected = set(protected_ids(state).values())
+    most = max(MOST_SOURCES, sum(source.id in protected for source in sources))
+    return sorted(sources, key=lambda source: source.id not in protected)[:most]
 
 
 def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:

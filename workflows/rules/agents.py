@@ -24,6 +24,7 @@ from contracts.plan import WITHOUT_SEARCH, PlanNode
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
+from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import MOST_SHORTENED_CALLS, FidelityTotals
@@ -86,8 +87,8 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
         update={
             "deadline_seconds": round(deadline, 3),
             "reserve_seconds": round(min(reserve, deadline), 3),
-            "max_sources": sources,
-            "max_new_sources": min(own.max_new_sources, sources),
+            "max_sources": sources + task.protects,
+            "max_new_sources": min(own.max_new_sources, sources) + task.protects,
             # What a preset says of these is for a whole run.
             "max_model_calls": share.model_calls,
             "max_tokens": share.tokens,
@@ -98,8 +99,8 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
 
 SHARED_WITH_AGENTS: Final = (
     "research_id language mode depth engine models model_host model_prices reasoning_tokens reasoning_tiers providers "
-    "search corpus web tenant priority search_attributes canary exclude tokens configuration_digest product_version "
-    "egress"
+    "search corpus protected_sources web tenant priority search_attributes canary exclude tokens configuration_digest "
+    "product_version egress"
 ).split()
 """Parts of a run's request that its agents get: how to search and with which engine, not the question."""
 
@@ -178,7 +179,7 @@ def known_record(page: Source) -> ReadRecord:
 FOUND: Final = (
     "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
     "documents_searched term_documents spellings lost_providers fidelity shortened_calls "
-    "dropped_content_ids engine_by_role prompt_versions models_used degraded "
+    "dropped_content_ids content_archive_hashes fallbacks engine_by_role prompt_versions models_used degraded "
     "decisions"
 ).split()
 """Parts of an agent's state that its run takes over."""
@@ -244,9 +245,12 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
         state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).together(totals)}
     state.shortened_calls = _union(state.shortened_calls, found.shortened_calls)[-MOST_SHORTENED_CALLS:]
     state.dropped_content_ids = _union(state.dropped_content_ids, found.dropped_content_ids)
+    state.content_archive_hashes = _union(state.content_archive_hashes, found.content_archive_hashes)
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.engine_by_role |= found.engine_by_role
+    if SYNTHESIZER.name in found.fallbacks:  # no model has room for what the person protects
+        state.fallbacks = found.fallbacks | state.fallbacks
     state.models_used = _union(state.models_used, found.models_used)
     state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))

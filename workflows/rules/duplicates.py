@@ -9,8 +9,13 @@ from typing import Final
 
 from contracts.addresses import canonical_url, doi_of, source_id
 from contracts.evidence import SearchHit, Source
+from contracts.names import CORPUS_SCHEME
+from contracts.protected_sources import NAMED
+from contracts.roles import SourceExtract
+from contracts.state import ResearchState
 from contracts.vocabulary import SourceStatus
 
+NO_WEB: Final = "this run reads no pages of the web (`--web`)"
 LEAST_CONTENT: Final = 200
 """Characters of text from which equal content means something: `Loading…` is the same on all sites."""
 
@@ -56,6 +61,44 @@ def keys_of(hit: SearchHit) -> list[str]:
 def _doi_key(url: str, doi: str | None) -> str:
     name = doi_of(doi) or doi_of(url)
     return f"doi:{name}" if name else ""
+
+
+# --- protected sources ---------------------------------------------------------------------------------------------
+def protected_ids(state: ResearchState) -> dict[str, str]:
+    """Return the source id of each protected address that was read, or tried."""
+    if not (urls := state.resolution.protected_sources):
+        return {}
+    known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
+    found = {url: known.identity_of(SearchHit(url=url)) for url in urls}
+    return {url: identity for url, identity in found.items() if identity in fetched}
+
+
+def protected_among(state: ResearchState, sources: Sequence[SourceExtract]) -> list[str]:
+    """Return the ids of the protected ones among the sources of a call."""
+    shown = {source.id for source in sources}
+    return [identity for identity in protected_ids(state).values() if identity in shown] if shown else []
+
+
+def hits_to_protect(state: ResearchState) -> list[SearchHit]:
+    """Return the protected sources that are still to be read, as hits; of several agents the first one reads them."""
+    if state.task is not None and not state.task.protects:
+        return []
+    known, resolved = protected_ids(state), state.resolution
+    urls = [url for url in resolved.protected_sources if resolved.web or url.startswith(CORPUS_SCHEME)]
+    return [SearchHit(url=url, title=url, provider=NAMED) for url in urls if url not in known]
+
+
+def add_unread_protected(state: ResearchState) -> list[str]:
+    """Add protected sources that were never tried to the sources, unread; a line for each that was not read."""
+    known, web = protected_ids(state), state.resolution.web
+    lines = []
+    for url in state.resolution.protected_sources:
+        why = "the run ended before" if web or url.startswith(CORPUS_SCHEME) else NO_WEB
+        unread = Source.of_hit(SearchHit(url=url, title=url, provider=NAMED), [])
+        source = state.sources.setdefault(known.get(url, unread.id), unread)
+        if source.status is not SourceStatus.FULL:
+            lines.append(f"A protected source was not read: {url} ({source.status_reason or why}).")
+    return lines
 
 
 # --- after reading -------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import math
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -52,6 +52,12 @@ class CallOptions:
     heartbeat: timedelta = HEARTBEAT
     first: bool = False
     """The call goes before those of other runs: it ends its run."""
+
+    def within(self, seconds: float) -> "CallOptions":
+        """Return the schedule with at most so many seconds for all attempts together."""
+        limit = timedelta(seconds=seconds)
+        whole = limit if self.schedule_to_close is None else min(self.schedule_to_close, limit)
+        return replace(self, start_to_close=min(self.start_to_close, limit), schedule_to_close=whole)
 
 
 def call_options(

@@ -202,7 +202,8 @@ class RunContext:
         """Return whether an address contains private words: the canary of the run, or words of a person."""
         earlier = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
         private = [self.resolved.system_prompt or "", *earlier]
-        public = [self.resolved.query, *(query.text for query in self.state.plan.nodes)]
+        public = [self.resolved.query, *self.resolved.protected_sources]
+        public += [query.text for query in self.state.plan.nodes]
         return exposes_private_text(url, self.resolved.canary, private, public)
 
     def contains_canary(self, query: str) -> bool:

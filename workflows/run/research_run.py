@@ -30,12 +30,14 @@ from contracts.roles import (
     prompt_preferences,
 )
 from contracts.state import ResearchState
-from contracts.strategies import CLOSING_ROLES, declaration, usage_by_share, writers
+from contracts.strategies import CLOSING_ROLES, declaration, declared_roles, usage_by_share, writers
+from contracts.summaries import SUMMARIZER, SummarizeInput
 from contracts.texts import plural
 from contracts.tokens import TokenShare, tokens_left
 from contracts.tool_turns import ToolTurnInput, TurnResult
 from contracts.vocabulary import AgentRole, AgentStatus, EngineKind, NodeStatus, Phase, StopReason
 from workflows.rules.agents import agent_request, merge_agent, shares_of
+from workflows.rules.duplicates import protected_among
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import (
     NOTHING,
@@ -64,6 +66,7 @@ from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import Hooks, RunContext, newest
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.summaries import Summaries, orders_of
 
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleAnswer)
@@ -131,6 +134,7 @@ class ResearchRun(RunContext):
         self.checkpoints = Checkpoints(self, stored)
         self.holdings = Holdings()
         self.agents = Agents(self)
+        self._summaries = Summaries(self, self._summarize)
 
     async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
@@ -216,8 +220,32 @@ class ResearchRun(RunContext):
         return output
 
     async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None) -> O:
-        """Reserve, call and settle. Raises `_Unusable`, `CallRefused`, `Interrupted`, `ActivityError` for an outage."""
+        """Reserve, call and settle, once more with summaries if the call needs any.
+
+        Raises `_Unusable`, `CallRefused`, `Interrupted`, `ActivityError` for an outage.
+        """
         request = self._request(role, operation, fields, EngineKind.MODEL, repair)
+        try:
+            return await self._reserved_call(role, request)
+        except ActivityError as error:
+            if not (orders := orders_of(error)):
+                raise
+            number, _ = await self._reserve(role, request)  # no summary takes the room of the call itself
+            try:
+                summaries = await self._summaries.gather(operation, orders)
+            finally:
+                self.holdings.close(number, NOTHING)
+            return await self._reserved_call(role, request.model_copy(update={"summaries": summaries}))
+
+    async def _summarize(self, operation: str, fields: SummarizeInput) -> str | None:
+        """Have one model make a summary, and return its entry; None if it gave none, or a limit forbids the call."""
+        try:
+            return (await self._paid_call(SUMMARIZER, operation, fields, None)).entry
+        except (CallRefused, _Unusable, ActivityError):
+            return None
+
+    async def _reserved_call(self, role: RoleSpec[I, O], request: I) -> O:
+        """Reserve, call and settle. Raises as `_paid_call`, and `ActivityError` for a call that needs summaries."""
         number, left = await self._reserve(role, request)
         try:
             output = await self._execute(role, request)
@@ -225,6 +253,8 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if isinstance(error.cause, ApplicationError):
                 left = left.unexplained_by(spent_by(error))
+            if orders_of(error):
+                raise
             raise _Unusable(self._problem(role, error, request)) from error
         else:
             self._settle(role, output)
@@ -250,6 +280,7 @@ class ResearchRun(RunContext):
                 "max_iterations": resolved.limits.max_iterations,
                 "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
                 "exclude": resolved.exclude,
+                "protected_source_ids": protected_among(self.state, getattr(fields, "sources", ())),
                 "canary": resolved.canary,
                 "tokens": resolved.tokens,
                 "repair": repair,
@@ -268,6 +299,8 @@ class ResearchRun(RunContext):
             attempt_seconds=attempt,
             first=self.inbox.closing,
         )
+        if isinstance(request, SummarizeInput):
+            options = options.within(self.resolved.tokens.summarization_timeout)
         timed = by_reference(request, self.state.resolved_entry).model_copy(
             update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
         )
@@ -280,6 +313,8 @@ class ResearchRun(RunContext):
         account(state, role.name, answer.usage)
         if answer.content is not None:
             state.note_content(answer.content)
+            if answer.content.archive_problem:
+                self.degrade(answer.content.archive_problem)
         if role.writes_report:
             # Of several that may have written, the last one wrote the report that there is.
             others = writers() - {role.name}
@@ -303,6 +338,11 @@ class ResearchRun(RunContext):
         cause = last_failure(error)
         kind = (cause.type if isinstance(cause, ApplicationError) else type(cause).__name__) or "failed"
         problem = details_of(cause).get("problem")
+        if role.name == SUMMARIZER.name:  # the next model makes the summary, or none
+            self.note("task.failed", f"{role.name}: {describe_failure(error)}", role=role.name, error=kind)
+            if problem == STEERED:
+                self.degrade(STEERED_NOTE)
+            return None
         why = describe_failure(error).removeprefix("$: ")
         if kind in UNUSABLE:
             why = DONE_WITHOUT_MODEL if role.has_fallback else failures.WORDS[kind]
@@ -318,6 +358,13 @@ class ResearchRun(RunContext):
             return str(problem or "the answer was cut at the output limit: answer more briefly")[:600]
         if is_given_up(error):
             self.degrade(f"{role.name}: a text ended the processes that worked on it ({reason_of(error)})")
+        elif details_of(cause).get("kind") == failures.CONTEXT_TOO_LONG:
+            if request.protected_source_ids:
+                # No model can be shown what the person protects: nothing more is paid for.
+                replaceable = (one for one in declared_roles() if one.has_fallback or one in CLOSING_ROLES)
+                given_up = dict.fromkeys((one.name for one in replaceable), GIVEN_UP_AFTER)
+                self.state.fallbacks = given_up | self.state.fallbacks
+                self.degrade("no model has room for the protected sources: the rest was done without it")
         elif kind not in UNUSABLE and not role.writes_report and not self.state.plan.nodes:
             self.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
@@ -334,7 +381,9 @@ class ResearchRun(RunContext):
         reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         kept = NOTHING if closes else self.reserved_for_report()
-        while self._refusal(role, holdings.held, holdings.held_tokens, wanted, kept):
+        while refused := self._refusal(role, holdings.held, holdings.held_tokens, wanted, kept):
+            if role.name == SUMMARIZER.name:
+                raise refused  # its call has a reservation, and is made without the summary
             refused = self._refusal(role, holdings.unexplained, holdings.unexplained_tokens, wanted, kept)
             if refused is not None:
                 why = f"{refused.reason.text} ({refused.words})"
@@ -383,6 +432,9 @@ class ResearchRun(RunContext):
         return kept + check_reserve(resolved.limits) if resolved.verify is Verify.FULL else kept
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
+        prices = self.resolved.model_prices.values()
+        if role.name == SUMMARIZER.name and prices:  # its models may be those of any tier
+            return ModelPrice(input=max(one.input for one in prices), output=max(one.output for one in prices))
         return self.resolved.model_prices.get(role.tier.value)
 
 
@@ -574,6 +626,7 @@ class Agents:
             return
         run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
         taken = [share for agent in todo if (share := self._of(agent).share)]
+        protected = sum(self._of(agent).task.protects for agent in todo)
         kept = sum(map(_reservation, taken), run.holdings.held + run.reserved_for_report())
         cost = limits.max_cost_usd
         tokens = _left_of(limits.max_tokens, used.tokens + kept.tokens)
@@ -581,7 +634,7 @@ class Agents:
         if of_share is not None:
             tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
         left = AgentShare(
-            sources=max(0, sources_left(run.state, limits) - sum(share.sources for share in taken)),
+            sources=max(0, sources_left(run.state, limits) - protected - sum(share.sources for share in taken)),
             model_calls=_left_of(limits.max_model_calls, used.model_calls + kept.calls),
             tokens=tokens,
             cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - kept.cost_usd),

@@ -146,6 +146,8 @@ class _GuardedTransport(httpx2.AsyncHTTPTransport):
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls,
             max_connections=MOST_CONNECTIONS,
+            # The pool asks the system about every idle connection whenever a request begins or ends.
+            max_keepalive_connections=MOST_CONNECTIONS // 4,
             keepalive_expiry=KEEP_ALIVE_SECONDS,
             http1=True,
             http2=False,

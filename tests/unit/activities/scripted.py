@@ -113,11 +113,15 @@ class MemoryCalls:
 
 
 def role_activities(
-    engine: Any, content: MemoryStore, calls: MemoryCalls | None = None, renew_seconds: float = 2.0
+    engine: Any,
+    content: Any,
+    calls: MemoryCalls | None = None,
+    renew_seconds: float = 2.0,
+    archive: Any = None,
 ) -> RoleActivities:
     """The activities of roles over one engine, with stores in memory."""
     journal = CallJournal(calls or MemoryCalls(), renew_seconds=renew_seconds)
-    return RoleActivities({engine.kind: engine}, content, journal, Notebooks(content))
+    return RoleActivities({engine.kind: engine}, content, journal, Notebooks(content), archive)
 
 
 def environment(*, details: Sequence[Any] = ()) -> ActivityEnvironment:

@@ -20,6 +20,7 @@ from activities.failures import (
     application_error,
     attempt,
     attempt_history,
+    running,
 )
 from contracts import failures
 from contracts.outcome import Usage
@@ -168,3 +169,21 @@ async def test_the_cause_of_a_failure_stays_behind() -> None:
     assert "the whole prompt" not in str(logs)
     labels = {"activity": "unknown", "type": failures.SEARCH_NOT_CONFIGURED, "final": True}
     assert [(count[1], count[-1]) for count in tried.meter.told] == [("research_call_failures", labels)]
+
+
+async def test_work_that_swallows_a_cancellation_holds_no_call_up() -> None:
+    """The block ends all the same: else a call would wait until its longest time is over."""
+    cancelled = 0
+
+    async def stubborn() -> None:
+        nonlocal cancelled
+        while cancelled < 2:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                cancelled += 1
+
+    async with asyncio.timeout(30):
+        async with running(stubborn()):
+            await asyncio.sleep(0)
+    assert cancelled == 2

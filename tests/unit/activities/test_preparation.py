@@ -12,6 +12,7 @@ from contracts.parse_request import parse_request
 from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest, Verify
 from contracts.resolved import CorpusSnapshot, Hook, ProviderChoice, ResolvedResearch
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
 from tests.toy.asker import ASKER, ASKING
 
@@ -58,6 +59,11 @@ def served(choice: ProviderChoice) -> ResearchConfiguration:
     return Services(choice).configuration
 
 
+def summarized(first: str, *others: str) -> ResearchConfiguration:
+    """A configuration with models, some of them to summarise."""
+    return replace(MODELS, tokens=TokenSettings(summarization_provider=first, summarization_providers=list(others)))
+
+
 UNKNOWN: dict[str, Any] = {"search": {"providers": ["nobody"]}}
 OFFLINE: dict[str, Any] = {"web": False, "search": {"providers": ["corpus", "searxng"]}}
 
@@ -94,6 +100,20 @@ def test_a_model_works_where_one_is_configured_and_wanted(
         (MODELS, CorpusSnapshot(name="empty", files=0, skipped=4), {}, "no_providers", "no readable document"),
         (NO_MODEL, CORPUS, {"gates": {"hook": "ours"}}, "invalid_input", r"gates\.hook: .*none is configured"),
         (served(AWAY), None, {}, "no_providers", f"{NOTHING}\nbrave: set RESEARCH_BRAVE_API_KEY"),
+        (
+            summarized("strange"),
+            CORPUS,
+            {},
+            "invalid_input",
+            r"tokens\.summarization_provider: no model called strange",
+        ),
+        (
+            summarized("small", "odd"),
+            CORPUS,
+            {},
+            "invalid_input",
+            r"tokens\.summarization_providers: no model called odd",
+        ),
         (served(HERE), None, UNKNOWN, "invalid_input", "search.providers: nobody is no provider"),
         (served(HERE), CORPUS, OFFLINE, "invalid_input", "searxng searches the web, and web is false"),
     ],
@@ -101,7 +121,7 @@ def test_a_model_works_where_one_is_configured_and_wanted(
 def test_a_run_that_cannot_work_is_refused(
     configuration: ResearchConfiguration, corpus: CorpusSnapshot | None, fields: Any, reason: str, words: str
 ) -> None:
-    """No model for what needs one, nothing to search, an unknown hook: each names what to do (C0-13, S0-101)."""
+    """No model for what needs one, nothing to search, an unknown hook or summarizer: each names what to do (C0-13, S0-101)."""
     with pytest.raises(RunRefused, match=words) as refused:
         resolved(configuration, corpus, **fields)
     assert refused.value.reason is StopReason(reason)
@@ -192,11 +212,14 @@ def test_a_resumed_run_searches_as_both_requests_say(fields: Any, asked: Any) ->
 # --- a resumed run ----------------------------------------------------------------------------------------------------
 def test_a_resumed_run_takes_what_its_request_names() -> None:
     """Depth, models, gates and form come over what it has; everything else stays, whatever is configured by now."""
-    stored = resolved(strategy="supervisor", output={"language": "de", "sections": ["Kurz"]})
+    protected = ["https://example.org/a"]
+    form = {"language": "de", "sections": ["Kurz"]}
+    stored = resolved(strategy="supervisor", output=form, protected_sources=protected)
     form, gates = {"language": "fr"}, {"policy": "advisory"}
     changed = again(stored, depth="light", models={"complex": "mine"}, gates=gates, output=form)
     assert (changed.depth, changed.limits) == (Depth.LIGHT, preset("supervisor", Depth.LIGHT))
     assert changed.models == {"simple": "small", "analytical": "big", "complex": "mine"}
+    assert changed.protected_sources == protected
     assert (changed.gates.policy, changed.gates.think) == (GatePolicy.ADVISORY, stored.gates.think)
     assert (changed.report_language, changed.output.sections) == ("fr", ["Kurz"])
     assert again(changed) == changed
@@ -238,6 +261,7 @@ CHANGES = {
     "output": {"target_words": 900},
     "on_deadline": "abort",
     "exclude": ["locks"],
+    "protected_sources": ["https://example.org/a"],
     "metadata": {"ticket": 1},
     "priority": 1,
 }

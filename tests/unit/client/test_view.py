@@ -31,6 +31,7 @@ from contracts.outcome import (
 from contracts.plan import Waiting, WaitKind
 from contracts.presets import preset
 from contracts.request import Depth
+from contracts.tokens import FidelityTotals
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
 
 NOW = datetime(2026, 11, 21, 10, 0, 7, tzinfo=UTC)
@@ -109,6 +110,22 @@ def test_the_live_view_shows_status_and_news() -> None:
     text = shown(status(waiting=asked), width=140)
     assert ('research answer r-20261121-7k3f "…"' in text, "Which one?" in text) == (True, True)
     assert "waiting for the first answer of a worker" in shown(None)
+
+
+def test_what_models_were_shown_is_said_when_it_is_not_all() -> None:
+    """A line in the live view below `full`, with what helps below a half; in a log once for each band (S0-166)."""
+    lines: list[str] = []
+    sink, live = PlainSink(lines.append), list[bool]()
+    for tokens in (100, 70, 65, 40, 70, 95):
+        totals = FidelityTotals(calls=1, considered=100, shown=tokens, items=1, lowest=tokens / 100)
+        sink.show(status(fidelity=totals), [])
+        live.append("shown  " in shown(status(fidelity=totals), width=200))
+    assert live == [False, True, True, True, True, False]
+    assert [line[:40] for line in lines] == [
+        "shown to models: 70% (condensed) of the ",
+        "shown to models: 40% (compressed) of the",
+    ]
+    assert ["larger window" in line for line in lines] == [False, True]
 
 
 def test_a_line_never_wraps_and_foreign_words_cannot_drive_the_terminal() -> None:

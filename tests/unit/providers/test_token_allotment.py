@@ -90,7 +90,9 @@ def test_one_item_more_lifts_no_other(
     st.floats(0, 0.5),
 )
 def test_room_is_monotone(window: int, output: int, overhead: int, less: int, margin: float, lower: float) -> None:
-    """A smaller overhead, a smaller margin or a larger window never gives less room (S0-138, S0-149, S0-180, C0-18)."""
+    """A smaller overhead, a smaller margin or a larger window never gives less room
+    (S0-138, S0-149, S0-180, C0-15, C0-18).
+    """
 
     def room(window: int, overhead: int, margin: float) -> int:
         settings = TokenSettings(runtime_overhead=overhead, token_safety_margin=margin)

@@ -218,6 +218,28 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     assert shelf.read.count("corpus:m/a") == 1
 
 
+async def test_protected_sources_come_before_what_is_found() -> None:
+    """For the first sub-query, beyond its room, within the budget; after an interruption the rest of them is read."""
+    hits = {FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: ["corpus:m/p", "corpus:m/c"]}
+    shelf = Shelf(hits, slow="corpus:m/q")
+    run = run_with(shelf, max_sources_per_query=1)
+    run.state.resolved = run.resolved.model_copy(update={"protected_sources": ["corpus:m/p", "corpus:m/q"]})
+    work = asyncio.ensure_future(gather(run))
+    while len(shelf.read) < 4:
+        await asyncio.sleep(0)
+    run.inbox.interrupt(StopReason.BUDGET_TIME)
+    with pytest.raises(Interrupted):
+        await work
+    assert shelf.read == ["corpus:m/p", "corpus:m/q", "corpus:m/a", "corpus:m/c"]
+    assert run.state.sources[source_id("corpus:m/p")].sub_query_ids == [FIRST.id, SECOND.id]
+
+    shelf.faults.clear()
+    state = await gather(ResearchRun(run.state.model_copy(deep=True), Inbox(), run.host))
+    assert shelf.read.count("corpus:m/p") == 1
+    assert state.sources[source_id("corpus:m/q")].sub_query_ids == [FIRST.id]
+    assert len(state.readable_sources()) == 4
+
+
 async def test_a_full_disk_costs_what_could_not_be_stored() -> None:
     """What was waited for in vain is lost with its reason; the other sources are used, and the run knows both."""
     shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]}, too_large="corpus:m/a")

@@ -7,7 +7,7 @@ from temporalio.exceptions import ActivityError
 
 from contracts.addresses import canonical_url, sub_query_id
 from contracts.agents import SUMMARY_CHARACTERS, LostWork
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Candidate, DocumentRef, Source
 from contracts.notebooks import with_what_follows
 from contracts.orchestrator_roles import (
@@ -31,7 +31,7 @@ from contracts.tools import ToolAnswer, ToolCall, refusal_of
 from contracts.vocabulary import Action, EngineKind, GapKind, NodeKind, SourceStatus, StopReason
 from workflows.phases.analysis import merge
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import analyze_input, extract_of
+from workflows.phases.role_inputs import analyze_input, extract_of, shown_at_once
 from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import open_gaps
 from workflows.rules.query_matching import same_query
@@ -77,7 +77,7 @@ class AgentPosition(Position):
     silent_turns: int = 0
     """Turns in a row without a call."""
     not_analyzed: list[str] = []
-    """Ids of sources whose analysis failed: it is not tried again."""
+    """Ids of sources that no analysis showed: it is not tried again."""
     open_questions: list[str] | None = None
     """Questions that the agent reports as open; None if it did not report."""
     finished: str = ""
@@ -359,7 +359,8 @@ def unanalyzed(state: ResearchState) -> list[Source]:
 
 async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> None:
     """Analyze the sources that were read, in one call about the agent's task. Raises `Interrupted`."""
-    state, position, sources = run.state, AgentPosition.of(run.state), unanalyzed(run.state)[:MOST_SOURCES]
+    state, position = run.state, AgentPosition.of(run.state)
+    sources = shown_at_once(state, unanalyzed(state))
     if not sources:
         return
     # The pages of one turn may say nothing that those of another one do.
@@ -380,8 +381,8 @@ async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> No
         position.not_analyzed += names
         return
     merge(run, task, with_what_follows(output, names))
-    if engine is None:  # what is analyzed in haste at the end is analyzed once more if the task is given again
-        state.sources |= {name: state.sources[name].model_copy(update={"analyzed": True}) for name in names}
+    # A source that no call showed is not tried again.
+    position.not_analyzed += [name for name in names if not state.sources[name].analyzed]
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.phases.pause import call_hook
+from workflows.rules.duplicates import hits_to_protect
 from workflows.rules.query_matching import same_query
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -423,7 +424,7 @@ async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> dict
 
     Raises `Interrupted` after their results so far are in the state.
     """
-    limits = run.resolved.limits
+    limits, protected = run.resolved.limits, len(hits_to_protect(run.state))
     tasks = [
         AgentTask(
             id=each.agent,
@@ -431,7 +432,8 @@ async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> dict
             strategy=AGENT_STRATEGY,
             seconds=limits.agent_seconds or None,
             most_seconds=limits.agent_wait_seconds or None,
-            given={"turn": run.state.iteration, "branch": branch},
+            given={"turn": run.state.iteration, "branch": branch}
+            | ({"protects": protected} if protected and not branch else {}),
         )
         for branch, each in enumerate(position.dispatched)
     ]

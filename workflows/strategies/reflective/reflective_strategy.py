@@ -4,7 +4,6 @@ import asyncio
 from typing import Final
 
 from contracts.addresses import canonical_url, source_id, sub_query_id
-from contracts.call_sizes import MOST_SOURCES
 from contracts.evidence import Candidate, SearchHit, Source
 from contracts.outcome import Pause, Progress
 from contracts.plan import WITHOUT_SEARCH, PlanNode
@@ -37,8 +36,9 @@ from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
 from workflows.phases.human_gate import needs_approval
 from workflows.phases.pause import call_hook
+from workflows.phases.role_inputs import shown_at_once
 from workflows.phases.searching import Answers, Searching
-from workflows.rules.duplicates import Identities
+from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
 from workflows.rules.gaps import after_follow_up
 from workflows.rules.query_matching import record_of
 from workflows.run.research_run import ResearchRun
@@ -170,6 +170,7 @@ class ReflectiveStrategy(Strategy):
             position.route = Route(resolved.mode.value)
             return
         may_answer = resolved.mode is Mode.AUTO and resolved.engine is EngineKind.MODEL
+        may_answer = may_answer and not resolved.protected_sources
         request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
         output = await run.ask(COORDINATOR, "classify", request)
         position.route = output.route if resolved.mode is Mode.AUTO else Route(resolved.mode.value)
@@ -359,7 +360,8 @@ async def research_step(run: ResearchRun, step: PlanNode) -> None:
     if not state.plan.children(step):
         position.turns = 0
     state.plan = state.plan.with_nodes(step.model_copy(update={"status": NodeStatus.EXECUTING}))
-    if step.facet == StepKind.ANALYSIS.value:  # it thinks about the findings, without a search
+    # It thinks about the findings, without a search, once what the request protects is read.
+    if step.facet == StepKind.ANALYSIS.value and not hits_to_protect(state):
         _assign_all_sources(state, step)
         await analyze(run)
     else:
@@ -449,7 +451,9 @@ def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
 def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
     """Return the number of sources that a step may still read; unreadable ones count."""
     names = {node.id for node in state.plan.children(step)}
-    read = [source for source in state.fetched_sources().values() if names.intersection(source.sub_query_ids[:1])]
+    protected = set(protected_ids(state).values())
+    own = [source for source in state.fetched_sources().values() if names.intersection(source.sub_query_ids[:1])]
+    read = [source for source in own if source.id not in protected]
     return max(0, most - len(read))
 
 
@@ -460,7 +464,7 @@ def _assign_all_sources(state: ResearchState, step: PlanNode) -> None:
         return
     update = {"status": NodeStatus.COMPLETED, "origin": WITHOUT_SEARCH}
     state.plan = state.plan.with_nodes(node.model_copy(update=update))
-    for source in state.readable_sources()[:MOST_SOURCES]:
+    for source in shown_at_once(state, state.readable_sources()):
         owners = [*source.sub_query_ids, node.id]
         state.sources[source.id] = source.model_copy(update={"sub_query_ids": owners})
 

@@ -84,6 +84,7 @@ def state_and_draft(**changes: object) -> tuple[Sample, ResearchState, str]:
         "engine_by_role": {"planner": "model", "synthesizer": "model"},
         "models_used": ["a-model"],
         "fidelity": {"analysis": FidelityTotals(calls=2, considered=100, shown=80, items=4)},
+        "content_archive_hashes": [digest("a text of which a headline was shown")],
         "usage": usage,
         "usage_by_role": {"synthesizer": usage},
         "agents": [AgentRecord(task=task, status=AgentStatus.DONE, result=done)],

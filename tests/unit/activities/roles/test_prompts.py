@@ -71,7 +71,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "supervisor": REFLECTING,
 }
 """What inputs of roles need or name, but for what all have in common."""
-WITHOUT_QUESTION = {"clarifier", "reviewer", "checker", "corrector"}
+WITHOUT_QUESTION = {"clarifier", "reviewer", "checker", "corrector", "summarizer"}
 
 
 def rendered(role: RoleSpec[Any, Any], request: Any, text: str = TEXT) -> RenderedPrompt:

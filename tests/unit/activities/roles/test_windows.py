@@ -126,6 +126,17 @@ async def test_what_was_shown_can_be_counted_again() -> None:
     assert content.considered_characters < content.stored_characters
 
 
+async def test_what_is_quoted_from_is_never_summarised() -> None:
+    """Sources, findings and passages are shown in their own words, whatever model could summarise them (S0-140)."""
+    tokens = TokenSettings(summarization_provider="scripted-1")
+    async with bench(16_384) as one:
+        analysis = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, tokens=tokens))
+        report = await one.run(roles.SYNTHESIZER, await one.write_input(120, tokens=tokens))
+    assert analysis.account.content.shortened
+    assert report.account.content.shortened
+    assert [call.role for call in one.api.calls] == ["analyzer", "synthesizer"]
+
+
 async def test_a_repair_shows_what_the_first_call_showed() -> None:
     """Room for the reasons of a repair is left free from the start (invariant 11)."""
     async with bench(16_384) as one:

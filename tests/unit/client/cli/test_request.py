@@ -30,6 +30,7 @@ async def test_options_win_over_the_file_and_set_over_both(tmp_path: Path) -> No
     path.write_text('{"query": "file", "depth": "light", "engine": "model", "limits": {"max_iterations": 1}}')
     options = RunOptions(
         question="option", request_file=path, corpus=str(tmp_path), engine="extractive", exclude=["example.com"],
+        protect=["notes/a.md", "https://example.org/b"],
         assignments=["limits.max_sources=9", "depth=medium"],
     )  # fmt: skip
     made = await wanted(options)
@@ -37,6 +38,7 @@ async def test_options_win_over_the_file_and_set_over_both(tmp_path: Path) -> No
     assert (made.request.query, made.request.depth) == ("option", Depth.MEDIUM)
     assert (made.request.engine, made.request.exclude) == (EngineChoice.EXTRACTIVE, ["example.com"])
     assert made.request.limits.model_dump(exclude_none=True) == {"max_iterations": 1, "max_sources": 9}
+    assert made.request.protected_sources == ["notes/a.md", "https://example.org/b"]
 
 
 async def test_requests_and_questions_can_be_piped_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,11 @@ from client.cli.context import CommandContext, RunInfo, ServerRun
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
 from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
-from contracts.outcome import AgentDecision, Citation, ResearchResult
+from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult
+from contracts.report import fidelity_of_run
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
+from contracts.tokens import ContentEntry, FidelityTotals, ItemFidelity, Level
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from tests.fakes import states
 from tests.unit.client.cli.command_line import put_text, research, save_run
@@ -107,6 +109,43 @@ def test_a_draft_is_printed_and_marked(home: Path, status: RunStatus) -> None:
     assert rest == "# Answer\n\nSo it is.\n"
     without = research("report", "r-1", "--format", "html")
     assert (without.exit_code, "use --format md" in without.stderr) == (4, True)
+
+
+@pytest.mark.parametrize("shown", [400, 900])
+def test_a_report_is_printed_with_what_models_were_shown(home: Path, shown: int) -> None:
+    """Figures, phases, levels, dropped ids and, below a half, what helps: on standard error, or all of it as one JSON
+    document; `status` has a line (S0-156, S0-166, S0-167).
+    """
+    totals = FidelityTotals(calls=2, considered=1_000, shown=shown, items=6, shortened=2, lowest=0.25)
+    items = [
+        ItemFidelity(id=f"src-{number}", kind="source", original_tokens=500, current_tokens=tokens, current_level=level)
+        for number, tokens, level in ((1, shown, Level.COMPRESSED), (2, 0, Level.DROPPED))
+    ]
+    fidelity = fidelity_of_run({"analysis": totals}, [ContentEntry(role="analyzer", items=items)], ["src-2"], 1)
+    document = json.dumps({"fidelity": fidelity and fidelity.model_dump(mode="json")})
+    files = ReportFiles(
+        markdown=put_text(home, "# Answer\n"), html=put_text(home, "<p>"), json_document=put_text(home, document)
+    )
+    result = ResearchResult(
+        research_id="r-1", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS, files=files
+    )
+    ended = stored(status=RunStatus.COMPLETED, result=result, fidelity={"analysis": totals})
+    save_run(home, "r-1", ended, closed=True)
+    advice = "limits.max_sources_per_query"
+    done = research("report", "r-1", "--include-metadata")
+    assert done.stdout == "# Answer\n"
+    band = {400: "40% (compressed)", 900: "90% (full)"}[shown]
+    for words in (f"shown to models: {band}", f"analysis: {band}, 25% in one call", "2 of 6 items", "dropped: src-2"):
+        assert words in done.stderr
+    assert "levels: 4 full, 1 compressed, 1 dropped" in done.stderr
+    assert "not analyzed: 1 source" in done.stderr
+    document = json.loads(research("report", "r-1", "--include-metadata", "--json").stdout)
+    assert (document["report"], document["fidelity"]["phases"]["analysis"]["shown"]) == ("# Answer\n", shown)
+    assert document["levels"] == {"full": 4, "compressed": 1, "dropped": 1}
+    assert (advice in done.stderr) is (advice in document["advice"]) is (shown < 500)
+    status = research("status", "r-1").stdout
+    assert f"shown      {band}" in status
+    assert (advice in status) is (shown < 500)
 
 
 def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:

@@ -56,7 +56,7 @@ async def test_a_request_beyond_the_limit_does_not_reach_the_provider() -> None:
 
 
 async def test_a_repeated_search_is_cached_and_free() -> None:
-    """Another run's same search gets the same hits and warnings; no service is asked and no run charged (S0-177)."""
+    """Another run's same search gets the same hits and warnings; no service is asked and no run charged."""
     provider = Provider()
     search = CachedSearch(provider, Cache(MemorySharedStore()))
     first = await search.search(asking("tavily", domains_allow=["a.example", "b.example"]))

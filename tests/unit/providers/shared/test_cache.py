@@ -60,7 +60,7 @@ async def ask(
 
 @everywhere
 async def test_identical_searches_at_once_are_one_call(stores: Stores) -> None:
-    """Fifty searches of the same words by two workers ask the provider once, and one of them alone pays (S0-177)."""
+    """Fifty searches of the same words by two workers ask the provider once, and one of them alone pays."""
     service, workers = Service(), [Cache(stores.open()), Cache(stores.open())]
     service.gate.clear()
     tasks = [asyncio.create_task(ask(workers[number % 2], service)) for number in range(50)]

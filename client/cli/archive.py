@@ -1,0 +1,122 @@
+"""`archive list|show|restore|verify`: content that models were not shown, or only in part."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from client.cli.context import CommandContext, open_context
+from client.cli.errors import CommandError, ExitCode, quote
+from client.cli.options import AsJson, Commands, ConfigFile
+from client.cli.output import print_hint, print_json, print_progress, print_result
+from client.cli.reports import write_atomically
+from client.view.words import local_time, printable
+from contracts.texts import plural
+from contracts.tokens import ArchiveRecord
+from providers.errors import ContentMissing
+from workers.private_files import files_of_person
+from workers.settings.loading import Flags
+
+archive = Commands(
+    no_args_is_help=True,
+    help="""Content that models were not shown, or only in part: `tokens.content_archive_enabled` records it.
+
+\b
+  research archive list
+  research archive show 3fa9
+  research archive restore 3fa9 --out page.txt
+  research archive verify
+""",
+)
+commands = Commands()
+commands.add_typer(archive, name="archive")
+Hash = Annotated[str, typer.Argument(metavar="HASH", help="the hash of the text, or a unique beginning of it")]
+
+
+@archive.command("list")
+async def list_archive(*, as_json: AsJson = False, config: ConfigFile = None) -> int:
+    """List what was archived, the newest first: hash, time, item, reason, tokens, title."""
+    async with open_context(Flags(config=config)) as context:
+        found = (await context.stores.archive.read()).values()
+    records = sorted(filter(None, found), key=lambda record: record.archived_at, reverse=True)
+    if as_json:
+        print_json([record.model_dump(mode="json") for record in records])
+    for record in [] if as_json else records:
+        item = f"{record.item_type:<9} {record.archive_reason:<24} {record.original_tokens:>6} tokens"
+        title = printable(record.metadata.get("title") or record.item_id)
+        print_result(f"{record.content_hash[7:19]}  {local_time(str(record.archived_at))}  {item}  {title}")
+    if len(records) < len(found):
+        print_hint(f"{plural(len(found) - len(records), 'record')} cannot be read: `research archive verify`")
+    return ExitCode.COMPLETED
+
+
+@archive.command("show")
+async def show(given: Hash, *, config: ConfigFile = None) -> int:
+    """Print the record of a text as JSON: what it belongs to, why it was archived, and until when it stays."""
+    async with open_context(Flags(config=config)) as context:
+        print_json((await _find(context, given)).model_dump(mode="json"))
+    return ExitCode.COMPLETED
+
+
+@archive.command("restore")
+async def restore(
+    given: Hash,
+    *,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="write the text there")],
+    config: ConfigFile = None,
+) -> int:
+    """Write an archived text to a file, after its hash was verified."""
+    async with open_context(Flags(config=config)) as context:
+        record = await _find(context, given)
+        if problem := await _problem(context, record):
+            raise CommandError(f"{record.content_hash}: {problem}", ExitCode.FAILED)
+        data = await context.stores.content.get(record.content)
+    with files_of_person():
+        write_atomically(out, data)
+    print_progress(str(out))
+    return ExitCode.COMPLETED
+
+
+@archive.command("verify")
+async def verify(*, config: ConfigFile = None) -> int:
+    """Read every record and its text again, and compare them with their hashes. Exit code 1 on any difference."""
+    damaged = 0
+    async with open_context(Flags(config=config)) as context:
+        records = await context.stores.archive.read()
+        own = {digest: record for digest, record in records.items() if record is None or _is_here(context, record)}
+        for digest, record in own.items():
+            if problem := await _problem(context, record):
+                damaged += 1
+                print_result(f"{digest}: {problem}")
+    others = f", {len(records) - len(own)} of other homes" if len(own) < len(records) else ""
+    print_progress(f"{plural(len(own), 'record')}, {damaged} damaged{others}")
+    return ExitCode.INTERNAL if damaged else ExitCode.COMPLETED
+
+
+async def _find(context: CommandContext, given: str) -> ArchiveRecord:
+    """Give the record of a hash or of a unique beginning. Raises `CommandError`."""
+    records, beginning = await context.stores.archive.read(), given.strip().lower().removeprefix("sha256:")
+    found = [digest for digest in records if beginning and digest[7:].startswith(beginning)]
+    if len(found) != 1:
+        problem = "fits several records: give more of it" if found else "is not archived: see `research archive list`"
+        raise CommandError(f"{quote(given)} {problem}")
+    if (record := records[found[0]]) is None:
+        raise CommandError(f"{found[0]}: {await _problem(context, None)}", ExitCode.FAILED)
+    return record
+
+
+async def _problem(context: CommandContext, record: ArchiveRecord | None) -> str:
+    """Give what is wrong with a record or its text, and the remedy; empty if nothing is."""
+    if record is None:
+        return "the record is damaged: take its file from a backup, or remove it"
+    try:
+        await context.stores.content.get(record.content)
+    except ContentMissing as error:
+        here = _is_here(context, record)
+        return f"{error}: take it from a backup" if here else "it is of another home: restore it there"
+    return ""
+
+
+def _is_here(context: CommandContext, record: ArchiveRecord) -> bool:
+    """Give whether the text is in the content store of this home."""
+    return context.stores.archive.store in {entry.store for entry in record.entries()}

@@ -1,0 +1,170 @@
+"""`protected_sources` of a request: read before all others, never dropped, and named where they were not read."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.parse_request import InvalidRequest, parse_request
+from contracts.protected_sources import protected_sources_of
+from contracts.request import ResearchRequest
+from contracts.state import ResearchState
+from contracts.texts import from_markdown
+from contracts.tokens import ContentEntry, Level
+from contracts.vocabulary import Outcome, Phase, RunStatus, SourceStatus
+from tests.fakes import states
+from tests.fakes.corpus import MANUAL, MemoryCorpus
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_tokens import TokenBook
+from tests.fakes.world import World, model_world
+from tests.unit.workflows.test_supervisor_strategy import begin, report_of
+from workflows.driver import Driver
+from workflows.rules.duplicates import add_unread_protected, hits_to_protect, protected_ids
+from workflows.run.checkpoints import resume_state
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import strategy_of
+
+STRATEGIES = ("supervisor", "reflective", "orchestrator")
+FOLDER = {**MANUAL, "kitchen.md": "# Kitchen\n\nThe kettle boils at a hundred degrees.\n"}
+QUESTION = {"query": "How does the engine prevent wraparound?"}
+
+
+QUERY = states.sub_query("first question of the plan")
+
+
+@asynccontextmanager
+async def small_window(
+    folder: Path, documents: Mapping[str, str], window: int
+) -> AsyncIterator[tuple[World, MessagesApi]]:
+    """A world whose model has a small window, as its configuration and its endpoint say."""
+    async with MessagesApi(book=TokenBook(window=window)) as api:
+        world = model_world(folder, api.base_url, MemoryCorpus(documents), window)
+        yield world, api
+        await world.close()
+
+
+async def analyses_of(world: World, state: ResearchState) -> list[ContentEntry]:
+    """What the analyses showed that had no room for everything."""
+    entries = [await world.notebooks.read(entry, ContentEntry) for entry in state.shortened_calls]
+    return [entry for entry in entries if entry.role == "analyzer"]
+
+
+async def conduct(world: World, *protected: str, **fields: Any) -> ResearchState:
+    state = await begin(world, protected_sources=list(protected), **fields)
+    run = ResearchRun(state, Inbox(), world.host())
+    await Driver(run, strategy_of(state.resolution.strategy)).conduct()
+    return run.state
+
+
+@pytest.mark.parametrize(
+    ("given", "corpus", "url"),
+    [
+        ("HTTPS://Docs.Example.org:443/a/../b?utm_source=x#top", None, "https://docs.example.org/b"),
+        (" notes/the plan.md ", "manual", "corpus:manual/notes/the%20plan.md"),
+        ("100%.md", "manual", "corpus:manual/100%25.md"),
+        ("corpus:manual/the%20plan.md", "manual", "corpus:manual/the%20plan.md"),
+    ],
+)
+def test_an_address_is_that_of_a_hit(given: str, corpus: str | None, url: str) -> None:
+    """Pages are spelled as every address is, paths as the addresses of documents; each is there once."""
+    request = ResearchRequest(**QUESTION, corpus=corpus, protected_sources=[given, url])
+    assert protected_sources_of(request, request.search) == ([url], [])
+
+
+@pytest.mark.parametrize(
+    ("field", "more", "problem"),
+    [
+        (["a.md"], {"corpus": None}, "protected_sources.0: a document of a corpus, and the request has none"),
+        (["b.md", "a/../../c.md"], {}, "protected_sources.1: leads out of the corpus"),
+        (["corpus:manual/%2e%2e/c.md"], {}, "protected_sources.0: leads out of the corpus"),
+        (["/etc/passwd"], {}, "protected_sources.0: leads out of the corpus"),
+        (["corpus:other/a.md"], {}, "protected_sources.0: a document of another corpus"),
+        (["ftp://example.org/a"], {}, "protected_sources.0: no address of a page"),
+        (["https:///a"], {}, "protected_sources.0: no address of a page"),
+        (
+            ["https://a.org/"],
+            {"search": {"domains_allow": ["b.org"]}},
+            "protected_sources.0: its host is not in search",
+        ),
+        (["https://x.b.org/"], {"search": {"domains_deny": ["b.org"]}}, "protected_sources.0: its host is in search"),
+        (["https://b.org/"], {"exclude": ["b.org"]}, "protected_sources.0: `exclude` keeps it out"),
+        ([f"{number}.md" for number in range(51)], {}, "protected_sources: .*at most 50"),
+        (["a.md", "b.md"], {"limits": {"max_sources": 1}}, "limits.max_sources: less than"),
+        (["a.md"], {"mode": "direct", "strategy": "reflective"}, "mode: an answer without research"),
+    ],
+)
+def test_one_that_cannot_be_protected_is_refused(field: list[str], more: dict[str, Any], problem: str) -> None:
+    """By key and place, with what to do, and without the value."""
+    fields = {**QUESTION, "corpus": "manual", "protected_sources": field, **more}
+    with pytest.raises(InvalidRequest, match=f"^{problem}") as refused:
+        parse_request(ResearchRequest.model_construct(**fields).model_dump_json(warnings=False))
+    assert ".md" not in refused.value.lines[0].replace("notes/plan.md", "")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_they_are_read_first_once_and_analyzed(tmp_path: Path, strategy: str) -> None:
+    """Also one that no search finds; where a search finds one too, it is not read again (S0-150)."""
+    world = World(tmp_path, MemoryCorpus(FOLDER))
+    state = await conduct(world, "kitchen.md", "locks.md", strategy=strategy)
+    assert state.result is not None
+    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    reads, first = world.corpus.reads, ["corpus:manual/kitchen.md", "corpus:manual/locks.md"]
+    assert reads[:2] == first
+    # Agents side by side read what each of them finds.
+    assert [reads.count(url) for url in first[: 1 if strategy == "orchestrator" else 2]] in ([1], [1, 1])
+    own = [state.sources[identity] for identity in protected_ids(state).values()]
+    assert [(source.status, source.analyzed) for source in own] == [(SourceStatus.FULL, True)] * 2
+    assert not [line for line in state.limitations if "protected" in line]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_what_was_not_read_is_named(tmp_path: Path, strategy: str) -> None:
+    """A file that is gone, and a page for a run that reads no pages: in the report, and in its limitations."""
+    world = World(tmp_path, MemoryCorpus(FOLDER))
+    state = await conduct(world, "gone.md", "https://example.org/page", strategy=strategy)
+    report = await report_of(world, state)
+    assert state.result is not None
+    for address, reason in (("corpus:manual/gone.md", "not_found"), ("https://example.org/page", "--web")):
+        (line,) = (line for line in state.result.limitations if address in line)
+        assert reason in line
+        assert f"protected source was not read: {address}" in from_markdown(report)
+    assert world.corpus.reads[0] == "corpus:manual/gone.md"
+
+
+def test_a_resumed_run_reads_what_the_earlier_one_did_not() -> None:
+    """What it had no time for is no source that was found; what it read stays protected."""
+    read, late = states.source("corpus:manual/locks.md"), "corpus:manual/late.md"
+    resolved = states.resolved(protected_sources=[read.url, late])
+    stopped = states.state(resolved=resolved, status=RunStatus.PARTIAL, phase=Phase.GATHERING, plan=states.plan(QUERY))
+    stopped.sources = states.sources(read)
+    assert [late in line for line in add_unread_protected(stopped)] == [True]
+    stored = ResearchState.model_validate_json(stopped.model_dump_json())
+    again = resume_state(stored, resolved, "now", strategy_of("supervisor").resume)
+    assert protected_ids(again) == {read.url: read.id}
+    assert [hit.url for hit in hits_to_protect(again)] == [late]
+
+
+async def test_twenty_sources_are_no_limit_for_them(tmp_path: Path) -> None:
+    """An analysis shows all 25 protected ones (C0-11)."""
+    notes = {f"note-{number}.md": f"# Note {number}\n\n" + "A kettle boils. " * 90 for number in range(25)}
+    async with small_window(tmp_path, {**MANUAL, **notes}, 16_384) as (world, _):
+        state = await conduct(world, *notes, depth="light")
+    (analysis, *_) = await analyses_of(world, state)
+    assert {item.id for item in analysis.items} == set(protected_ids(state).values())
+    assert len(analysis.items) == 25
+
+
+async def test_they_are_shortened_last(tmp_path: Path) -> None:
+    """What a search found for the same analysis is cut to its beginning first (S0-150, S0-158)."""
+    words = "To prevent transaction ID wraparound the engine must vacuum every table. "
+    found = {f"note-{number}.md": f"# Note {number}\n\n{words * 40}" for number in range(8)}
+    kettles = {f"kettle-{number}.md": f"# Kettle {number}\n\n" + "A kettle boils. " * 180 for number in range(8)}
+    async with small_window(tmp_path, found | kettles, 16_384) as (world, _):
+        state = await conduct(world, *kettles, depth="light", limits={"max_source_characters": 3_000})
+    protected = set(protected_ids(state).values())
+    (analysis,) = (one for one in await analyses_of(world, state) if protected & {item.id for item in one.items})
+    assert {item.current_level for item in analysis.items if item.id not in protected} == {Level.TRUNCATED}
+    assert not {Level.DROPPED, Level.TRUNCATED} & {one.current_level for one in analysis.items if one.id in protected}
