@@ -34,6 +34,7 @@ class ErrandPosition(Position):
 
 
 def position_of(state: ResearchState) -> ErrandPosition:
+    """The typed position."""
     if not isinstance(state.position, ErrandPosition):
         held = state.position.model_dump() if state.position else {"strategy": "errand"}
         state.position = ErrandPosition.model_validate(held)

@@ -23,6 +23,7 @@ class ToyPosition(Position):
 
 
 def position_of(state: ResearchState) -> ToyPosition:
+    """The typed position."""
     if not isinstance(state.position, ToyPosition):
         held = state.position.model_dump() if state.position else {"strategy": "toy"}
         state.position = ToyPosition.model_validate(held)
