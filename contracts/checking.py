@@ -108,10 +108,6 @@ class CorrectionAction(StrEnum):
     """Action on a claim that its passages do not support."""
 
     KEEP = "keep"
-    REPLACE = "replace"
-    """It cites other passages instead."""
-    ADD = "add"
-    """It cites more passages."""
     REWRITE = "rewrite"
     """The sentence follows the passages."""
     SOFTEN = "soften"
@@ -128,16 +124,12 @@ class DoubtfulClaim(CompactModel):
     """With the passages that it cites."""
     verdict: Verdict
     reason: str = ""
-    candidates: list[ShownPassage] = []
-    """Other passages that may support it."""
 
 
 class DoubtfulEntry(CompactModel):
     """Doubtful claims of one draft, the most important first."""
 
     claims: list[DoubtfulClaim] = []
-    evidence: list[Evidence] = []
-    """Candidates that are new to the run."""
 
 
 class Proposal(CompactModel):
@@ -170,8 +162,6 @@ class CorrectedEntry(CompactModel):
     before: str
     """Hash of the entry of the draft's claims."""
     tried: list[TriedProposal] = []
-    evidence: list[Evidence] = []
-    """Passages of the proposals that are new to the run."""
 
 
 class Correction(CompactModel):

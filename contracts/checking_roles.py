@@ -79,7 +79,7 @@ class CheckerResult(RoleAnswer):
 
 # --- corrector -----------------------------------------------------------------------------------------------------
 class CorrectInput(ClaimBatchInput):
-    """Hand-off to the corrector: claims without support of their passages, with other passages."""
+    """Hand-off to the corrector: claims without support of their passages."""
 
     claims: list[DoubtfulClaim] = []
 

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, PassagePlace, ReportDraft, SearchHit, Verdict
+from contracts.evidence import DocumentRef, ReportDraft, SearchHit, Verdict
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType
 from contracts.resolved import ResolvedResearch
@@ -275,7 +275,7 @@ class FinalizeVerificationRequest(RunRequest):
     unreached: int = 0
     """Number of claims that no checker judged, of the last batch."""
     corrects: bool = False
-    """True if doubtful claims are to be corrected: other passages are looked for then."""
+    """True if doubtful claims are to be corrected."""
 
 
 class FinalizedVerification(CompactModel):
@@ -290,9 +290,6 @@ class FinalizedVerification(CompactModel):
     """Of each claim in order."""
     draft: ReportDraft | None = None
     """The corrected draft, if any correction stays."""
-    evidence_entry: str = ""
-    evidence: list[PassagePlace] = []
-    """Passages that the corrected draft cites and the run did not know, of an `AnalysisEntry`."""
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim that is to be corrected."""
@@ -303,7 +300,6 @@ class ApplyRequest(RunRequest):
 
     by_model: bool = True
     claims_entry: str
-    doubtful_entry: str
     proposals: list[str]
     """Hashes of the entries of proposals."""
     answers: list[str] = []

@@ -16,8 +16,8 @@ def squeezed(texts: Iterable[str]) -> str:
     return "".join("".join(text.split()) for text in texts)
 
 
-def read_page(html: str) -> tuple[dict[str, object], list[str]]:
-    """Return the text, passages, verdicts and other parts of a page, without white space, and its links."""
+def read_page(html: str) -> dict[str, object]:
+    """Return the text, passages, verdicts, links and other parts of a page, without white space."""
     parser = etree.HTMLParser(huge_tree=True)
     # The parser ends at a NUL, which browsers ignore, and gives nothing for a page without an element.
     find = etree.HTML("<br>" + html.replace("\0", ""), parser).xpath
@@ -27,7 +27,7 @@ def read_page(html: str) -> tuple[dict[str, object], list[str]]:
         each.get("id", ""): ",".join(name[2:] for name in each.get("class").split() if name.startswith("v-"))
         for each in find(f"//*[{CLASS.format('check')}]")
     }
-    parts: dict[str, object] = {
+    return {
         "text": squeezed(find(f"//article//text()[not({ASIDE})]")),
         "passages": {squeezed(each.itertext()) for each in find("//mark")},
         "verdicts": verdicts,
@@ -36,5 +36,5 @@ def read_page(html: str) -> tuple[dict[str, object], list[str]]:
         "sources": squeezed(find("//*[@id='sources']//text()[not(ancestor::*[@class='context'])]")),
         "outcome": squeezed(find(f"//*[{CLASS.format('outcome')}]//text()")),
         "method": squeezed(find("//dl//text()")).replace(":", ""),
+        "links": [link for link in find("//@href") if not link.startswith("#")],
     }
-    return parts, [link for link in find("//@href") if not link.startswith("#")]

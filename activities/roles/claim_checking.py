@@ -168,19 +168,12 @@ def _proposal(claim: DoubtfulClaim, one: checking_roles.ProposedCorrection | Non
     reason = line_of(one.reason, REASON_CHARACTERS)
     if one.action is CorrectionAction.REMOVE:
         return Proposal(number=claim.number, action=one.action, reason=reason)
-    known = label_all((each.evidence_id for each in [*claim.asked.passages, *claim.candidates]), request)
+    known = label_all((each.evidence_id for each in claim.asked.passages), request)
     given = [name.strip().strip("[]") for name in one.passages]
     passages = list(dict.fromkeys(known[name] for name in given if name in known))[:MOST_CITED]
     cited = [passage.evidence_id for passage in claim.asked.passages]
-    if one.action is CorrectionAction.ADD:
-        passages = list(dict.fromkeys([*cited, *passages]))
-    text = ""
-    if one.action in (CorrectionAction.REWRITE, CorrectionAction.SOFTEN):
-        text = line_of(without_markers(one.text), 600)
-        passages = passages or (cited if one.action is CorrectionAction.SOFTEN else [])
-        changed = bool(text) and text != claim.asked.text
-    else:
-        changed = passages != cited
-    if not passages or not changed:
+    text = line_of(without_markers(one.text), 600)
+    passages = passages or (cited if one.action is CorrectionAction.SOFTEN else [])
+    if not passages or not text or text == claim.asked.text:
         return unchanged
     return Proposal(number=claim.number, action=one.action, text=text, evidence_ids=passages, reason=reason)

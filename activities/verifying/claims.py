@@ -1,7 +1,7 @@
-"""Claims of a draft: extraction, verdicts that need no model, their sum, and other passages that may fit. Pure."""
+"""Claims of a draft: extraction, verdicts that need no model, and their sum. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -10,10 +10,8 @@ from activities.reporting.claims import CitedWords, FoundClaim, claim_id, claim_
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
 from activities.reporting.passages import words_around
-from activities.roles.grounding import evidence_at
 from contracts import checking
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
-from providers.verification.passage_selection import select_passages
 from providers.verification.quantities import find_quantities
 
 MOST_PASSAGES: Final = 4
@@ -30,9 +28,6 @@ WORTH: Final[Mapping[Verdict, float]] = {
     Verdict.CONTRADICTED: -1.0,
 }
 """A higher one is a better verdict."""
-MOST_CANDIDATES: Final = 2
-"""For one claim."""
-MOST_OF_A_SOURCE: Final = 2
 
 
 @dataclass(frozen=True)
@@ -59,11 +54,6 @@ class Material:
     def registry(self) -> KnownAddresses:
         """The addresses that the run knows."""
         return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
-
-    def with_evidence(self, fresh: Sequence[Evidence]) -> "Material":
-        """Return the material with further passages."""
-        evidence = {item.id: item for item in (*fresh, *self.entry.evidence)}
-        return replace(self, entry=self.entry.model_copy(update={"evidence": list(evidence.values())}))
 
 
 def extract_claims(draft: str, material: Material) -> list[checking.ExtractedClaim]:
@@ -170,32 +160,3 @@ def _verdict(answer: checking.ClaimAnswer | None) -> ClaimVerdict:
         method=CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE,
         reason=answer.reason or (PASSAGES_SAY.format(answer.quote) if answer.quote else ""),
     )
-
-
-def find_candidates(
-    claims: Sequence[checking.ExtractedClaim], material: Material
-) -> tuple[list[list[checking.ShownPassage]], list[Evidence]]:
-    """For each claim the passages that share most with it and that it does not cite, and the new ones as evidence."""
-    sources = [source for source in material.entry.sources if source.text.hash in material.texts]
-    texts = [material.texts[source.text.hash] for source in sources]
-    questions, language = [each.text for each in claims], material.entry.language
-    chosen = select_passages(questions, texts, language, most=MOST_CANDIDATES + 1, most_of_a_text=MOST_OF_A_SOURCE)
-    known = material.evidence
-    fresh: dict[str, Evidence] = {}
-    found: list[list[checking.ShownPassage]] = []
-    for each, spans in zip(claims, chosen, strict=True):
-        cited = [known[identity] for identity in each.evidence_ids]
-        shown: list[checking.ShownPassage] = []
-        for span in spans:
-            source, text = sources[span.text], texts[span.text]
-            passage = evidence_at(source.id, text, span.start, span.end)
-            if len(shown) < MOST_CANDIDATES and not any(_contains(item, passage) for item in cited):
-                fresh |= {} if passage.id in known else {passage.id: passage}
-                shown.append(show_passage(passage, source, text))
-        found.append(shown)
-    return found, list(fresh.values())
-
-
-def _contains(outer: Evidence, inner: Evidence) -> bool:
-    """Return whether a passage lies within another one."""
-    return outer.source_id == inner.source_id and outer.start <= inner.start and inner.end <= outer.end

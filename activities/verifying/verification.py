@@ -24,8 +24,7 @@ from activities.verifying.correction import apply, choose, find_doubtful, try_pr
 from contracts import checking, messages
 from contracts.addresses import digest
 from contracts.base import CompactModel
-from contracts.evidence import DocumentRef, Evidence, ReportDraft, VerdictsEntry
-from contracts.notebooks import AnalysisEntry
+from contracts.evidence import DocumentRef, ReportDraft, VerdictsEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
@@ -66,30 +65,26 @@ class VerifyingActivities:
         """Store the claims of what every proposal would write, and those of them that need a checker."""
         async with attempt(RECORDS):
             _, material = await self._load(request.claims_entry, by_model=request.by_model)
-            doubtful = checking.DoubtfulEntry()
-            if request.doubtful_entry:
-                doubtful = await self.notebooks.read(request.doubtful_entry, checking.DoubtfulEntry)
             read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
             proposals = [one for each in read for one in each.proposals]
             known = {answer.fingerprint for answer in await self._answers(request.answers)}
-            material = material.with_evidence(doubtful.evidence)
-            tried = await asyncio.to_thread(try_proposals, material.entry.claims, proposals, material)
+            tried = await asyncio.to_thread(try_proposals, proposals, material)
             claims = [claim for each in tried for claim in each.claims]
-            entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried, evidence=doubtful.evidence)
+            entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried)
             return await self._extracted(await self.notebooks.write(entry), claims, ask(claims, material, known))
 
     @activity.defn(name="finalize_verification")
     async def finalize_verification(
         self, request: messages.FinalizeVerificationRequest
     ) -> messages.FinalizedVerification:
-        """Combine the verdicts, choose the corrections to accept, and find passages for doubtful claims."""
+        """Combine the verdicts, choose the corrections to accept, and name the doubtful claims."""
         async with attempt(RECORDS):
             known = best_answers(await self._answers(request.answers))
             tried = checking.CorrectedEntry(before=request.claims_entry)
             if request.corrected_entry:
                 tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
             written, material = await self._load(tried.before, by_model=request.by_model)
-            corrections, draft, fresh = list[checking.Correction](), None, list[Evidence]()
+            corrections, draft = list[checking.Correction](), None
             if entry := request.corrections_entry:
                 corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).corrections
             if request.corrected_entry:
@@ -97,7 +92,6 @@ class VerifyingActivities:
                 if made:
                     material, corrections = corrected, [*corrections, *made]
                     draft = await store_draft(self.content, described, text)
-                    fresh = [item for item in tried.evidence if item.id in draft.evidence_ids]
             claims = material.entry.claims
             verdicts = conclude(claims, known)
             doubtful = checking.DoubtfulEntry()
@@ -121,8 +115,6 @@ class VerifyingActivities:
                 ),
                 verdicts=[one.verdict for one in verdicts],
                 draft=draft,
-                evidence_entry=await self._written(AnalysisEntry(evidence=fresh)),
-                evidence=[item.place for item in fresh],
                 doubtful_entry=await self._written(doubtful),
                 sizes=[_size(claim) for claim in doubtful.claims],
             )
@@ -195,7 +187,6 @@ def correct(
     """
     claims = material.entry.claims
     accepted, corrections = choose(claims, conclude(claims, known), tried.tried, known)
-    material = material.with_evidence(tried.evidence)
     text = apply(draft, claims, accepted, material.registry)
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
     described, text = describe_draft(ReportDraft(document=stored), parse_draft(text))

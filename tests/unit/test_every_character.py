@@ -46,7 +46,6 @@ from providers.search.corpus.scanning import is_key_name
 from providers.search.hits import plain, shorten_query, usable_url
 from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
 from providers.translations import translate
-from providers.verification.passage_selection import select_passages
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of
@@ -87,7 +86,6 @@ def _by_rules(text: str) -> None:
         check(text, ["It took 5 days.", text], [text], language)
         find_quantities(text, language)
         question_stems(text, language)
-        select_passages([text], [text], language, most=3, most_of_a_text=2)
 
 
 def _by_reports(text: str) -> None:

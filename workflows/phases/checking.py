@@ -239,7 +239,7 @@ class _ClaimChecks:
             "verdicts_entry": concluded.verdicts_entry,
             "corrections_entry": concluded.corrections_entry,
         }
-        for entry in (*update.values(), concluded.evidence_entry):
+        for entry in update.values():
             state.note_entry(entry)
         if concluded.draft is not None and state.draft is not None:
             # The corrected draft is known by its text alone.
@@ -247,9 +247,6 @@ class _ClaimChecks:
             state.draft = concluded.draft.model_copy(update=history | {"revision": state.draft.revision + 1})
             for action, count in concluded.summary.correction_counts.items():
                 run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
-        for place in concluded.evidence if concluded.evidence_entry else ():
-            passage = place.evidence(concluded.evidence_entry)
-            state.evidence.setdefault(passage.id, passage)
         state.verdicts_entry = concluded.verdicts_entry
         state.verification = known.model_copy(update=update | {"summary": concluded.summary})
         return concluded.model_copy(update=update)
@@ -271,7 +268,6 @@ class _ClaimChecks:
             **self._ids,
             by_model=self._by_model,
             claims_entry=concluded.claims_entry,
-            doubtful_entry=concluded.doubtful_entry,
             proposals=[entry for _, entry in sorted(proposals.items())],
             answers=run.state.verification.answers,
         )

@@ -25,7 +25,7 @@ MARGIN_SECONDS = 2.0
 
 SECONDS = {
     names.MODELS_QUEUE: (600.0, 10.0),  # synthesis in the design of supervisor and specialists: 600 s
-    names.SEARCH_QUEUE: (65.0, 5.0),  # a model's own web search takes up to a minute; others are given up after 10 s
+    names.SEARCH_QUEUE: (65.0, 5.0),  # a search is given up after 10 s, and may wait for its turn
     names.READING_QUEUE: (65.0, 5.0),
     names.RECORDS_QUEUE: (60.0, 60.0),
 }

@@ -113,6 +113,6 @@ def test_a_correction_passes_the_judge_of_drafts(by_model: bool) -> None:
         proposal = Proposal(number=0, action=CorrectionAction.REWRITE, text=pair.claim, evidence_ids=["ev-1"])
         drafted = extract_claims(f"{pair.claim} [ev-1]\n", material)
         answers = perfect_answers(drafted, pair) if by_model else {}
-        (accepted,), _ = choose(claims, before, try_proposals(claims, [proposal], material), answers)
+        (accepted,), _ = choose(claims, before, try_proposals([proposal], material), answers)
         passes = all(each.verdict is Verdict.SUPPORTED for each in conclude(drafted, answers))
         assert (accepted.action is CorrectionAction.REWRITE) is passes, pair.claim

@@ -21,12 +21,14 @@ REPORT: dict[str, Any] = json.loads(RENDERING.document)
 
 @pytest.fixture
 async def store() -> MemoryStore:
+    """The stored documents of the sample run."""
     return await store_of(SAMPLE.texts)
 
 
 async def audited(
     store: MemoryStore, report: dict[str, Any], markdown: str | None = None, html: bytes | None = None
 ) -> AuditResult:
+    """The audit of a report against a store."""
     return await audit(
         json.dumps(report).encode(), store.text_by_hash, store.by_hash, HereCalls(), markdown=markdown, html=html
     )
@@ -45,12 +47,10 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "word for word claims": 6,
         "claims judged by rules": 2,
         "findings": 1,
-        "quotations": 6,
-        "addresses in the text": 2,
         "text in report.json": 1,
         "report.md": 1,
         "report.html": 1,
-        "fields of the report": 45,
+        "fields of the report": 46,
         "sections of the text": 6,
     }
     assert result.unchecked == {"headings that the stored text does not have": 6}
@@ -89,6 +89,7 @@ async def test_missing_file_is_a_problem_and_its_passages_are_counted_as_uncheck
 
 
 def changed(path: list[str | int], value: object) -> dict[str, Any]:
+    """The sample report with one value replaced."""
     report = copy.deepcopy(REPORT)
     place: Any = report
     for key in path[:-1]:
@@ -100,29 +101,29 @@ def changed(path: list[str | int], value: object) -> dict[str, Any]:
 CASES: list[tuple[str, list[str | int], Any]] = [
     ("quote_differs", ["evidence", 0, "quote"], "Other words."),
     ("offset_differs", ["evidence", 0, "start"], lambda start: start + 1),
-    ("context_differs", ["evidence", 0, "prefix"], "other"),
+    ("field_differs", ["evidence", 0, "prefix"], "other"),
     ("evidence_without_source", ["evidence", 0, "source_id"], "src-0000000000"),
-    ("id_twice", ["evidence"], lambda items: [*items, items[0]]),
-    ("id_twice", ["sources"], lambda items: [*items, items[0]]),
+    ("field_differs", ["evidence"], lambda items: [*items, items[0]]),
+    ("field_differs", ["sources"], lambda items: [*items, items[0]]),
     ("evidence_without_text", ["sources", 0, "text_hash"], None),
     ("field_differs", ["citations", 1, "number"], 1),
     ("field_differs", ["citations", 0, "source_id"], "src-0000000000"),
     ("field_differs", ["sources", 0, "cited"], False),
     ("section_altered", ["report", "markdown"], lambda text: text + "\nMore [3].\n"),
-    ("address_unknown", ["report", "markdown"], lambda text: text + "\nSee https://evil.test/x now.\n"),
-    ("address_unknown", ["report", "markdown"], lambda text: text + "\n[x][y]\n\n[y]: //evil.test\n"),
+    ("section_altered", ["report", "markdown"], lambda text: text + "\nSee https://evil.test/x now.\n"),
+    ("section_altered", ["report", "markdown"], lambda text: text + "\n[x][y]\n\n[y]: //evil.test\n"),
     ("field_differs", ["claims", 0, "start"], lambda start: start + 1),
     ("field_differs", ["claims", 0, "text"], "Other words. [1]"),
-    ("claim_without_evidence", ["claims", 0], lambda claim: claim | {"evidence_ids": [], "citation_numbers": []}),
+    ("field_differs", ["claims", 0], lambda claim: claim | {"evidence_ids": [], "citation_numbers": []}),
     ("field_differs", ["claims", 0, "citation_numbers"], [2]),
-    ("claim_not_the_quote", ["claims", 5, "method"], "verbatim"),
-    ("verdict_without_method", ["claims", 5], lambda claim: claim | {"method": "none", "verdict": "supported"}),
-    ("claim_unlisted", ["claims"], lambda claims: claims[:-1]),
-    ("claim_altered", ["claims", 0, "id"], "c-" + 32 * "0"),
+    ("verdict_differs", ["claims", 5, "method"], "verbatim"),
+    ("verdict_differs", ["claims", 5], lambda claim: claim | {"method": "none", "verdict": "supported"}),
+    ("field_differs", ["claims"], lambda claims: claims[:-1]),
+    ("field_differs", ["claims", 0, "id"], "c-" + 32 * "0"),
     ("verdict_differs", ["claims", 0], lambda claim: claim | {"method": "rules", "verdict": "unsupported"}),
-    ("finding_without_evidence", ["findings", 0, "evidence_ids"], ["ev-0000000000"]),
+    ("finding_differs", ["findings", 0, "evidence_ids"], ["ev-0000000000"]),
     ("text_altered", ["report", "markdown"], lambda text: text.replace("two billion", "two million")),
-    ("quotation_differs", ["report", "markdown"], lambda text: text.replace("> To avoid this", "> To avoid all this")),
+    ("section_altered", ["report", "markdown"], lambda text: text.replace("> To avoid this", "> To avoid all this")),
     ("field_differs", ["verification", "verdict_counts"], {"supported": 8}),
     ("field_differs", ["verification", "effective_citations"], 99),
     ("outcome_differs", ["stop_reason"], "budget_time"),
@@ -130,8 +131,8 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("field_differs", ["citations_count"], 9),
     ("field_differs", ["queries_failed"], 9),
     ("field_differs", ["confidence_summary"], {"high": 9}),
-    ("section_differs", ["claims", 0, "section"], "Elsewhere"),
-    ("reason_differs", ["claims", 5, "reason"], "Everything agrees."),
+    ("field_differs", ["claims", 0, "section"], "Elsewhere"),
+    ("verdict_differs", ["claims", 5, "reason"], "Everything agrees."),
     ("field_differs", ["outcome"], "partial"),
     ("section_altered", ["limitations"], []),
     ("not_renderable", ["effective_request"], {}),
@@ -155,10 +156,9 @@ async def test_what_no_rule_can_judge_again_is_counted(
     """A statement without a citation, and the verdict of a model, are no differences; neither is called compared."""
     result = await audited(store, changed(["claims", 5], lambda claim: claim | change))
     assert {problem.kind for problem in result.problems} <= {
-        "claim_altered",
         "field_differs",
         "section_altered",
-        "reason_differs",
+        "verdict_differs",
     }
     assert result.checked.get("claims without a citation", 0) == counted
     assert result.unchecked.get("verdicts of a model, which no rule gives again", 0) == skipped
@@ -187,7 +187,7 @@ async def test_a_sentence_that_is_forged_throughout_is_found(
     forged = forge(REPORT, place, words, "supported", method, new_id=new_id)
     result = await audited(store, forged, forged["report"]["markdown"])
     kinds = {problem.kind for problem in result.problems}
-    assert kinds & {"claim_not_the_quote", "verdict_differs"} if new_id else "claim_altered" in kinds
+    assert ("verdict_differs" if new_id else "field_differs") in kinds
     assert "text_altered" not in {problem.kind for problem in result.problems}
 
 
@@ -196,4 +196,4 @@ async def test_nothing_hides_a_link_of_a_page_from_the_audit(store: MemoryStore,
     """What a parser stops at is no end of the page: browsers read on."""
     page = f'{RENDERING.html}{cover}<a href="https://evil.test/">'
     result = await audited(store, changed(["forms", "report.html"], digest(page)), html=page.encode())
-    assert {problem.kind for problem in result.problems} & {"address_unknown", "page_differs"}
+    assert {problem.kind for problem in result.problems} == {"page_differs"}
