@@ -25,9 +25,9 @@ from typing import Any, Final
 from temporalio.client import Client
 
 from benchmarks.processes import cpu_seconds, stolen_seconds
+from benchmarks.web_deployment import WebDeployment, web_deployment
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
-from tests.acceptance.web_deployment import WebDeployment, web_deployment
 from tests.fakes.many_pages import question
 from tests.fakes.processes import FakeProcess
 from tests.integration.runs import start

@@ -25,8 +25,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.web_deployment import WebDeployment, answered, web_deployment
 from contracts.outcome import ResearchResult
-from tests.acceptance.web_deployment import WebDeployment, answered, web_deployment
 from tests.fakes.loopback import HttpRequest
 from tests.fakes.many_pages import QUESTION, pages
 from tests.fakes.messages_api import MessagesApi

@@ -24,10 +24,10 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from benchmarks.fan_out import QUEUE, FanOut
 from benchmarks.processes import cpu_seconds, stolen_seconds
+from benchmarks.web_deployment import WebDeployment, answered, web_deployment
 from contracts import names, roles
 from contracts.roles import ReflectInput
 from contracts.vocabulary import EngineKind, Phase
-from tests.acceptance.web_deployment import WebDeployment, answered, web_deployment
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import WebWorld

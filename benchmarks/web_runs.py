@@ -25,12 +25,12 @@ from benchmarks.fan_out import QUEUE, FanOut
 from benchmarks.ideal_wall import ANSWERED, Ideal, ideal_wall
 from benchmarks.processes import Peak, cpu_seconds, watched
 from benchmarks.runs import Measured, measure
+from benchmarks.web_deployment import MODEL, PRICE, WebDeployment, answered, web_deployment
 from contracts import activities, names
 from contracts.messages import SearchRequest
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, SourceStatus
-from tests.acceptance.web_deployment import MODEL, PRICE, WebDeployment, answered, web_deployment
 from tests.fakes.many_pages import QUESTION, RELATED, pages
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.valkey import running_valkey

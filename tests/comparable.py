@@ -10,7 +10,6 @@ TOKENS = re.compile(r"[\d,]+ tokens")
 
 
 def comparable(report: str) -> str:
-    """A report without what differs between any two runs."""
     return VARIABLE.sub("…", report)
 
 

@@ -29,7 +29,6 @@ class Bench:
     environment: dict[str, str] = field(default_factory=dict)
 
     def command(self, *arguments: str) -> list[str]:
-        """How the command is called."""
         return [sys.executable, "-c", "from client.cli import main; main()", *arguments]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -59,7 +58,6 @@ class Bench:
         return Started(process)
 
     def stop_server(self) -> None:
-        """Stop the engine, whoever is attached."""
         asyncio.run(stop_server(self.home))
 
 
@@ -95,7 +93,6 @@ class Started:
 
     @property
     def errors(self) -> str:
-        """Standard error so far."""
         return "\n".join(self.lines)
 
     def _read(self) -> None:
@@ -146,5 +143,4 @@ def page(number: int, topic: str) -> str:
 
 
 def only_document(text: str) -> Any:
-    """Standard output of `--json`: exactly one JSON document."""
     return json.loads(text)

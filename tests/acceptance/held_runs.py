@@ -32,7 +32,6 @@ class Hold:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
 
     def release(self) -> None:
-        """Hold no run any more."""
         self._released.set()
 
     def __enter__(self) -> Self:

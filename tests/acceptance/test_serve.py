@@ -40,7 +40,6 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment(place: Path) -> dict[str, str]:
-    """What the processes see."""
     return child_environment() | {
         "RESEARCH_HOME": str(place / "home"),
         "RESEARCH_CONFIG": str(place / "research.toml"),

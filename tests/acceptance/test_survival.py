@@ -36,7 +36,7 @@ async def undisturbed(home: Path) -> tuple[ResearchResult, int]:
         await prepared(made)
         await made.start_workers()
         handle = await start(await made.client(), CHECKED, id="r-survivor")
-        return await handle.result(), len(made.calls())
+        return await handle.result(), len(made.model.calls)
 
 
 @pytest.mark.parametrize("phases", [TWO_PHASES, pytest.param(PHASES, marks=pytest.mark.soak)], ids=["two", "every"])
@@ -66,14 +66,14 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
             await made.start_workers()
         await until(handle, lambda status: status.outcome is not None)
         result = await handle.result()
-        delivered, calls = made.delivered(), len(made.calls())
+        twice, calls = made.answered_twice(), len(made.model.calls)
     expected, calls_needed = calm.result()
     assert result.outcome is expected.outcome is Outcome.COMPLETED
     assert comparable(result.report) == comparable(expected.report)
     assert result.verification == expected.verification
     assert result.verification.correction_counts
     assert calls - calls_needed <= in_flight
-    assert not [request for request, count in delivered.items() if count > 1]
+    assert not twice
 
 
 AGENTS = {"query": QUESTION, "corpus": "documents", "strategy": "orchestrator"}
@@ -87,7 +87,7 @@ async def disturbed(
     await made.start_workers()
     client = await made.client()
     expected = await (await start(client, request, id="r-undisturbed")).result()
-    calls_needed = len(made.calls())
+    calls_needed = len(made.model.calls)
     handle = await start(client, request, id="r-disturbed")
     await until(handle, reached)
     while made.in_flight() < calls:
@@ -96,11 +96,11 @@ async def disturbed(
     await made.kill_workers()
     await made.start_workers()
     result: ResearchResult = await handle.result()
-    made_again = len(made.calls()) - calls_needed
+    made_again = len(made.model.calls) - calls_needed
     assert result.outcome is expected.outcome is Outcome.COMPLETED
     assert comparable(result.report) == comparable(expected.report).replace("r-undisturbed", "r-disturbed")
     assert calls_needed <= made_again <= calls_needed + in_flight
-    assert not [request for request, count in made.delivered().items() if count > 1]
+    assert not made.answered_twice()
     return result
 
 
@@ -126,7 +126,7 @@ async def test_a_killed_run_command_is_gone_on_with(tmp_path: Path) -> None:
         process.kill()
         await process.communicate()
         code, output, errors = await made.command(*words, "--json")
-        twice = [request for request, count in made.delivered().items() if count > 1]
+        twice = made.answered_twice()
     assert code == 0, errors
     assert ResearchResult.model_validate_json(output).outcome is Outcome.COMPLETED
     assert not twice

@@ -1,15 +1,12 @@
 """The files of deploy/ and docker-compose.yml as their tests see them."""
 
-import json
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import typer.main
 import yaml
 
-from client.cli.app import app
 from tests.architecture.repository import ROOT
 
 KUBERNETES = ROOT / "deploy" / "kubernetes"
@@ -40,12 +37,10 @@ READ_DOCUMENTS = frozenset({"search", "reading", "records"})
 
 @cache
 def compose() -> dict[str, Any]:
-    """docker-compose.yml, anchors resolved."""
     return dict(yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8")))
 
 
 def services() -> dict[str, dict[str, Any]]:
-    """Service by name."""
     return dict(compose()["services"])
 
 
@@ -60,12 +55,10 @@ def workers() -> dict[str, dict[str, Any]]:
 
 
 def with_defaults(text: str) -> str:
-    """The text with `${NAME:-default}` replaced by its default."""
     return VARIABLE.sub(lambda found: found[3] if found[2] == ":-" else "", text)
 
 
 def variables(text: str) -> set[str]:
-    """Names of the variables that a text asks for."""
     return {found[1] for found in VARIABLE.finditer(text)}
 
 
@@ -81,7 +74,6 @@ def ending() -> set[str]:
 
 
 def networks(service: str) -> set[str]:
-    """The networks of a service."""
     return set(services()[service]["networks"])
 
 
@@ -112,17 +104,10 @@ def instruction(name: str) -> str:
 
 
 def image_environment() -> dict[str, str]:
-    """What the image sets."""
     return dict(pair.split("=", 1) for pair in instruction("ENV").split())
 
 
-def entrypoint() -> list[str]:
-    """The program of the image."""
-    return list(json.loads(instruction("ENTRYPOINT")))
-
-
 def documents(path: Path) -> list[dict[str, Any]]:
-    """The documents of a YAML file."""
     return [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
 
 
@@ -130,11 +115,3 @@ def policies() -> dict[str, dict[str, Any]]:
     """The NetworkPolicies by name: what each says."""
     found = [one for path in (KUBERNETES / "network").glob("*.yaml") for one in documents(path)]
     return {one["metadata"]["name"]: one["spec"] for one in found if one["kind"] == "NetworkPolicy"}
-
-
-def worker_options(program: list[str]) -> dict[str, Any]:
-    """What `research worker …` makes of its arguments; the command must be that one."""
-    assert program[:2] == ["research", "worker"]
-    command: Any = typer.main.get_command(app)
-    parsed: dict[str, Any] = command.commands["worker"].make_context("worker", program[2:]).params
-    return parsed

@@ -33,7 +33,6 @@ def python_files(*folders: str) -> list[Path]:
 
 
 def relative(path: Path) -> str:
-    """The path as people write it."""
     return path.relative_to(ROOT).as_posix()
 
 
@@ -46,7 +45,6 @@ def found_in(paths: Iterable[Path], look: Callable[[Path], Collection[Any]]) -> 
 
 @cache
 def syntax(path: Path) -> ast.Module:
-    """The parsed file."""
     text = path.read_text(encoding="utf-8")
     try:
         return ast.parse(text)

@@ -20,7 +20,6 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def answering(script: ModuleType, output: str, *, error: str = "", code: int = 0) -> None:
-    """Let the program say this."""
     (script.PROGRAM.with_name("output")).write_text(output)
     (script.PROGRAM.with_name("error")).write_text(error)
     script.PROGRAM.write_text(f'#!/bin/sh\ncd "$(dirname "$0")" && cat output && cat error >&2\nexit {code}\n')

@@ -13,23 +13,19 @@ LOCKS = (ALL, "requirements-runtime.lock", "requirements-build.lock", "requireme
 
 
 def normalized(name: str) -> str:
-    """A package name as indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def locked(file: str) -> dict[str, str]:
-    """Package → its whole entry in a lock file."""
     entries = re.split(r"\n(?=[A-Za-z0-9])", (ROOT / file).read_text(encoding="utf-8"))
     return {normalized(entry.split("==")[0]): entry for entry in entries if re.match(r"[A-Za-z0-9._-]+==", entry)}
 
 
 def pinned(file: str) -> dict[str, str]:
-    """Package → version of a lock file."""
     return {name: entry.split("==")[1].split()[0] for name, entry in locked(file).items()}
 
 
 def version(text: str) -> tuple[int, ...]:
-    """The numbers of a version."""
     return tuple(int(part) for part in re.findall(r"\d+", text)[:4])
 
 

@@ -10,10 +10,8 @@ from contracts.names import POOLS
 from tests.architecture import deployment as files
 from tests.architecture.repository import ROOT
 from tests.architecture.test_dependencies import PROJECT
-from workers.pools import DRAIN, choose_pools
 from workers.settings.sections import FileSettings
 
-VERSION = PROJECT["project"]["version"]
 ACCOUNT = 10001
 
 
@@ -54,15 +52,6 @@ def test_the_base_image_is_pinned_to_a_python_that_is_supported() -> None:
 
 
 # --- docker-compose.yml ------------------------------------------------------------------------------------------------
-def test_compose_runs_each_pool_in_a_service_of_its_own() -> None:
-    """Every pool has a service of its name, with a command that starts it and nothing else."""
-    assert files.workers().keys() == POOLS.keys()
-    for name, service in files.workers().items():
-        options = files.worker_options([*files.entrypoint(), *service["command"]])
-        assert choose_pools(options["pool"]) == (name,)
-        assert options["health_port"] == 8080
-
-
 def test_compose_opens_no_port_beyond_this_machine() -> None:
     """Every published port is bound to the loopback interface: a Temporal server knows no passwords."""
     ports = [files.with_defaults(port) for service in files.services().values() for port in service.get("ports", [])]
@@ -77,13 +66,6 @@ def test_a_pool_sees_what_it_works_with(pool: str) -> None:
     composed = [volume.split(":") for volume in files.services()[pool]["volumes"]]
     assert {volume[1] for volume in composed if volume[0] in files.compose()["volumes"]} == files.FOLDERS[pool]
     assert ("/documents" in {volume[-2] for volume in composed}) is (pool in files.READ_DOCUMENTS)
-
-
-def test_a_container_has_time_to_drain() -> None:
-    """Docker waits longer than the worker of each pool needs to finish or give up its calls."""
-    for pool, service in files.workers().items():
-        least = DRAIN[pool].total_seconds() + 20
-        assert int(service["stop_grace_period"].removesuffix("s")) >= least
 
 
 @pytest.mark.parametrize("path", ["deploy/compose/research.toml", "deploy/kubernetes/base/research.toml"])

@@ -72,7 +72,6 @@ def test_links_lead_somewhere() -> None:
 
 @cache
 def headings(path: Path) -> set[str]:
-    """The anchors of a page, made as forges make them."""
     lines = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in lines}
 

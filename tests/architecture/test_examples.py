@@ -4,21 +4,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.repository import ROOT
 
 SCRIPT = ROOT / "examples" / "export_python_docs.py"
 
 
 def export(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Run the script as a user does."""
     command = [sys.executable, *flags, str(SCRIPT), str(folder)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Bytes and time of each page."""
     pages = folder.rglob("*.txt")
     return {page.relative_to(folder).as_posix(): (page.read_bytes(), page.stat().st_mtime_ns) for page in pages}
 
@@ -51,20 +47,6 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert "not made by this script" in result.stderr
     assert list(tmp_path.iterdir()) == [own]
-
-
-def test_the_gate_runs_what_a_contributor_runs() -> None:
-    """`.ci/run` is `make test` and nothing that a contributor would not have."""
-    script = ROOT / ".ci" / "run"
-    lines = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
-    assert lines == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "exec make test"]
-    assert script.stat().st_mode & 0o111
-
-
-@pytest.mark.parametrize("script", ["examples/demo.sh", ".ci/run"])
-def test_scripts_parse(script: str) -> None:
-    """Each shell script is free of syntax errors."""
-    assert subprocess.run(["bash", "-n", str(ROOT / script)], check=False).returncode == 0
 
 
 def test_make_help_teaches_every_target() -> None:

@@ -18,7 +18,6 @@ DRAWN_OR_FIXED = {"LICENSE", "requirements.lock"}
 
 
 def silent_tests(path: Path) -> list[str]:
-    """Names of test functions without a docstring."""
     functions = [node for node in ast.walk(syntax(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return [node.name for node in functions if node.name.startswith("test_") and not ast.get_docstring(node)]
 
@@ -53,7 +52,6 @@ def test_only_the_settings_read_the_environment() -> None:
 
 
 def strange_places(path: Path) -> list[str]:
-    """The registries and folders of machines that a text names."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -78,7 +78,6 @@ def state_of_module(source: str) -> list[int]:
 
 
 def passes_through(path: Path) -> bool:
-    """Whether the sandbox imports a file once for all runs."""
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     return any(f"{module}.".startswith(f"{name}.") for name in PASSED_THROUGH)
 

@@ -18,7 +18,6 @@ OF_OTHERS = {"--from", "--headless", "--ui-disable-news-fetch", "--retention-day
 
 
 def options_of(command: Any) -> set[str]:
-    """The options of a command and of those below it."""
     own = {name for parameter in command.params for name in parameter.opts}
     return own.union({"--help"}, *(options_of(below) for below in getattr(command, "commands", {}).values()))
 

@@ -33,7 +33,6 @@ def test_every_code_has_a_line_and_every_line_a_test() -> None:
 
 
 def codes_of_the_product(path: Path) -> str:
-    """The first line of a file that holds a code."""
     return code_in(path.read_text(encoding="utf-8"))
 
 

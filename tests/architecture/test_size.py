@@ -121,7 +121,6 @@ def test_small_modules_have_more_than_one_reader() -> None:
 
 
 def docstrings() -> list[str]:
-    """Return all docstrings of the product."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = (node for path in python_files(*PACKAGES) for node in ast.walk(syntax(path)) if isinstance(node, kinds))
     return [text for node in nodes if (text := ast.get_docstring(node))]

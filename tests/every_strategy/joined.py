@@ -145,28 +145,22 @@ class Trial:
         """How many calls had begun when the run was cancelled."""
 
     async def conduct(self) -> Outcome:
-        """To its end."""
         self.start()
         return await self.task
 
     def start(self) -> None:
-        """In the background."""
         self.task = asyncio.ensure_future(self.driver.conduct())
 
     async def stop(self) -> None:
-        """A person wants the report now."""
         self.inbox.interrupt(StopReason.USER_STOPPED)
 
     async def run_out_of_time(self) -> None:
-        """Nothing but the reserve is left."""
         await self.host.advance(self.run.clock.remaining_work_seconds() + 0.001)
 
     async def steer(self, words: str) -> None:
-        """A person says something."""
         self.inbox.steering.append(words)
 
     async def cancel(self) -> None:
-        """The workflow is cancelled."""
         await self.run.checkpoints.settle()  # a save that is cut off may still be written
         self.task.cancel()
         self.calls_before = len(self.host.calls) + 1
@@ -203,7 +197,6 @@ class Trial:
         return await self.world.content.get_text(files.markdown) if files else ""
 
     async def document(self) -> dict[str, Any]:
-        """Its `report.json`."""
         document: dict[str, Any] = json.loads(await self.world.content.get_text(self.state.result.files.json_document))
         return document
 
@@ -215,7 +208,6 @@ class Trial:
 
 
 async def begin_trial(world: World, name: str, **fields: Any) -> Trial:
-    """A run that has done nothing yet."""
     return Trial(world, name, await begin(world, strategy=name, **(SMALL | fields)))
 
 

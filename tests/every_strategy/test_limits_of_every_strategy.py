@@ -29,12 +29,10 @@ SPENT = {
 
 
 def steps(trial: Trial) -> list[str]:
-    """The steps of the plan."""
     return [node.id for node in trial.state.plan.nodes if node.kind is NodeKind.STEP]
 
 
 def most_by_step(trial: Trial, counted: Callable[[str], int]) -> int:
-    """The most of something that a step has."""
     return max((counted(step) for step in steps(trial)), default=0)
 
 
@@ -68,7 +66,6 @@ OF_STEPS = {"min_steps", "max_steps", "max_searches_per_step", "max_reads_per_st
 
 
 def knows(name: str, limit: str) -> bool:
-    """Limits of steps are for strategies that have some."""
     return limit not in OF_STEPS or bool(declaration(name).presets[SMALL["depth"]].max_steps)
 
 
@@ -111,7 +108,6 @@ async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: 
 
 
 async def priced(folder: Path, name: str, **fields: Any) -> Trial:
-    """A run whose model costs something."""
     async with trial_of(folder, name, EngineKind.MODEL.value, **fields) as trial:
         prices = {tier.value: ModelPrice(input=5.0, output=25.0) for tier in Tier}
         trial.state.resolved = trial.state.resolved.model_copy(update={"model_prices": prices})
@@ -119,10 +115,29 @@ async def priced(folder: Path, name: str, **fields: Any) -> Trial:
     return trial
 
 
+async def test_a_share_that_is_used_up_ends_no_research(tmp_path: Path) -> None:
+    """Planning and reflecting go on without the model, and the outcome names the share (S0-165)."""
+    fields = {"gates": {"think": "model"}, "limits": {"max_tokens": 60_000}}
+    trial = await undisturbed(tmp_path, "supervisor", EngineKind.MODEL.value, **fields)
+    assert "planner: done without the model (budget_tokens: share of planning)" in trial.state.degraded
+    assert any("share of refinement" in line for line in trial.state.degraded)
+    assert trial.state.engine_by_role["synthesizer"] == EngineKind.MODEL.value
+
+
+async def test_calls_wait_for_room_that_others_give_back(tmp_path: Path) -> None:
+    """Too little for all reservations at once, enough for what the calls really need: one after another, all done."""
+    free, tight = [
+        await priced(tmp_path / str(most), "supervisor", limits={"max_cost_usd": most}) for most in (9.0, 0.9)
+    ]
+    assert tight.state.result.stop_reason is free.state.result.stop_reason
+    assert tight.api.counts() == free.api.counts()
+    assert tight.host.most_at_once["analyze_sources"] < free.host.most_at_once["analyze_sources"]
+
+
 @pytest.mark.parametrize("name", NAMES)
 async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Path, name: str) -> None:
     """When nothing but the reserve is left the report is written, within the deadline; without a finding the outcome
-    says that the time was over (X-13).
+    says that the time was over (S0-032, S0-127, X-13).
     """
     whole = await undisturbed(tmp_path / "whole", name)
     for unit in units_of(whole):

@@ -102,7 +102,6 @@ async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, 
 
 
 def answered_twice(trial: Trial) -> list[str]:
-    """Return the requests that were answered more than once."""
     answered = Counter(call.request_hash for call in trial.api.calls if call.status == 200 and call.delivered)
     return [request for request, count in answered.items() if count > 1]
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
+from contracts import failures
 from contracts.evidence import DocumentRef, VerdictsEntry
 from contracts.state import ResearchState
 from contracts.strategies import declaration
@@ -112,6 +114,24 @@ async def test_a_stop_in_the_middle_ends_with_what_was_judged(tmp_path: Path) ->
     told = document["verification"]
     assert 1 <= told["not_reached"] <= told["verdict_counts"]["unverified"]
     assert "Not checked" in document["report"]["markdown"]
+
+
+async def test_a_text_of_the_model_that_cannot_be_laid_out_is_replaced(tmp_path: Path) -> None:
+    """The findings are set out without the model, and the report says that it is not what the model wrote."""
+    async with with_writer(tmp_path, "supervisor", "good", verify="off") as trial:
+        render = trial.host.implementations["render_report"]
+
+        async def crash(request: Any) -> Any:
+            if trial.state.engine_by_role["synthesizer"] == EngineKind.MODEL.value:
+                kind = failures.INPUT_UNPROCESSABLE
+                raise ApplicationError("it killed its process", {"kind": "crash"}, type=kind, non_retryable=True)
+            return await render(request)
+
+        trial.host.implementations["render_report"] = crash
+        assert await trial.conduct() is Outcome.PARTIAL
+    assert "[1]" in await trial.report()
+    assert any("could not be laid out (crash)" in branch for branch in trial.state.failed_branches)
+    assert any("written anew without the model" in note for note in trial.state.degraded)
 
 
 async def test_the_verdicts_are_in_the_notebook_and_the_state_has_figures(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ def elements_of(prompt: str) -> list[tuple[str, list[str]]]:
 
 
 def statements_of(prompt: str) -> list[Asked]:
-    """Every genuine statement, in order."""
     return [
         Asked(
             label,
@@ -46,7 +45,6 @@ def statements_of(prompt: str) -> list[Asked]:
 
 
 def first_words(passages: list[str]) -> str:
-    """The beginning of the passages, as a quote."""
     return " ".join(" ".join(passages).split()[:8])
 
 
@@ -150,7 +148,6 @@ def worsening(prompt: str) -> dict[str, Any]:
 
 
 def reviewing(_: str) -> dict[str, Any]:
-    """Content with the draft."""
     return {
         "coverage": 8, "support": 8, "depth": 7, "readability": 8,
         "reasons": ["it answers what was asked"], "missing": [], "notes": [],

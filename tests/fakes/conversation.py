@@ -14,12 +14,10 @@ def has_tools(body: Mapping[str, Any]) -> bool:
 
 
 def signed(thought: str) -> dict[str, Any]:
-    """A thought with a signature that belongs to it alone."""
     return {"type": "thinking", "thinking": thought, "signature": _signature(thought)}
 
 
 def text_of(block: Mapping[str, Any]) -> str:
-    """All that a block says."""
     said = (block.get("text"), block.get("content"), block.get("thinking"), block.get("name"), block.get("input"))
     return " ".join(str(part) for part in said if part)
 

@@ -134,7 +134,6 @@ class TimedHost(InProcessHost):
             self._at_work -= 1
 
     async def pass_time(self, run: "asyncio.Future[Any]") -> None:
-        """Until the run is over."""
         while not run.done():
             for _ in range(IDLE_TURNS):
                 self.wake()

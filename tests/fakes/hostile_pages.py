@@ -36,12 +36,10 @@ class HostilePage:
 
 
 def code_word(name: str) -> str:
-    """What the payload of a case is known by."""
     return CODE_WORD + "".join(filter(str.isalnum, name))
 
 
 def paragraph(words: str, attributes: str = "") -> str:
-    """A paragraph as markup."""
     return f"<p{attributes}>{html.escape(words, quote=False)}</p>"
 
 

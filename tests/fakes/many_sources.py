@@ -72,12 +72,10 @@ class ManySources:
 
 
 def address_of(site: Site) -> str:
-    """An address of usual length."""
     return f"https://chapter-{site.host}.kilns.edu{site.path}/on-the-firing-of-ashen-glazes-and-their-crazing"
 
 
 def title_of(site: Site) -> str:
-    """A title of usual length."""
     return f"{site.title}: on the firing of ashen glazes | The Society of Kilns"
 
 

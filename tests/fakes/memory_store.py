@@ -15,13 +15,11 @@ class MemorySharedStore:
         self._entries: dict[str, tuple[bytes, float]] = {}
 
     async def get(self, key: str) -> StoredValue:
-        """As of a shared store."""
         now = self._clock()
         value, expires = self._entries.get(key, (None, 0.0))
         return StoredValue(value if expires > now else None, now)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """As of a shared store."""
         found = await self.get(key)
         if found.value != old:
             return False
@@ -32,7 +30,6 @@ class MemorySharedStore:
         return True
 
     async def remove(self, prefix: str) -> int:
-        """As of a shared store."""
         found = [key for key in self._entries if key.startswith(prefix)]
         live = [key for key in found if (await self.get(key)).value is not None]
         for key in found:

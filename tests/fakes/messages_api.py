@@ -1,8 +1,6 @@
 """A loopback server that speaks POST /v1/messages, in a test's own process or as one of its own.
 
-`python -m tests.fakes.messages_api --port 0 --latency 2 --journal FILE --scenario good` prints `{"port": …}` as its
-first line. Each call leaves two lines in the journal, `received` and `ended`, so that calls paid twice can be counted
-after clients were killed.
+`python -m tests.fakes.messages_api --port 0 --latency 2 --scenario good` prints `{"base_url": …}` as its first line.
 """
 
 import argparse
@@ -14,8 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from tests.fakes.conversation import Remembered, blocks_of
 from tests.fakes.loopback import HttpRequest, LoopbackServer, reset, response
@@ -89,7 +86,6 @@ class MessagesApi(LoopbackServer):
         book: TokenBook | None = None,
         seed: int = 0,
         latency: float = 0.0,
-        journal: Path | None = None,
         port: int = 0,
     ) -> None:
         super().__init__(port=port)
@@ -104,10 +100,8 @@ class MessagesApi(LoopbackServer):
         self._remembered = Remembered()
         self.waiting = asyncio.Event()
         """Set once a call waits for a reply that never comes."""
-        self._journal = journal
 
     def counts(self) -> Counter[str]:
-        """Number of calls by role."""
         return Counter(call.role for call in self.calls)
 
     async def serve(self, asked: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -129,7 +123,6 @@ class MessagesApi(LoopbackServer):
         call = Call(number, request.request_hash, request.role, request.model, request.mode, scenario, time.time())
         self.calls.append(call)
         self.requests.append(request)
-        self._write("received", call)
         beginnings = self.book.beginnings(request)
         reply = self.book.refusal(request) or reply_to(request, scenario)
         call.status = reply.status
@@ -146,18 +139,12 @@ class MessagesApi(LoopbackServer):
             return going_on
         finally:
             call.ended = time.time()
-            self._write("ended", call)
 
     def _remember(self, request: ModelRequest, reply: Reply) -> None:
         with suppress(ValueError, RecursionError):
             message = json.loads(reply.body) if request.mode == "turn" and reply.is_charged else None
             if isinstance(message, dict):
                 self._remembered.keep(request.model, blocks_of(message))
-
-    def _write(self, event: str, call: Call) -> None:
-        if self._journal is not None:
-            with self._journal.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps({"event": event, **asdict(call)}) + "\n")
 
 
 async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
@@ -191,13 +178,12 @@ async def _main() -> None:
     parser = argparse.ArgumentParser(description="A fake model endpoint on the loopback interface.")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
-    parser.add_argument("--journal", type=Path)
     parser.add_argument("--scenario", default="good")
     given = parser.parse_args()
     stopped = asyncio.Event()
     for stopping in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(stopping, stopped.set)
-    async with MessagesApi(given.scenario, latency=given.latency, journal=given.journal, port=given.port) as server:
+    async with MessagesApi(given.scenario, latency=given.latency, port=given.port) as server:
         print(json.dumps({"port": server.port, "base_url": server.base_url}), flush=True)  # noqa: T201 - its protocol
         await stopped.wait()
 

@@ -24,7 +24,6 @@ class OpenLimiter:
 
     @asynccontextmanager
     async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
-        """Permit one call."""
         self.requests.append((service, tokens))
         if service in self.refused:
             raise RateLimited("wait", retry_after=5)

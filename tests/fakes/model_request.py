@@ -55,7 +55,6 @@ class ModelRequest:
 
     @property
     def model(self) -> str:
-        """The model that was asked for."""
         return str(self.body.get("model"))
 
     def good_turn(self) -> list[dict[str, Any]]:

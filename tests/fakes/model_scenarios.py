@@ -104,7 +104,6 @@ def _deltas(block: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def text(request: ModelRequest, answer: str, stop_reason: str | None = "end_turn") -> Reply:
-    """An answer as text."""
     return message(request, [{"type": "text", "text": answer}], stop_reason)
 
 
@@ -123,7 +122,6 @@ def error(status: int, said: str, headers: dict[str, str] | None = None) -> Repl
 
 
 def good(request: ModelRequest) -> Reply:
-    """Sensible work."""
     if request.mode == "turn":
         content = request.good_turn()
         called = any(block["type"] == "tool_use" for block in content)
@@ -150,7 +148,6 @@ def thorough(request: ModelRequest) -> Reply:
 
 
 def steered(request: ModelRequest, mark: str = "") -> Reply:
-    """Work that does what the pages say, and gives a mark away."""
     return answered(request, hostile_pages.answer(request.role, request.prompt, mark))
 
 

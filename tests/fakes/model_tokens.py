@@ -25,7 +25,6 @@ class Charge:
 
     @property
     def prompt(self) -> int:
-        """All tokens of the prompt."""
         return self.input + self.read + self.write
 
 
@@ -45,7 +44,6 @@ class TokenBook:
     kept: set[str] = field(default_factory=set)
 
     def tokens(self, text: str) -> int:
-        """Tokens of a text."""
         other = 0 if text.isascii() else sum(not character.isascii() for character in text)
         return int((len(text) - other) / self.characters_per_token + other * self.tokens_per_other)
 

@@ -48,7 +48,6 @@ def question_of(prompt: str) -> str:
 
 
 def key_words(text: str) -> list[str]:
-    """Words that carry meaning, by length alone."""
     return [word for word in re.findall(r"\w+", text) if len(word) >= SHORT]
 
 
@@ -210,7 +209,6 @@ def refinement(prompt: str) -> dict[str, Any]:
 
 
 def reflection(_: str) -> dict[str, Any]:
-    """Content with everything."""
     return {
         "action": "proceed",
         "rationale": "the figures are good enough for the next phase",

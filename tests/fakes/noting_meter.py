@@ -14,11 +14,9 @@ class NotingMeter:
         return self
 
     def create_counter(self, name: str, description: str | None = None, unit: str | None = None) -> "_Noted":
-        """Note what is added."""
         return _Noted(self.told, ["counter", name, description, unit])
 
     def create_histogram_float(self, name: str, description: str | None = None, unit: str | None = None) -> "_Noted":
-        """Note what is recorded."""
         return _Noted(self.told, ["histogram", name, description, unit])
 
 

@@ -41,7 +41,6 @@ class ObjectStoreServer(LoopbackServer):
         }
 
     async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request."""
         address = urlsplit(request.target)
         key = unquote(address.path).removeprefix(f"/{BUCKET}").removeprefix("/")
         query = {name: values[0] for name, values in parse_qs(address.query, keep_blank_values=True).items()}

@@ -80,7 +80,6 @@ def presentation() -> Any:
 
 
 def odt(body: str, meta: str = "") -> bytes:
-    """A text of OpenDocument."""
     content = (
         f"<office:document-content {ODT_SPACES}><office:body><office:text>{body}</office:text></office:body>"
         "</office:document-content>"
@@ -102,7 +101,6 @@ def epub(chapters: dict[str, str], *, spine: str = "", facts: str = "", items: s
 
 
 def chapter(body: str, head: str = "") -> str:
-    """A chapter in XHTML."""
     return (
         f'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/>{head}</head>'
         f"<body>{body}</body></html>"
@@ -110,7 +108,6 @@ def chapter(body: str, head: str = "") -> str:
 
 
 def mail(text: str) -> EmailMessage:
-    """A mail."""
     message = EmailMessage()
     message["Subject"], message["From"], message["To"] = "Backups", "Ada <ada@site.test>", "team@site.test"
     message["Date"] = "Fri, 17 May 2024 09:30:00 +0200"
@@ -119,12 +116,10 @@ def mail(text: str) -> EmailMessage:
 
 
 def notebook(*cells: dict[str, Any]) -> bytes:
-    """A notebook of cells."""
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)}).encode()
 
 
 def cell(kind: str, source: str) -> dict[str, Any]:
-    """A cell of a notebook."""
     made: dict[str, Any] = {"cell_type": kind, "metadata": {}, "source": source.splitlines(keepends=True)}
     return made | ({"outputs": [], "execution_count": 1} if kind == "code" else {})
 
@@ -142,7 +137,6 @@ def pdf_of(objects: list[bytes], trailer: bytes = b"") -> bytes:
 
 
 def stream_of(content: bytes, entries: bytes = b"") -> bytes:
-    """A stream object."""
     return b"<<" + entries + b"/Length %d>>stream\n" % len(content) + content + b"\nendstream"
 
 

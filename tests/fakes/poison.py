@@ -55,7 +55,6 @@ class Poison:
 
 
 def html(body: str) -> bytes:
-    """A page with a body."""
     return f"<!doctype html><html><head><title>Poison</title></head><body>{body}".encode()
 
 
@@ -78,7 +77,6 @@ SHOWN: Final = text_at(72, 700, SENTENCE)
 
 
 def kids_in_a_circle() -> bytes:
-    """A tree of pages whose branches lead back to its root."""
     return pdf_of([b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 2>>"])
 
 
@@ -112,7 +110,6 @@ def actions() -> bytes:
 
 
 def workbook() -> bytes:
-    """One sheet with a sentence."""
     book = openpyxl.Workbook()
     book.active["A1"] = SENTENCE
     return saved(book)

@@ -34,11 +34,9 @@ class FakeProcess:
 
     @property
     def base_url(self) -> str:
-        """The address of a fake endpoint."""
         return str(self._said["base_url"])
 
     def variables(self) -> dict[str, str]:
-        """What points a run at a fake web."""
         return {name: str(value) for name, value in self._said.items()}
 
 

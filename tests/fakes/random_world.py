@@ -68,7 +68,6 @@ class RandomWorld:
         return InProcessHost({**own, "save_session": self.session.save_session})
 
     def chance(self, *key: object) -> random.Random:
-        """Randomness that depends on the question alone."""
         return random.Random(f"{self.seed}/{key}")
 
     def account(self, request: Any) -> CallAccount:
@@ -214,10 +213,8 @@ class KeptSession:
         return after
 
     def state(self, change: StateChange) -> ResearchState:
-        """The same as a state."""
         return ResearchState.model_validate(self.changed(change))
 
     async def save_session(self, request: SaveRequest) -> None:
-        """Keep it."""
         self.stored = self.changed(request.change)
         self.saves.append(request)

@@ -59,11 +59,9 @@ def searches(prompt: str) -> dict[str, Any]:
 
 
 def reflection(prompt: str) -> dict[str, Any]:
-    """On with the plan."""
     done = element(prompt, "steps").count("(completed)")
     return {"decision": "continue", "reasoning": f"{done} steps are done", "suggested_changes": None}
 
 
 def answer(prompt: str) -> str:
-    """An answer without research."""
     return f"# {question_of(prompt)}\n\n## Answer\n\nThis can be said without looking anything up: hello to you, too.\n"

@@ -58,7 +58,6 @@ class Asked:
 
     @property
     def query(self) -> str:
-        """The words of the search."""
         if self.provider == "anthropic":
             return str(json.loads(self.body["messages"][0]["content"])["query"])
         names = {"tavily": "query", "semantic_scholar": "query", "wikipedia": "srsearch"}

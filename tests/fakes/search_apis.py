@@ -62,7 +62,6 @@ class SearchApis(LoopbackServer):
         self.asked: list[Asked] = []
 
     def url(self, provider: str) -> str:
-        """The address that a client of this service is given."""
         return f"{self.base_url}/{provider}"
 
     async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

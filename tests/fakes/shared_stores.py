@@ -26,22 +26,18 @@ class BrokenStore:
         self.asked = 0
 
     async def get(self, key: str) -> StoredValue:
-        """As of a shared store."""
         self._ask()
         return await self.inner.get(key)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """As of a shared store."""
         self._ask()
         return await self.inner.swap(key, old, new, ttl_seconds)
 
     async def remove(self, prefix: str) -> int:
-        """As of a shared store."""
         self._ask()
         return await self.inner.remove(prefix)
 
     async def close(self) -> None:
-        """Close what is inside."""
         await self.inner.close()
 
     def _ask(self) -> None:

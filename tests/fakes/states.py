@@ -35,18 +35,15 @@ def state(**changes: object) -> ResearchState:
 
 
 def sub_query(text: str, **changes: object) -> PlanNode:
-    """A completed sub-query."""
     made = PlanNode(id=sub_query_id(text), text=text, status=NodeStatus.COMPLETED)
     return made.model_copy(update=changes)
 
 
 def plan(*queries: PlanNode, brief: str = "We look at the manual.") -> Plan:
-    """A plan."""
     return Plan(version=1, brief=brief, nodes=list(queries))
 
 
 def hit(url: str, rank: int) -> SearchHit:
-    """A hit."""
     return SearchHit(url=url, title=url, rank=rank, provider="corpus")
 
 
@@ -65,18 +62,15 @@ def source(url: str, **changes: object) -> Source:
 
 
 def sources(*made: Source) -> dict[str, Source]:
-    """A registry."""
     return {item.id: item for item in made}
 
 
 def finding(statement: str, **changes: object) -> Finding:
-    """A finding."""
     made = Finding(id="f-" + statement[:10], statement=statement, confidence=Confidence.HIGH)
     return made.model_copy(update=changes)
 
 
 def gap(description: str, **changes: object) -> Gap:
-    """An open gap."""
     made = Gap(id=gap_id(description), description=description)
     return made.model_copy(update=changes)
 

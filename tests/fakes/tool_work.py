@@ -13,7 +13,6 @@ THOUGHTS_BEFORE_END = 1
 
 
 def opening_of(body: Mapping[str, Any]) -> str:
-    """What the conversation begins with."""
     return "\n".join(text_of(block) for block in blocks_of(body["messages"][0]))
 
 
@@ -24,18 +23,15 @@ def called(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def answered(body: Mapping[str, Any]) -> list[str]:
-    """What they were answered."""
     said = (block for message in body["messages"] for block in blocks_of(message))
     return [block["content"] for block in said if block["type"] == "tool_result"]
 
 
 def offered(body: Mapping[str, Any]) -> list[str]:
-    """The tools of this turn."""
     return [tool["name"] for tool in body.get("tools") or []]
 
 
 def turns(body: Mapping[str, Any]) -> int:
-    """How often it has spoken."""
     return sum(message["role"] == "assistant" for message in body["messages"])
 
 
@@ -65,7 +61,6 @@ def take_in(body: Mapping[str, Any]) -> Blocks:
 
 
 def plan_steps(body: Mapping[str, Any]) -> list[str]:
-    """The steps as the opening tells them."""
     return re.findall(r"^- \d+\. (.+)$", element(opening_of(body), "plan"), re.MULTILINE)
 
 

@@ -43,11 +43,9 @@ class ValkeyServer:
             return client.execute_command(*arguments)
 
     async def tell(self, *arguments: Any) -> Any:
-        """The same for a test with an event loop."""
         return await asyncio.to_thread(self.command, *arguments)
 
     def flush(self) -> None:
-        """Forget everything."""
         self.command("FLUSHALL")
 
     def kill(self) -> None:
@@ -63,7 +61,6 @@ class ValkeyServer:
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
         assert self._process
         self._process.send_signal(signal.SIGCONT)
 

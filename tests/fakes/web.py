@@ -26,12 +26,10 @@ def reply(body: bytes | str = b"", status: int = 200, content_type: str | None =
 
 
 def redirect(location: str, status: int = 302) -> bytes:
-    """A redirect."""
     return reply(status=status, Location=location)
 
 
 def page(*sentences: str, title: str = "A page") -> bytes:
-    """A page of HTML."""
     text = "".join(f"<p>{sentence}</p>" for sentence in sentences)
     return reply(f"<!doctype html><html><head><title>{title}</title></head><body><h1>{title}</h1>{text}</body></html>")
 
@@ -60,11 +58,9 @@ class WebServer(LoopbackServer):
 
     @property
     def host(self) -> str:
-        """Its `host:port`."""
         return f"127.0.0.1:{self.port}"
 
     def url(self, path: str = "/") -> str:
-        """The URL of a page."""
         return f"http://{self.host}{path}"
 
     async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -39,7 +39,6 @@ class Site:
 
     @cached_property
     def words(self) -> set[str]:
-        """What it can be found by."""
         return set(stems(f"{self.title} {self.body}"))
 
 
@@ -69,7 +68,6 @@ class Latencies:
     seed: int = 0
 
     def of(self, place: str) -> float:
-        """How long this place takes."""
         if not self.median:
             return 0.0
         return self.median * random.Random(f"{self.seed}/{place}").lognormvariate(0.0, self.spread)
@@ -127,25 +125,20 @@ class WebWorld(LoopbackServer):
 
     @property
     def searxng_url(self) -> str:
-        """The address of the search engine."""
         return f"http://127.0.0.1:{self.port}/searxng"
 
     @property
     def allow_hosts(self) -> list[str]:
-        """What the guard must be told to let through."""
         return sorted({f"{self.host_of(site)}:{self.port}" for site in self.sites})
 
     def variables(self) -> dict[str, str]:
-        """What points a run at this world and at nothing else."""
         return {"SEARXNG_URL": self.searxng_url, "RESEARCH_ALLOW_HOSTS": ",".join(self.allow_hosts)}
 
     def url(self, site: Site) -> str:
-        """The address of a page."""
         return f"http://{self.host_of(site)}:{self.port}{site.path}"
 
     @staticmethod
     def host_of(site: Site) -> str:
-        """The host of a site."""
         block, place = divmod(site.host, MOST_HOSTS)
         return f"127.0.{block}.{FIRST_HOST + place}"
 

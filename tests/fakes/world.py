@@ -124,13 +124,11 @@ class World:
         return [*roles.register(), *(getattr(each, name) for each in others for name in names if hasattr(each, name))]
 
     async def close(self) -> None:
-        """Let go of connections."""
         for engine in self.engines.values():
             await engine.close()
         await self.shared.close()
 
     def host(self) -> InProcessHost:
-        """A host that runs them without a server."""
         return InProcessHost({each.__name__: _in_environment(each) for each in self.activities()})
 
 

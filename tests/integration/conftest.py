@@ -38,7 +38,6 @@ class Server:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server() -> AsyncIterator[Server]:
-    """A development server in memory."""
     environment = await WorkflowEnvironment.start_local(
         dev_server_existing_path=str(find_binary()), dev_server_extra_args=FAST
     )
@@ -48,7 +47,6 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest_asyncio.fixture
 async def client(server: Server) -> Client:
-    """A client of the shared server."""
     return await Client.connect(server.address, data_converter=pydantic_data_converter)
 
 

@@ -16,7 +16,6 @@ class OneCall:
 
     @workflow.run
     async def run(self, name: str) -> str:
-        """The activity's answer."""
         answer: str = await workflow.execute_activity(
             name,
             task_queue=POOLS["models"],
@@ -37,7 +36,6 @@ class Calls:
 
     @activity.defn(name="waits")
     async def waits(self) -> str:
-        """Until the test says so."""
         self.begun.set()
         await self.go_on.wait()
         return f"attempt {activity.info().attempt}"
@@ -51,5 +49,4 @@ class Calls:
             return f"{history.reported} reported, {history.losses} lost"
 
     def contents(self) -> PoolContents:
-        """What the pools run."""
         return PoolContents(workflows=[OneCall], activities={"models": [self.waits, self.counted]})

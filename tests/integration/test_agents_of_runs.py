@@ -38,17 +38,14 @@ def _declared() -> Iterator[None]:
 
 
 def at_work(status: ResearchStatus) -> bool:
-    """Whether all three are at work."""
     return [agent.status for agent in status.agents] == [AgentStatus.RUNNING] * 3
 
 
 def agents_of(client: Client, status: ResearchStatus) -> list[WorkflowHandle[Any, TaskResult]]:
-    """Handles of the agents that a status lists."""
     return [client.get_workflow_handle(agent.workflow_id, result_type=TaskResult) for agent in status.agents]
 
 
 async def slow_run(client: Client, api: MessagesApi, **more: Any) -> tuple[WorkflowHandle[Any, Any], ResearchStatus]:
-    """A run whose three agents wait for the model."""
     handle = await start(client, AGENTS | more)
     shown = await until(handle, at_work)
     while len(api.calls) < 3:
@@ -59,7 +56,8 @@ async def slow_run(client: Client, api: MessagesApi, **more: Any) -> tuple[Workf
 async def test_agents_are_child_workflows_which_go_with_their_run(client: Client, tmp_path: Path) -> None:
     """Each agent is a workflow of its own with its task as its query; its run lists it, the session store does not.
 
-    The report is made of what they found; deleting the run deletes its history and theirs, and those of no other run.
+    The report is made of what they found; deleting the run deletes its history and theirs, and those of no
+    other run (S3-021).
     """
     world = World(tmp_path)
     async with running_workers(client, world):

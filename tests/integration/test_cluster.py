@@ -20,7 +20,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from contracts.names import OUTCOME_ATTRIBUTE, POOLS
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
-from tests.acceptance.topology import PYTHON, ROOT
+from tests.acceptance.topology import PYTHON, ROOT, Process
 from tests.fakes.corpus import MANUAL
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.object_store import ObjectStoreServer
@@ -62,28 +62,19 @@ class Host:
         return kept | own | self.shared | {"PYTHONSAFEPATH": "1", "NO_COLOR": "1"}
 
     async def process(self, *command: str, log: str) -> asyncio.subprocess.Process:
-        """Start a program of the image, its output in a file."""
         with (self.disk / log).open("wb") as file:
             return await asyncio.create_subprocess_exec(
                 *command, cwd=self.disk / "empty", env=self.environment(), stdout=file, stderr=file
             )
 
     async def completed(self, *command: str) -> tuple[int, str]:
-        """Run a program to its end: exit code and output."""
         process = await self.process(*command, log="once.log")
         return await process.wait(), (self.disk / "once.log").read_text(encoding="utf-8")
 
     async def research(self, *command: str) -> str:
-        """Run a program that succeeds: its output."""
         code, output = await self.completed(*command)
         assert code == 0, output
         return output
-
-    def health_address(self, log: str) -> str:
-        """Where a worker says that it serves its health."""
-        lines = (self.disk / log).read_text(encoding="utf-8").splitlines()
-        events = [json.loads(line) for line in lines if line.startswith("{")]
-        return next(str(event["address"]) for event in events if event["event"] == "worker.health")
 
 
 @asynccontextmanager
@@ -115,16 +106,6 @@ def workers_by_queue(history: WorkflowHistory) -> dict[str, set[int]]:
     return found
 
 
-async def healthy(address: str) -> bool:
-    """Whether a worker's health endpoint says that it can get work."""
-    host, _, port = address.rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(b"GET /healthz HTTP/1.1\r\nhost: worker\r\n\r\n")
-    answer = await reader.read()
-    writer.close()
-    return answer.startswith(b"HTTP/1.1 200 ")
-
-
 @pytest.mark.timeout(240)
 async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_path: Path) -> None:
     """Set up, with pools in processes of their own, a run completes, and each process ends in good order."""
@@ -149,10 +130,11 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
         for pool, queue in POOLS.items():
             processes = {process.pid for name, process in running.items() if name.startswith(f"{pool}-")}
             assert pool == "workflows" or (took[queue] and took[queue] <= processes)
-        assert [name for name in running if not await healthy(host.health_address(f"{name}.log"))] == []
+        for name, process in running.items():
+            assert await Process(name, tmp_path / f"{name}.log", process).healthy()
 
-        for process in running.values():
-            process.send_signal(signal.SIGTERM)
+        for number, process in enumerate(running.values()):
+            process.send_signal(signal.SIGINT if number % 2 else signal.SIGTERM)
         async with asyncio.timeout(float(SERVICES["workflows"]["stop_grace_period"].removesuffix("s"))):
             assert [await process.wait() for process in running.values()] == [0] * len(running)
 

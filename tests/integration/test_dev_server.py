@@ -18,8 +18,6 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from contracts.names import WORKFLOWS_QUEUE
-from tests.integration.pool_calls import Calls
 from tests.integration.server_homes import SOON, give_port, kill_server, running, stop_server, until
 from workers.dev_server import (
     RETENTION_SECONDS,
@@ -32,7 +30,6 @@ from workers.dev_server import (
     ensure_server,
     watch_server,
 )
-from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.temporal import ServerUnreachableError, has_search_attributes, open_connection
 
@@ -92,7 +89,6 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shar
 
 
 async def listeners(pid: int) -> list[tuple[str, int]]:
-    """Return the addresses and ports at which a process listens."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", LISTENERS, str(pid)), stdout=asyncio.subprocess.PIPE
     )
@@ -122,7 +118,6 @@ async def attached_process(home: Path) -> asyncio.subprocess.Process:
 
 
 async def address_of(process: asyncio.subprocess.Process) -> str:
-    """Return the address that such a process printed."""
     assert process.stdout is not None
     async with asyncio.timeout(SOON):
         return (await process.stdout.readline()).decode().strip()
@@ -195,23 +190,6 @@ async def test_the_web_ui_is_at_an_address_that_no_page_can_guess(shared: Shared
             await asyncio.sleep(0.1)
     assert await asyncio.to_thread(ask, int(port), "GET", "/namespaces/default/workflows", {}, host) == 200
     assert await asyncio.to_thread(ask, int(port), "GET", "/", {}) == 0
-
-
-async def test_runs_survive_a_killed_server(server_home: Path) -> None:
-    """A run whose server is killed during a call ends as if nothing had happened: the server comes back at its port."""
-    calls = Calls()
-    client = (await open_connection(Settings(home=server_home))).client
-    before = running(server_home)
-    watching = asyncio.create_task(watch_server(server_home))
-    async with asyncio.timeout(60), run_pools(client, calls.contents(), ("workflows", "models")):
-        run = await client.start_workflow("one-call", "waits", id="r-1", task_queue=WORKFLOWS_QUEUE)
-        await calls.begun.wait()
-        os.kill(before.pid, signal.SIGKILL)
-        calls.go_on.set()
-        assert await run.result() == "attempt 1"
-    watching.cancel()
-    after = running(server_home)
-    assert (after.port, after.pid != before.pid) == (before.port, True)
 
 
 async def test_a_server_outlives_killed_commands_and_starts_again(server_home: Path) -> None:

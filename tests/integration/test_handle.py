@@ -2,16 +2,12 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
-from temporalio import activity
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
@@ -24,8 +20,7 @@ from client.client_errors import (
     ServerUnreachable,
 )
 from client.handle import ResearchClient
-from contracts import failures, names
-from contracts.messages import Prepared, PrepareRequest
+from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.integration.conftest import Server
@@ -34,14 +29,6 @@ from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 
 pytestmark = pytest.mark.integration
-
-
-@activity.defn(name="prepare_research")
-async def prepare_nothing(request: PrepareRequest) -> Prepared:
-    """Refuses: there is nothing to search."""
-    raise ApplicationError(
-        "there is nothing to search", {"stop_reason": "no_providers"}, type=failures.REFUSED, non_retryable=True
-    )
 
 
 @pytest.fixture
@@ -65,16 +52,9 @@ async def is_known(client: Client) -> bool:
     return True
 
 
-@asynccontextmanager
-async def working(client: Client, *, prepares: bool = False) -> AsyncIterator[None]:
-    """A worker for workflows; without `prepares` every run waits for its first activity."""
-    workflows = Worker(client, task_queue=names.WORKFLOWS_QUEUE, workflows=WORKFLOWS, workflow_runner=workflow_runner())
-    async with workflows:
-        if not prepares:
-            yield
-            return
-        async with Worker(client, task_queue=names.RECORDS_QUEUE, activities=[prepare_nothing]):
-            yield
+def working(client: Client) -> Worker:
+    """A worker for workflows: every run waits for its first activity."""
+    return Worker(client, task_queue=names.WORKFLOWS_QUEUE, workflows=WORKFLOWS, workflow_runner=workflow_runner())
 
 
 async def test_a_run_can_be_asked_told_and_cancelled(client: ResearchClient) -> None:
@@ -117,15 +97,6 @@ async def test_a_run_that_has_not_begun_can_be_stopped(client: ResearchClient) -
         assert "report" in await handle.stop_and_report()
         result = await handle.result()
     assert (result.outcome, result.stop_reason) == (Outcome.FAILED, StopReason.USER_STOPPED)
-
-
-async def test_a_refused_run_gives_its_reason(client: ResearchClient) -> None:
-    """The failure carries a whole result."""
-    async with working(client.temporal, prepares=True):
-        handle = await client.start({"query": "Why?"}, "run-1")
-        result = await handle.result()
-        assert (result.outcome, result.stop_reason) == (Outcome.REFUSED, StopReason.NO_PROVIDERS)
-        assert result.limitations == ["there is nothing to search"]
 
 
 async def test_without_a_worker_the_silence_is_explained_and_words_wait(

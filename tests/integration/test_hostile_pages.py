@@ -74,7 +74,6 @@ class Ran:
 
     @property
     def canary(self) -> str:
-        """The mark of the run."""
         assert self.state.resolved is not None
         return self.state.resolved.canary
 

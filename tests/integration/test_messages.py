@@ -2,10 +2,8 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
-from temporalio import activity
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import CancelledError
 from temporalio.worker import Worker
@@ -14,7 +12,7 @@ from activities.configuration import ResearchConfiguration
 from contracts import names
 from contracts.resolved import Hook
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, Phase, RunStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus
 from tests.architecture.repository import ROOT, load_script
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
@@ -24,22 +22,6 @@ from tests.integration.runs import QUESTION, start, until
 pytestmark = pytest.mark.integration
 
 REQUEST = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
-
-
-async def test_stop_writes_the_report_at_once(client: Client, tmp_path: Path) -> None:
-    """A stopped run is partial, says so, and its report stands on what was there; stopping twice is answered (X-4)."""
-    async with MessagesApi(by_role={"analyzer": "slow"}) as api:
-        world = model_world(tmp_path, api.base_url)
-        async with running_workers(client, world):
-            handle = await start(client, REQUEST)
-            await until(handle, lambda status: status.phase == Phase.ANALYSIS)
-            first = await handle.execute_update(names.STOP_AND_REPORT, result_type=str)
-            second = await handle.execute_update(names.STOP_AND_REPORT, result_type=str)
-            result = await handle.result()
-    assert first.startswith("stopping")
-    assert second.startswith("already stopping")
-    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.USER_STOPPED)
-    assert "[1]" in result.report
 
 
 async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_path: Path) -> None:
@@ -99,28 +81,3 @@ async def test_the_example_of_a_hook_guides_a_run(client: Client, tmp_path: Path
             session = await handle.query(names.SESSION)
     assert [item["text"] for item in session["guidance"] if item["origin"] == "hook"] == ["Look at how it fails, too."]
     assert sum(item["action"] == "think_pause_hook" for item in session["decisions"]) >= 4
-
-
-async def test_a_hook_that_answers_anything_else_is_noted(client: Client, tmp_path: Path) -> None:
-    """Hooks are written by others, in other languages: what is neither text nor null is noted, a flood of words is cut,
-    and the run goes on (S0-172).
-    """
-    answers: list[Any] = [{"a": 1}, b"\xff\x00 no text", "look here " * 100_000]
-
-    @activity.defn(name="odd")
-    async def odd(state: dict[str, Any], prompt: str) -> Any:
-        assert state["phase"]
-        assert prompt
-        return answers.pop(0) if answers else None
-
-    hook = Hook(name="odd", activity="odd", task_queue="odd")
-    configuration = ResearchConfiguration(hooks={hook.name: hook}, product_version="0.1.0")
-    request = REQUEST | {"gates": {"hook": hook.name}}
-    async with running_workers(client, World(tmp_path, configuration=configuration)):
-        async with Worker(client, task_queue=hook.task_queue, activities=[odd]):
-            handle = await start(client, request)
-            result = await handle.result()
-            session = await handle.query(names.SESSION)
-    assert result.report
-    assert any("neither text nor null" in note for note in result.degraded)
-    assert [len(item["text"]) <= 2_000 for item in session["guidance"] if item["origin"] == "hook"] == [True]

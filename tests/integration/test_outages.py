@@ -41,7 +41,6 @@ async def suffer(api: MessagesApi, scenarios: Sequence[str], seconds: float, sho
 
 
 def answered_twice(api: MessagesApi) -> list[str]:
-    """Return the requests that were answered well more than once."""
     answered = Counter(call.request_hash for call in api.calls if call.status == 200 and call.delivered)
     return [request for request, count in answered.items() if count > 1]
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import logging
-import signal
 import sys
 import urllib.request
 import uuid
@@ -20,13 +18,10 @@ from tests.integration.pool_calls import Calls
 from workers.health import serve_health
 from workers.pools import PoolGroup, PoolHealth, build_worker, run_pools
 from workers.settings.loading import Settings
-from workers.temporal import (
-    open_connection,
-)
+from workers.temporal import open_connection
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).resolve().parents[2]
 SOON = 30.0
 STALLING = """
 import asyncio, re, sys
@@ -47,14 +42,12 @@ asyncio.run(main(sys.argv[1]))
 
 @pytest.fixture
 async def calls() -> AsyncIterator[Calls]:
-    """A fresh set; nothing is left waiting."""
     made = Calls()
     yield made
     made.go_on.set()
 
 
 def identity() -> str:
-    """A workflow id of its own."""
     return f"w-{uuid.uuid4().hex[:8]}"
 
 
@@ -104,7 +97,6 @@ async def test_health_tells_alive_and_ready(client: Client, calls: Calls) -> Non
 
 
 async def until_ready(group: PoolGroup) -> None:
-    """Wait until all pools can get work."""
     while not all(state.ready for state in (await group.health()).values()):
         await asyncio.sleep(0.02)
 
@@ -135,44 +127,6 @@ async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, t
     assert not (tmp_path / "engine").exists()
 
 
-async def test_a_worker_process_drains_on_a_signal(server: Server, tmp_path: Path) -> None:
-    """`research worker` tells its health, and ends with 0 after SIGINT, as after SIGTERM."""
-    environment = {
-        "TEMPORAL_ADDRESS": server.address,
-        "RESEARCH_HOME": str(tmp_path),
-        "PYTHONPATH": str(ROOT),
-        "ANTHROPIC_API_KEY": "sk-secret-1",
-    }
-    arguments = ("-m", "client.cli", "worker", "--log-format", "json", "--pool", "records,search")
-    worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, *arguments), cwd=ROOT, env=environment, stderr=asyncio.subprocess.PIPE
-    )
-    events: list[dict[str, object]] = []
-    assert worker.stderr is not None
-    try:
-        async with asyncio.timeout(60):
-            while not events or events[-1].get("event") != "worker.health":
-                events.append(json.loads(await worker.stderr.readline()))
-            address = events[-1]["address"]
-            while (await fetch(f"http://{address}/healthz"))[0] != 200:
-                await asyncio.sleep(0.05)
-            metrics = next(event["metrics"] for event in events if event.get("event") == "worker.connected")
-            assert b"temporal_" in await asyncio.to_thread(read, f"http://{metrics}/metrics")
-            worker.send_signal(signal.SIGINT)
-            rest = (await worker.stderr.read()).decode()
-            assert await worker.wait() == 0
-    finally:
-        if worker.returncode is None:
-            worker.kill()
-            await worker.wait()
-    assert "pools.stopped" in rest
-    assert "sk-secret-1" not in json.dumps(events) + rest
-    assert next(event for event in events if event.get("event") == "worker.configured")["pools"] == [
-        "search",
-        "records",
-    ]
-
-
 @pytest.mark.parametrize(("work", "code", "output"), [("pattern", 1, b"ready\n"), ("wait", 0, b"ready\ndone\n")])
 async def test_only_a_stalled_event_loop_ends_its_process(work: str, code: int, output: bytes) -> None:
     """An endless regular expression ends the process with the stacks in its log; waiting does not."""
@@ -183,18 +137,3 @@ async def test_only_a_stalled_event_loop_ends_its_process(work: str, code: int, 
         printed, errors = await process.communicate()
     assert (process.returncode, printed) == (code, output)
     assert (b"in main" in errors) == (work == "pattern")
-
-
-def read(address: str) -> bytes:
-    """The body at an address."""
-    with urllib.request.urlopen(address, timeout=10) as response:
-        return bytes(response.read())
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> AsyncIterator[None]:
-    """A test that runs a process in this one leaves the log as it was."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:], root.level = handlers, level

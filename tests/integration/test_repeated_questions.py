@@ -1,39 +1,21 @@
-"""What was asked once is not asked again: not by a later run, not by another worker, not by fifty searches at once."""
+"""What was asked once is not asked again: not by a later run, not by another worker, not where services fail."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from temporalio.client import Client
-from temporalio.testing import ActivityEnvironment
 
-from activities.searching import SearchingActivities
-from contracts.messages import SearchRequest, SearchResponse
-from contracts.names import POOLS
+from contracts import names
+from contracts.evidence import Source
 from contracts.outcome import ResearchResult, Usage
-from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusLibrary
-from providers.shared.limits import Limiter
-from providers.storage.content import ObstoreContentStore
-from providers.storage.stored_notebooks import Notebooks
+from contracts.vocabulary import Outcome, SourceStatus
 from tests.fakes.many_pages import QUESTION, RELATED, pages
-from tests.fakes.valkey import running_valkey
-from tests.fakes.web_world import Latencies, WebWorld
+from tests.fakes.web_world import Faults, Site, WebWorld, page
 from tests.integration.runs import start
-from workers.composition import compose
-from workers.pools import run_pools
-from workers.settings.loading import Settings
-from workers.settings.sections import WebSearchSettings, WebSettings
-from workers.shared_state import open_shared_state
-from workers.web_access import open_searching, search_limits
+from tests.integration.web_pools import web_workers
 
 pytestmark = pytest.mark.integration
-
-AT_ONCE = 50
 
 
 @dataclass
@@ -43,17 +25,6 @@ class Asked:
     usage: Usage
     searches: int
     pages: int
-
-
-def settings_of(home: Path, world: WebWorld, **more: Any) -> Settings:
-    """The configuration of every worker of these tests."""
-    return Settings(
-        home=home,
-        temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
-        web=WebSettings(allow_hosts=world.allow_hosts),
-        web_search=WebSearchSettings(addresses={"SEARXNG_URL": world.searxng_url}),
-        **more,
-    )
 
 
 async def ask(client: Client, world: WebWorld, query: str) -> Asked:
@@ -71,8 +42,7 @@ async def ask(client: Client, world: WebWorld, query: str) -> Asked:
 async def test_a_repeated_and_a_related_question_ask_for_what_is_new_alone(client: Client, tmp_path: Path) -> None:
     """Asked three times, only the first time goes out; related questions search anew and read no known page again."""
     async with WebWorld(pages(12, hosts=6, paragraphs=2)) as world:
-        settings = settings_of(tmp_path, world)
-        async with compose(settings, client) as contents, run_pools(client, contents, tuple(POOLS)):
+        async with web_workers(client, tmp_path, world):
             runs = [await ask(client, world, query) for query in (QUESTION, QUESTION, QUESTION, *RELATED)]
     first, *again = runs
     assert (first.usage.cached_searches, first.usage.cached_reads) == (0, 0)
@@ -91,54 +61,23 @@ async def test_a_repeated_and_a_related_question_ask_for_what_is_new_alone(clien
     assert sum(run.usage.cached_reads for run in related) > 0
 
 
-@asynccontextmanager
-async def searching(settings: Settings) -> AsyncIterator[SearchingActivities]:
-    """The search pool of one process, with a connection and a cache of its own."""
-    async with AsyncExitStack() as stack:
-        children = await stack.enter_async_context(SubprocessPool(1))
-        shared = await stack.enter_async_context(open_shared_state(settings))
-        limiter = Limiter(shared.store, search_limits(settings))
-        library = CorpusLibrary(settings.home / "corpora", children)
-        notebooks = Notebooks(ObstoreContentStore(settings.home / "content"))
-        yield await open_searching(settings, library, shared, limiter, notebooks, stack)
-
-
-@pytest.fixture(params=["sqlite", "valkey"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """What workers share: the settings that name it."""
-    if request.param == "sqlite":
-        yield {}
-        return
-    with running_valkey(tmp_path) as server:
-        yield {"redis_url": server.url}
-
-
-async def test_fifty_equal_searches_of_two_workers_are_one_request(store: dict[str, Any], tmp_path: Path) -> None:
-    """All get the same hits from one request, which is paid by one of them (reliability: single flight)."""
-    async with WebWorld(latencies=Latencies(median=0.3, spread=0.0)) as world:
-        settings = settings_of(tmp_path, world, **store)
-        async with searching(settings) as one, searching(settings) as other:
-            answers: list[SearchResponse] = await asyncio.gather(
-                *(
-                    ActivityEnvironment().run(worker.search, equal_search(number))
-                    for number, worker in enumerate([one, other] * (AT_ONCE // 2))
-                )
-            )
-        assert world.served == {"search wraparound": 1} == dict.fromkeys(world.asked, 1)
-        assert len(world.asked) == 1
-    assert len(answers) == AT_ONCE
-    assert sum(not answer.cached for answer in answers) == 1
-    assert len({answer.model_dump_json(exclude={"cached"}) for answer in answers}) == 1
-    assert answers[0].hits
-
-
-def equal_search(number: int) -> SearchRequest:
-    """The same question, each time from another run."""
-    return SearchRequest(
-        permitted=True,
-        research_id=f"r-{number}",
-        operation=f"search/{number}",
-        provider="searxng",
-        text="wraparound",
-        max_results=5,
-    )
+async def test_failing_searches_and_pages_lose_nothing_and_repeat_nothing(client: Client, tmp_path: Path) -> None:
+    """Each source found is read, or named with its reason; nobody is asked again for what was answered (reliability 1.4)."""
+    broken = Site(14, "/gone", "Crazing of ashen glaze on the Velmar kiln", page("Empty", ""))
+    faults = Faults(too_many=0.1, server_error=0.05, retry_after="1", seed=621)
+    search = {"providers": ["searxng"], "max_results_per_query": 20, "source_types": ["web"]}
+    limits = {"max_iterations": 1, "max_sources_per_query": 20}
+    async with WebWorld([*pages(14, hosts=7, paragraphs=4), broken], faults=faults) as world:
+        async with web_workers(client, tmp_path, world):
+            handle = await start(client, {"query": QUESTION, "search": search, "limits": limits})
+            result: ResearchResult = await handle.result()
+            sources = await handle.query(names.SOURCES, result_type=list[Source])
+    assert result.outcome is Outcome.COMPLETED
+    assert min(world.failed[429], world.failed[500]) > 0, "nothing was disturbed"
+    assert world.found == {url for source in sources for url in (source.url, *source.aliases)}
+    unread = {source.url: source.status_reason for source in sources if source.status is not SourceStatus.FULL}
+    assert unread.keys() == {world.url(broken)}
+    assert all(unread.values())
+    assert max(world.served.values()) == 1
+    assert result.usage.searches == sum(place.startswith("search") for place in world.served)
+    assert result.usage.reads == len(sources)

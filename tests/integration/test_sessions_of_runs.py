@@ -26,7 +26,6 @@ REQUEST = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
 
 
 async def failure_of(handle: WorkflowHandle[object, ResearchResult]) -> ApplicationError:
-    """How a run failed."""
     with pytest.raises(WorkflowFailureError) as failed:
         await handle.result()
     assert isinstance(failed.value.cause, ApplicationError)

@@ -1,40 +1,30 @@
-"""Waiting for a person on real servers, whatever the strategy: over the web, without workers, over an hour, and over
-a new history. The runs of all strategies wait side by side.
-"""
+"""Waiting for a person on real servers: over the web, without workers, over a new history, and at the command line."""
 
 import asyncio
-import sys
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowUpdateFailedError
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
-from temporalio.testing import WorkflowEnvironment
 
 from contracts import names
-from contracts.outcome import ResearchResult
-from contracts.plan import PlanAnswer
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.plan import APPROVAL_PHRASE, PlanAnswer
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.every_strategy.joined import NAMES, toy_declared
 from tests.fakes.web_world import WebWorld
 from tests.fakes.world import World
-from tests.integration.conftest import running_workers
+from tests.integration.conftest import Server, running_workers
 from tests.integration.runs import QUESTION, start, until
 from tests.integration.test_long_histories import short_histories
 from tests.integration.web_pools import over_the_web, web_workers
+from tests.unit.client.cli.command_line import research
 
 pytestmark = pytest.mark.integration
 
 Handle = WorkflowHandle[Any, ResearchResult]
-HOUR = timedelta(hours=1)
-TEST_SERVER = Path(sys.executable).parent / "temporal-test-server"
-"""From its wheel."""
-TWO = ("supervisor", "orchestrator")
-"""Strategies that end at a plan of their own form; the others wait in the same place."""
 APPROVE = {"approve": "plan", "think": "rules"}
 
 
@@ -45,20 +35,9 @@ def _declared() -> Iterator[None]:
 
 
 async def asked(handle: Handle) -> int:
-    """The version of the plan that waits for approval."""
     status = await until(handle, lambda known: known.status is RunStatus.AWAITING_APPROVAL)
     assert status.waiting is not None
     return status.waiting.plan_version
-
-
-async def begun(
-    client: Client, request: dict[str, Any], prefix: str, strategies: Sequence[str] = NAMES
-) -> dict[str, Handle]:
-    """A run of each of these strategies, by its name."""
-    return {
-        name: await start(client, request | {"strategy": name, "depth": "light"}, id=f"{prefix}-{name}")
-        for name in strategies
-    }
 
 
 async def test_nobody_outside_hears_of_a_run_before_its_plan_is_approved(client: Client, tmp_path: Path) -> None:
@@ -68,7 +47,10 @@ async def test_nobody_outside_hears_of_a_run_before_its_plan_is_approved(client:
     """
     async with WebWorld() as world:
         async with web_workers(client, tmp_path, world):
-            runs = await begun(client, over_the_web(gates=APPROVE, limits={"max_sources": 2}), "r-web")
+            request = over_the_web(gates=APPROVE, limits={"max_sources": 2}, depth="light")
+            runs: dict[str, Handle] = {
+                name: await start(client, request | {"strategy": name}, id=f"r-web-{name}") for name in NAMES
+            }
             for handle in runs.values():
                 await asked(handle)
         assert world.asked == []
@@ -94,42 +76,73 @@ async def test_nobody_outside_hears_of_a_run_before_its_plan_is_approved(client:
         assert any(place.endswith("/robots.txt") for place in world.asked)
 
 
-async def test_an_hour_of_waiting_costs_nothing_and_three_days_end_it(tmp_path: Path) -> None:
-    """The limits count work alone; what nobody approves ends by itself, and is asked for again when it is resumed.
+async def at_command_line(server: Server, home: Path, *words: str) -> tuple[int, str]:
+    """Run the `research` command beside the workers: exit code and output."""
+    done = await asyncio.to_thread(research, *words, TEMPORAL_ADDRESS=server.address, RESEARCH_HOME=str(home))
+    return done.exit_code, done.output
 
-    On the server that skips time: nothing else waits for hours.
-    """
-    skipping = await WorkflowEnvironment.start_time_skipping(
-        data_converter=pydantic_data_converter, test_server_existing_path=str(TEST_SERVER)
-    )
-    async with skipping as environment:
-        async with running_workers(environment.client, World(tmp_path)):
-            request = {"query": QUESTION, "corpus": "manual", "gates": APPROVE, "limits": {"deadline_seconds": 120}}
-            runs = await begun(environment.client, request, "r-hour", TWO)
-            versions = {name: await asked(handle) for name, handle in runs.items()}
-            await environment.sleep(HOUR)
-            for name, handle in runs.items():
-                assert await asked(handle) == versions[name]
-                with environment.auto_time_skipping_disabled():
-                    await handle.execute_update(names.APPROVE_PLAN, args=[versions[name]])
-                    result = await handle.result()
-                assert result.outcome is Outcome.COMPLETED, result
-                assert result.usage.active_seconds < 100
-            other = await start(environment.client, request, id="r-days")
-            with pytest.raises(WorkflowFailureError) as expired:
-                await other.result()
-            again = await start(environment.client, request | {"continue_from": "r-days"}, id="r-days")
-            assert await asked(again) == versions["supervisor"]
-            await again.execute_update(names.REJECT_PLAN, "changed my mind")
-            with pytest.raises(WorkflowFailureError) as rejected:
-                await again.result()
-    assert isinstance(expired.value.cause, ApplicationError)
-    ended = ResearchResult.model_validate(expired.value.cause.details[0])
-    assert (ended.outcome, ended.stop_reason) == (Outcome.TIMED_OUT, StopReason.APPROVAL_EXPIRED)
-    assert ended.resumable
-    assert ended.usage.active_seconds < 100
+
+async def test_a_question_is_answered_and_a_plan_rejected_at_the_command_line(
+    client: Client, server: Server, tmp_path: Path
+) -> None:
+    """`research answer` and `research reject` reach a run that waits for them, and refuse what it does not wait for."""
+    gates = {"clarify": "required", "approve": "plan", "think": "rules"}
+    async with running_workers(client, World(tmp_path)):
+        handle = await start(client, {"query": QUESTION, "corpus": "manual", "gates": gates}, id="r-command-line")
+        await until(handle, lambda known: known.status is RunStatus.AWAITING_CLARIFICATION)
+        for words, problem in (
+            (("reject", handle.id), "waits for an answer"),
+            (("answer", handle.id, "one", "two"), "answers: 2 were given to 1 question"),
+        ):
+            code, said = await at_command_line(server, tmp_path, *words)
+            assert (code, problem in said) == (2, True), said
+        assert await at_command_line(server, tmp_path, "answer", handle.id, "Large tables") == (
+            0, "taken: the run goes on with your answers\n",
+        )  # fmt: skip
+        await asked(handle)
+        code, said = await at_command_line(server, tmp_path, "reject", handle.id)
+        assert (code, "its plan is kept" in said) == (0, True), said
+        with pytest.raises(WorkflowFailureError) as rejected:
+            await handle.result()
     assert isinstance(rejected.value.cause, ApplicationError)
     assert rejected.value.cause.type == StopReason.APPROVAL_REJECTED.value
+
+
+async def test_a_plan_is_edited_and_approved_at_the_command_line(
+    client: Client, server: Server, tmp_path: Path
+) -> None:
+    """What cannot be taken is told by its field, the exact command is named, and agents do what was agreed upon (X-1)."""
+    plan, identity = tmp_path / "plan.md", ("approve", "r-edited", "--version")
+    async with running_workers(client, World(tmp_path)):
+        request = {"query": QUESTION, "corpus": "manual", "gates": {"approve": "phrase"}, "strategy": "orchestrator"}
+        handle = await start(client, request, id="r-edited")
+        await asked(handle)
+        named = f"research approve r-edited --version 1 --phrase '{APPROVAL_PHRASE}'"
+        assert named in (await at_command_line(server, tmp_path, "status", "r-edited"))[1]
+        for text, code, said in (
+            (f"- {'x' * 600}", 2, "sub_queries.0.query: "),
+            (
+                "- What does vacuum freeze?\n- What has autovacuum?\n",
+                0,
+                "the plan is version 2 now; approve it to begin",
+            ),
+        ):
+            plan.write_text(text)
+            done = await at_command_line(server, tmp_path, "plan", "r-edited", "--set", str(plan))
+            assert (done[0], said in done[1]) == (code, True), done
+        for words, code, said in (
+            (("1", "--phrase", APPROVAL_PHRASE), 2, "version: 1 is older than the plan that there is"),
+            (("2", "--phrase", "so be it"), 2, f"phrase: this run wants exactly these words: {APPROVAL_PHRASE}"),
+            (("2", "--phrase", f"{APPROVAL_PHRASE.lower()}."), 0, "approved"),
+        ):
+            done = await at_command_line(server, tmp_path, *identity, *words)
+            assert (done[0], said in done[1]) == (code, True), done
+        await handle.result()
+        agents = (await handle.query(names.STATUS, result_type=ResearchStatus)).agents
+    assert [[word in agent.task for word in ("freeze", "autovacuum")] for agent in agents] == [
+        [True, False],
+        [False, True],
+    ]
 
 
 async def test_a_wait_survives_a_new_history(tmp_path: Path) -> None:

@@ -33,5 +33,4 @@ async def web_workers(client: Client, home: Path, world: WebWorld, **search: Any
 
 
 def over_the_web(*providers: str, **more: Any) -> dict[str, Any]:
-    """A request."""
     return {"query": QUESTION, "search": {"providers": list(providers or ["searxng"])}, **more}

@@ -68,24 +68,24 @@ def _without_traces(value: Any) -> Any:
 
 async def extractive(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """A completed run without a model."""
-    async with recording_workers(client, World(folder)):
-        handle = await start(client, REQUEST)
-        await handle.result()
-    return handle
+    return await _completed(client, World(folder))
 
 
 async def two_iterations(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """A model whose gaps lead to a second iteration, with reflections."""
-    async with MessagesApi("gaps") as api, recording_workers(client, model_world(folder, api.base_url)):
-        handle = await start(client, REQUEST)
-        await handle.result()
-    return handle
+    async with MessagesApi("gaps") as api:
+        return await _completed(client, model_world(folder, api.base_url))
 
 
 async def hopeless(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Repairs and fallbacks."""
-    async with MessagesApi("hopeless") as api, recording_workers(client, model_world(folder, api.base_url)):
-        handle = await start(client, REQUEST)
+    async with MessagesApi("hopeless") as api:
+        return await _completed(client, model_world(folder, api.base_url))
+
+
+async def _completed(client: Client, world: World, request: dict[str, Any] = REQUEST) -> WorkflowHandle[Any, Any]:
+    async with recording_workers(client, world):
+        handle = await start(client, request)
         await handle.result()
     return handle
 
@@ -104,7 +104,6 @@ async def stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
 
 
 async def cancelled(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
-    """Cancelled during the analysis."""
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:
         async with recording_workers(client, model_world(folder, api.base_url)):
             handle = await start(client, REQUEST | {"gates": {"think": "rules"}})
@@ -142,14 +141,10 @@ def _of_agent(client: Client, run: WorkflowHandle[Any, Any]) -> WorkflowHandle[A
 
 async def agents(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
     """Three agents, two at a time, of a strategy from outside."""
-    async with recording_workers(client, World(folder)):
-        handle = await start(client, AGENTS | {"metadata": {"tasks": TASKS, "at_once": 2}})
-        await handle.result()
-    return handle
+    return await _completed(client, World(folder), AGENTS | {"metadata": {"tasks": TASKS, "at_once": 2}})
 
 
 async def agent(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
-    """The first of them."""
     return _of_agent(client, await agents(client, folder))
 
 
@@ -166,7 +161,6 @@ async def agents_stopped(client: Client, folder: Path) -> WorkflowHandle[Any, An
 
 
 async def agent_stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
-    """The first of them."""
     return _of_agent(client, await agents_stopped(client, folder))
 
 

@@ -26,7 +26,6 @@ def load(path: Path) -> dict[str, Any]:
 
 
 async def replay(document: dict[str, Any]) -> None:
-    """Replay a run as a worker does. Raises NondeterminismError."""
     runner = workflow_runner()
     replayer = Replayer(workflows=WORKFLOWS, workflow_runner=runner, data_converter=pydantic_data_converter)
     with failing_strategy(), party_declared():

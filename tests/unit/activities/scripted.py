@@ -145,7 +145,6 @@ def common(**changes: Any) -> dict[str, Any]:
 
 
 def plan_input(**changes: Any) -> roles.PlanInput:
-    """A hand-off to the planner."""
     return roles.PlanInput(**common(**changes))
 
 
@@ -158,14 +157,12 @@ def source(text: DocumentRef | None, **changes: Any) -> roles.SourceExtract:
 
 
 def analyze_input(sources: list[roles.SourceExtract], **changes: Any) -> roles.AnalyzeInput:
-    """A hand-off to the analyzer."""
     text = "what does vacuum do about wraparound"
     sub_query = PlanNode(id=addresses.sub_query_id(text), text=text)
     return roles.AnalyzeInput(**common(**{"sub_query": sub_query, "sources": sources, **changes}))
 
 
 def reference(text: str) -> DocumentRef:
-    """The reference that a stored text gets."""
     return DocumentRef(hash=addresses.digest(text), size=len(text))
 
 

@@ -56,7 +56,6 @@ class Services:
 
 
 def served(choice: ProviderChoice) -> ResearchConfiguration:
-    """A configuration with one search service."""
     return Services(choice).configuration
 
 

@@ -42,12 +42,10 @@ class Records:
         self.world = world
 
     async def call(self, activity: str, request: Any, env: ActivityEnvironment | None = None) -> Any:
-        """The answer of an activity."""
         [work] = [each for each in self.world.activities() if each.__name__ == activity]
         return await (env or environment()).run(work, request)
 
     async def failure(self, activity: str, request: Any, env: ActivityEnvironment | None = None) -> ApplicationError:
-        """The failure of an activity."""
         with pytest.raises(ApplicationError) as caught:
             await self.call(activity, request, env)
         return caught.value
@@ -61,13 +59,11 @@ class Records:
 
 
 def prepare(*, continued: bool = False, **fields: Any) -> PrepareRequest:
-    """The request to prepare the run `r-1`."""
     asked = {"query": QUESTION, "corpus": "manual", "tenant": "acme", **fields}
     return PrepareRequest(research_id="r-1", request_json=json.dumps(asked), continued=continued)
 
 
 def piece(name: str, **fields: Any) -> DocumentPieceRequest:
-    """The request for a piece of a document."""
     given = {"research_id": "r-1", "tenant": "acme", "name": name, "offset": 0, "limit": 1_000_000, **fields}
     return DocumentPieceRequest.model_construct(**given)
 

@@ -51,12 +51,10 @@ class Shelf:
 
 
 def asked(provider: str = "shelf") -> SearchRequest:
-    """A search."""
     return SearchRequest(research_id="r-1", operation="search/1", provider=provider, text="vacuum", permitted=True)
 
 
 def document(**changes: Any) -> ExtractedDocument:
-    """A document as a reader gives it."""
     fields = {"url": URL, "title": "", "text": "Vacuum 🧹 text", "raw": b"<p>raw</p>", "media_type": "text/html"}
     return ExtractedDocument(**{**fields, **changes})
 
@@ -74,14 +72,12 @@ async def read(
 
 
 async def failed(call: Awaitable[Any]) -> ApplicationError:
-    """The failure of a call."""
     with pytest.raises(ApplicationError) as caught:
         await call
     return caught.value
 
 
 def searching(given: Any, notebooks: Notebooks | None = None) -> SearchingActivities:
-    """The activity over one provider."""
     return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or Notebooks(MemoryStore()))
 
 
@@ -100,21 +96,6 @@ async def test_hits_are_returned_by_reference() -> None:
     assert (len(entry.hits[0].snippet), len(entry.hits[0].sections)) == (200, 3)
     nothing = await environment().run(searching(SearchResponse(provider="shelf")).search, asked())
     assert (nothing.hits, nothing.entry) == ([], None)
-
-
-@pytest.mark.parametrize(
-    ("given", "provider", "name", "retried"),
-    [
-        (errors.RateLimited("wait", retry_after=2), "shelf", failures.RATE_LIMITED, True),
-        (errors.CorpusUnknown("none"), "shelf", failures.CORPUS_UNAVAILABLE, False),
-        (errors.InvalidCall("too long"), "shelf", failures.SEARCH_REJECTED, False),
-        (None, "other", failures.SEARCH_NOT_CONFIGURED, False),
-    ],
-)
-async def test_a_failed_search_is_a_failure(given: Any, provider: str, name: str, retried: bool) -> None:
-    """No failure of a provider becomes an empty list of hits (S0-053, S0-054)."""
-    failure = await failed(environment().run(searching(given).search, asked(provider)))
-    assert (failure.type, not failure.non_retryable) == (name, retried)
 
 
 @pytest.mark.parametrize(

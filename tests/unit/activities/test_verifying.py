@@ -20,7 +20,6 @@ OTHER = "Valkey was chosen over Redis by the operators."
 
 
 def passage(identity: str, quote: str) -> Evidence:
-    """A quote of the text as evidence."""
     start = TEXT.index(quote)
     return Evidence(id=identity, source_id="src-1", start=start, end=start + len(quote), quote_hash=digest(quote))
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.handle import SAME_MESSAGE_SECONDS, message_id, static_summary
+from client.handle import SAME_MESSAGE_SECONDS, message_id
 from client.run_results import refusal_of, result_of_failure, shortcomings_of, with_stored
 from contracts import failures, names
 from contracts.outcome import Counts, ResearchResult, Usage
@@ -13,7 +13,6 @@ from contracts.vocabulary import Outcome, StopReason
 
 
 def failure(kind: str, *details: Any) -> ApplicationError:
-    """A failure as the workflow raises it."""
     return ApplicationError("why it ended", *details, type=kind, non_retryable=True)
 
 
@@ -76,15 +75,6 @@ def test_a_partial_run_that_did_its_work_says_what_its_report_lacks() -> None:
     beside = ["a search failed", "planner: its answer was not used"]
     assert shortcomings_of(lacking) == [*beside, "Not answered: what it costs", "b", "c"]
     assert shortcomings_of(lacking.model_copy(update={"stop_reason": StopReason.BUDGET_TIME})) == beside
-
-
-def test_the_web_ui_gets_one_short_line() -> None:
-    """The question beside the id, in at most 200 bytes; a sign is never cut in two."""
-    assert static_summary("  two\n lines ") == "two lines"
-    for question in ("x" * 300, "数据库" * 100, "🙂" * 90):
-        summary = static_summary(question)
-        assert len(summary.encode()) <= 198
-        assert set(summary) <= set(question) | {"…"}
 
 
 def test_the_same_words_soon_after_are_one_message() -> None:

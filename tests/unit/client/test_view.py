@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, follow
-from client.view.rendering import Frame, render_ending, render_live
+from client.view.rendering import Frame, render_live
 from client.view.words import event_lines, event_words, printable, usage_words
 from contracts.outcome import (
     AgentProgress,
@@ -58,24 +58,20 @@ RUNNING = ResearchStatus(
 
 
 def status(**changes: Any) -> ResearchStatus:
-    """A status of a run without a model."""
     return RUNNING.model_copy(update=changes)
 
 
 def plain(*parts: RenderableType, width: int = 100) -> str:
-    """What a terminal without colours shows."""
     file = io.StringIO()
     Console(file=file, width=width, color_system=None).print(*parts)
     return file.getvalue()
 
 
 def shown(known: ResearchStatus | None, *news: str, width: int = 100) -> str:
-    """The live view as plain text."""
     return plain(render_live(known, news, FRAME, NOW), width=width)
 
 
 def event(kind: str, text: str = "", **data: Any) -> Event:
-    """An event."""
     return Event(seq=1, type=kind, time="2026-11-21T10:11:12+00:00", text=text, data=data)
 
 
@@ -158,23 +154,6 @@ def test_cost_is_shown_with_its_cap_and_never_as_a_wrong_zero(engine: str, usage
     assert usage_words(known) == words
 
 
-@pytest.mark.parametrize(
-    ("outcome", "reason", "words"),
-    [
-        (Outcome.COMPLETED, StopReason.NO_OPEN_GAPS, "✔ completed in 11 s · 2 sources cited · 14 passages quoted"),
-        (Outcome.PARTIAL, StopReason.BUDGET_TIME, "gaps stated · the time limit was reached"),
-        (Outcome.EMPTY, StopReason.NO_EVIDENCE, "no answer found in 8 documents"),
-        (Outcome.CANCELLED, StopReason.USER_CANCELLED, "■ cancelled in 11 s · the user can"),
-        (Outcome.FAILED, StopReason.PROVIDER_OUTAGE, "✖ failed in 11 s · a service that the run needs did not answer"),
-    ],
-)
-def test_the_end_is_one_line(outcome: Outcome, reason: StopReason, words: str) -> None:
-    """Outcome, time and yield; the stop reason where it says more than the outcome."""
-    counts = Counts(sources_cited=2, passages_cited=14, documents_searched=8)
-    changes = {"outcome": outcome, "stop_reason": reason, "counts": counts, "usage": Usage(active_seconds=11)}
-    assert words in render_ending(RESULT.model_copy(update=changes)).plain
-
-
 # --- lines ---------------------------------------------------------------------------------------------------------
 
 
@@ -228,7 +207,6 @@ class ScriptedRun:
         return RUNNING.model_copy(update={"waiting": waiting, "agents": agents})
 
     async def agent_events(self, agent: AgentProgress, after: int = 0) -> EventPage:
-        """Two calls of an agent, one before each look."""
         kinds = ("agent.turn", "task.started", "agent.turn")
         every = [
             event(kind, f"search {n}", scope=agent.id).model_copy(update={"seq": n}) for n, kind in enumerate(kinds, 1)
@@ -237,14 +215,12 @@ class ScriptedRun:
         return EventPage(events=[one for one in shown if one.seq > after], next=shown[-1].seq)
 
     async def events(self, after: int = 0) -> EventPage:
-        """A page of five events."""
         self.cursors.append(after)
         page = [Event(seq=place, type="x", time="", text=f"event {place}") for place in range(1, 6)]
         page = [each for each in page if each.seq > after][: self.page_size]
         return EventPage(events=page, next=page[-1].seq if page else after)
 
     async def result(self) -> ResearchResult:
-        """The result once the looks are used up."""
         if self.faults:
             raise self.faults.pop(0)
         await self._over.wait()
@@ -266,7 +242,6 @@ class Recorded(PlainSink):
 
 
 async def followed(run: ScriptedRun, sink: PlainSink, **options: Any) -> ResearchResult:
-    """Follow a scripted run."""
     return await follow(cast("ResearchHandle", run), sink, poll_seconds=0.01, **options)
 
 

@@ -4,13 +4,9 @@ import httpx2
 import pytest
 
 from providers.credentials import is_confidential
-from providers.errors import NotConfigured, ProviderError
-from providers.models.anthropic_chat import AnthropicChat
-from providers.models.chat import ChatMode, ChatRequest
+from providers.errors import NotConfigured
 from providers.search.declarations import BUILT_IN
 from providers.search.web_api import web_client
-from tests.fakes.messages_api import MessagesApi
-from tests.fakes.web import WebServer, redirect
 
 KEY = "planted-key"
 CLEAR = "http://192.0.2.1:8080"
@@ -19,7 +15,6 @@ OTHERS = {"GOOGLE_CSE_ID": "x", "RESEARCH_MODEL": "m"}
 
 
 def opened(client: httpx2.AsyncClient, name: str, address: str, key: str = KEY) -> None:
-    """Make a provider that would send its key to an address."""
     declaration = DECLARED[name]
     values = {variable: OTHERS.get(variable, "x") for variable in declaration.other_variables}
     declaration.open(client, values | {declaration.key_variable: key, declaration.address_variable: address})
@@ -59,18 +54,3 @@ async def test_no_service_is_made_that_would_send_a_key_in_clear(name: str) -> N
     assert f"{declaration.address_variable}: begins with http:// and leads to another machine" in str(raised.value)
     assert f"unset {declaration.key_variable}" in str(raised.value)
     assert KEY not in str(raised.value)
-
-
-@pytest.mark.parametrize("status", [301, 307])
-async def test_a_key_follows_no_redirect(status: int) -> None:
-    """An endpoint that sends elsewhere gets no second request: neither it nor the other one."""
-    async with MessagesApi() as elsewhere:
-        moved = redirect(f"{elsewhere.base_url}/v1/messages", status)
-        async with WebServer({"/v1/messages": moved}) as endpoint:
-            chat = AnthropicChat(api_key=KEY, base_url=f"http://{endpoint.host}")
-            request = ChatRequest("m", "role: supervisor", "words", 500, 20.0, None, ChatMode.TEXT)
-            with pytest.raises(ProviderError):
-                await chat.complete(request)
-            await chat.close()
-        assert [head["authorization"] for head in endpoint.heads] == [f"Bearer {KEY}"]
-    assert elsewhere.calls == []

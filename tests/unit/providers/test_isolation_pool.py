@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,11 @@ import pytest
 from contracts.outcome import Usage
 from providers.errors import InputUnprocessable, InvalidOutput, ProviderError, SourceUnreadable
 from providers.isolation.pool import (
-    MOST_KILLED,
     KillableCalls,
     SubprocessPool,
     TaskFailed,
     import_path,
 )
-from tests.fakes.killers import BURN, WALL_SECONDS
 
 MEGABYTE = 1_000_000
 
@@ -125,26 +122,6 @@ def is_running(process: int) -> bool:
         ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
     ).stdout
     return bool(state.strip()) and not state.startswith("Z")
-
-
-async def test_a_text_that_holds_the_interpreter_holds_up_nobody_else() -> None:
-    """It ends with its reason while a ticker in the same loop ticks on, and the next text is worked on."""
-    ticks = count()
-
-    async def tick() -> None:
-        while True:
-            next(ticks)
-            await asyncio.sleep(0)
-
-    async with SubprocessPool(1, wall_seconds=WALL_SECONDS) as pool:
-        calls = KillableCalls(pool)
-        ticking = asyncio.create_task(tick())
-        error = await failure_of(calls, BURN)
-        ticking.cancel()
-        assert isinstance(error, InputUnprocessable)
-        assert error.kind == "timeout"
-        assert next(ticks) > MOST_KILLED
-        assert await calls.call("math:sqrt", 9.0) == 3.0
 
 
 async def test_typed_errors_come_back_as_they_were_raised() -> None:

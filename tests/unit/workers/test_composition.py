@@ -23,7 +23,6 @@ CLUSTER = {"TEMPORAL_ADDRESS": "elsewhere:7233"}
 
 
 def settings(home: Path, **values: Any) -> Settings:
-    """Settings of a worker of a cluster."""
     return Settings(home=home, temporal_variables=CLUSTER, **values)
 
 

@@ -40,13 +40,11 @@ output = 2
 
 
 def settings_of(folder: Path, text: str, **environment: str) -> Settings:
-    """The settings of one file and these variables."""
     (folder / FILE_NAME).write_text(text, encoding="utf-8")
     return load_settings(environment=environment, user_folder=folder)
 
 
 def task(tier_model: str | None) -> EngineTask:
-    """A plan to be made."""
     given = PlanInput(
         research_id="r-1",
         operation="plan/1",
@@ -60,7 +58,6 @@ def task(tier_model: str | None) -> EngineTask:
 
 @asynccontextmanager
 async def engine_of(settings: Settings) -> AsyncIterator[Any]:
-    """The engine as workers make it."""
     engine = create_language_model(settings, Limiter(MemorySharedStore(), {}))
     try:
         yield engine

@@ -18,13 +18,11 @@ from workers.process_exit import run_to_end
 
 
 def mode(path: Path) -> int:
-    """The rights of a file."""
     return stat.S_IMODE(path.stat().st_mode)
 
 
 @pytest.fixture
 def person(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A process of a person whose umask is 022."""
     monkeypatch.setattr(private_files, "_umask_of_person", None)
     before = os.umask(0o022)
     restrict_files_to_owner()

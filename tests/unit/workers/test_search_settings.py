@@ -2,37 +2,25 @@
 
 import json
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from temporalio.testing import ActivityEnvironment
 
-from activities.searching import SearchingActivities
 from contracts.request import SourceType
 from providers.errors import NotConfigured
-from providers.isolation.pool import SubprocessPool
 from providers.search.anthropic_search import AnthropicSearch
-from providers.search.corpus import CorpusLibrary
 from providers.search.declarations import declared_names
-from providers.shared.limits import Limiter
-from providers.storage.content import ObstoreContentStore
-from providers.storage.stored_notebooks import Notebooks
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis, asking
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings, load_settings
 from workers.settings.models import EndpointSettings
-from workers.shared_state import open_shared_state
 from workers.web_access import (
     find_unreachable,
     open_search_providers,
-    open_searching,
     search_choices,
-    search_limits,
     search_model,
     user_agent,
 )
@@ -41,12 +29,10 @@ SERVICES = [name for name in declared_names() if name != "anthropic"]
 
 
 def loaded(folder: Path, **environment: str) -> Settings:
-    """The settings of these variables alone."""
     return load_settings(environment=environment, user_folder=folder)
 
 
 def variables(server: SearchApis) -> dict[str, str]:
-    """Every variable, pointing at the loopback server."""
     keys = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
     addresses = {f"{name.upper()}_BASE_URL": server.url(name) for name in SERVICES if name != "searxng"}
     return {**keys, **addresses, "GOOGLE_CSE_ID": CSE_ID, "SEARXNG_URL": server.url("searxng")}
@@ -122,16 +108,6 @@ async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path,
     assert "planted key" not in json.dumps(settings.describe())
 
 
-async def test_providers_without_a_key_are_skipped_or_refused_by_name(tmp_path: Path) -> None:
-    """Without any variable the two remain that need no key; one that is asked for says what it lacks (S0-102, S0-171)."""
-    async with open_search_providers(loaded(tmp_path)) as providers:
-        assert list(providers) == ["semantic_scholar", "wikipedia"]
-    for name, remedy in (("tavily", "set TAVILY_API_KEY"), ("altavista", "there are: tavily")):
-        with pytest.raises(NotConfigured, match=remedy):
-            async with open_search_providers(loaded(tmp_path), [name]):
-                pass
-
-
 async def test_unreachable_providers_are_skipped_while_another_can_be_reached() -> None:
     """Each with its reason; a run that could ask nobody is refused before any work (X-16)."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -141,25 +117,3 @@ async def test_unreachable_providers_are_skipped_while_another_can_be_reached() 
     missing = await find_unreachable(providers, ["tavily", "brave", "searxng"])
     assert list(missing) == ["tavily", "searxng"]
     assert "not reachable" in missing["searxng"]
-
-
-@asynccontextmanager
-async def pool(settings: Settings) -> AsyncIterator[SearchingActivities]:
-    """The search pool of one process."""
-    async with AsyncExitStack() as stack:
-        children = await stack.enter_async_context(SubprocessPool(1))
-        shared = await stack.enter_async_context(open_shared_state(settings))
-        limiter = Limiter(shared.store, search_limits(settings))
-        library = CorpusLibrary(settings.home / "corpora", children)
-        notebooks = Notebooks(ObstoreContentStore(settings.home / "content"))
-        yield await open_searching(settings, library, shared, limiter, notebooks, stack)
-
-
-async def test_another_instance_gives_answers_of_its_own(tmp_path: Path) -> None:
-    """An answer is stored for the address that gave it; whoever changes the address asks the new one."""
-    async with SearchApis() as one, SearchApis() as other:
-        for server in (one, other, one):
-            settings = loaded(tmp_path, RESEARCH_HOME=str(tmp_path), SEARXNG_URL=server.url("searxng"))
-            async with pool(settings) as activities:
-                await ActivityEnvironment().run(activities.search, asking("searxng"))
-        assert (len(one.asked), len(other.asked)) == (1, 1)

@@ -22,17 +22,14 @@ class Places:
             place.mkdir()
 
     def write(self, place: Path, text: str) -> Path:
-        """Put a configuration file there."""
         path = place / FILE_NAME
         path.write_text(text, encoding="utf-8")
         return path
 
     def load(self, flags: Flags | None = None, **environment: str) -> Settings:
-        """The settings from these places and variables alone."""
         return load_settings(flags, environment=environment, user_folder=self.user)
 
     def problems(self, flags: Flags | None = None, **environment: str) -> str:
-        """What is wrong with them."""
         with pytest.raises(SettingsError) as raised:
             self.load(flags, **environment)
         return str(raised.value)
@@ -40,7 +37,6 @@ class Places:
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    """Empty places."""
     return Places(tmp_path)
 
 

@@ -20,7 +20,6 @@ SECRET = "sk-ant-0123456789"
 
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
-    """A test leaves the log as it was."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -29,7 +28,6 @@ def _logging_as_before() -> Iterator[None]:
 
 
 def logged(stream: io.StringIO) -> list[dict[str, Any]]:
-    """The events so far."""
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 

@@ -14,18 +14,16 @@ from contracts.outcome import Guidance
 from contracts.plan import Plan, PlanNode
 from contracts.request import Turn
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, StopReason
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.states import EMPTY_REF, finding, gap, source, state
 from tests.fakes.world import World, model_world
 from tests.toy.errand import ERRAND_LIMITS
 from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin
-from workflows.driver import Driver
 from workflows.rules.agents import merge_agent, scoped_limits, task_result
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import GRACE_SECONDS, ResearchRun
-from workflows.strategies import strategy_of
 
 TASKS = [
     "How does the engine prevent transaction ID wraparound?",
@@ -50,28 +48,8 @@ def errands(*texts: str, **more: Any) -> list[AgentTask]:
 
 
 async def turns(number: int = 400) -> None:
-    """Let everybody go on who can."""
     for _ in range(number):
         await asyncio.sleep(0)
-
-
-async def test_a_run_is_made_of_what_its_agents_found(tmp_path: Path) -> None:
-    """Three tasks, three agents, one report that cites what they read (S3-021)."""
-    world = World(tmp_path)
-    state = await begin(world, strategy="party", metadata={"tasks": TASKS})
-    host = world.host()
-    outcome = await Driver(ResearchRun(state, Inbox(), host), strategy_of("party")).conduct()
-    assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
-    assert [record.status for record in state.agents] == [AgentStatus.DONE] * 3
-    assert [request.resolved.query for request in host.agents] == TASKS
-    assert state.citations
-    assert {finding.sub_query_id for finding in state.findings} <= {record.task.id for record in state.agents}
-    assert [node.status for node in state.plan.nodes] == [NodeStatus.COMPLETED] * 3
-    assert {record.sub_query_id for record in state.query_ledger} == {"agent-1", "agent-2", "agent-3"}
-    # An agent has no session: what it has is its run's to save.
-    saves = [operation for name, operation in host.calls if name == "save_session"]
-    assert saves
-    assert not [operation for operation in saves if operation.startswith("agent-")]
 
 
 async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> None:
@@ -211,7 +189,6 @@ def outcome_of(name: str, *statements: str, **changes: object) -> tuple[AgentTas
 
 
 def planned(*tasks: AgentTask) -> ResearchState:
-    """A run whose plan has a node for each task."""
     nodes = [PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK) for task in tasks]
     return state(plan=Plan(nodes=nodes))
 

@@ -88,7 +88,6 @@ def assessed(label: Quality, **parts: object) -> Source:
 
 
 def opinion(source: Source, quality: str) -> Source:
-    """The source after the analyzer's word."""
     return update_quality(source, QualityUpdate(source_id=source.id, quality=quality))
 
 

@@ -31,7 +31,6 @@ SECOND = timedelta(seconds=1)
 
 
 def timeout(kind: TimeoutType | None, *beats: Any) -> ActivityTimeout:
-    """A call that took too long."""
     return ActivityTimeout("too late", type=kind, last_heartbeat_details=list(beats))
 
 
@@ -88,7 +87,6 @@ def test_a_call_that_failed_or_ran_out_of_time_says_what_it_spent() -> None:
 
 
 def sent(data: bytes, encoding: bytes = b"json/plain") -> RawValue:
-    """A payload as it comes over the wire."""
     return RawValue(Payload(metadata={"encoding": encoding}, data=data))
 
 

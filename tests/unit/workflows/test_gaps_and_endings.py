@@ -72,7 +72,6 @@ QUESTION = "What limits the speed?"
 
 
 def answered_state(**changes: object):
-    """A run that did everything."""
     query = states.sub_query("a question of the plan", finding_count=1)
     base = {
         "resolved": states.resolved(engine=EngineKind.MODEL),

@@ -25,7 +25,6 @@ from workflows.run.research_run import ResearchRun
 
 
 def of_state(state: ResearchState, **inbox: bool) -> PersonMessages:
-    """The messages of a run that got so far."""
     made = PersonMessages()
     made._state = state
     for name, value in inbox.items():
@@ -34,7 +33,6 @@ def of_state(state: ResearchState, **inbox: bool) -> PersonMessages:
 
 
 def approving(approve: Approve = Approve.PLAN) -> PersonMessages:
-    """A run whose plan of version 2 waits for approval."""
     nodes = [PlanNode(id=f"sq-{number}", text=f"What about part {number}?") for number in range(2)]
     phrase = APPROVAL_PHRASE if approve is Approve.PHRASE else None
     waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=2, phrase=phrase)
@@ -43,20 +41,17 @@ def approving(approve: Approve = Approve.PLAN) -> PersonMessages:
 
 
 def approved() -> PersonMessages:
-    """The same after the approval."""
     made = approving()
     made._state.waiting, made._state.approved_version = None, 2
     return made
 
 
 def clarifying() -> PersonMessages:
-    """A run that asks a question."""
     waiting = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which?"], round=1)
     return of_state(ResearchState(waiting=waiting))
 
 
 def writing(phase: Phase, iteration: int) -> PersonMessages:
-    """A run of three iterations at most."""
     return of_state(states.state(phase=phase, iteration=iteration))
 
 
@@ -70,37 +65,30 @@ TOO_LATE = "too late: the report is being written"
     ("run", "check", "arguments", "problem"),
     [
         (approving(), "approval", ["2"], "version: expected a whole number; the newest plan is version 2"),
-        (approving(), "approval", [True], "version: expected a whole number"),
         (approving(), "approval", [1], "version: 1 is older than the plan that there is; look at version 2"),
         (approving(), "approval", [3], "version: 3 does not exist"),
         (PHRASE, "approval", [2], PHRASE_WANTED),
         (PHRASE, "approval", [2, "not Authorized to execute yet"], PHRASE_WANTED),
-        (PHRASE, "approval", [2, b"Authorized to execute"], PHRASE_WANTED),
         (PersonMessages(), "approval", [2], "the run is getting ready: send this again in a moment"),
         (approved(), "approval", [2], "plan: version 2 is approved already"),
         (approved(), "answers", [["x"]], "the run asks nothing now, it is created"),
         (approving(), "answers", [["x"]], "the run waits for the approval of plan version 2"),
         (clarifying(), "answers", [["a", "b"]], "answers: 2 were given to 1 question"),
-        (clarifying(), "answers", [[1]], "answers: expected a list of up to 1 texts"),
         (clarifying(), "answers", [["x" * 3_000]], "answers.0: longer than 2000 characters"),
         (clarifying(), "answers", [["x"], 2], "round: the questions of round 1 are open"),
         (approving(), "rejection", [7], "reason: expected a text"),
         (approving(), "reply", [""], "text: expected 1 to"),
         (approving(), "revision", [{"brief": "x"}, 1], "version: the plan is version 2 by now"),
         (approving(), "revision", [{}], "revision: expected either guidance, or brief"),
-        (approving(), "revision", [{"guidance": "x", "brief": "y"}], "revision: expected either guidance, or brief"),
-        (approving(), "revision", [b"\x00"], "revision: expected either"),
         (approving(), "revision", [{"brief": "x", "plan": "x"}], "revision.plan: unknown key"),
         (approving(), "revision", ["   "], "revision.guidance: the text is empty"),
         (approving(), "revision", [{"sub_queries": []}], "revision.sub_queries: "),
         (approving(), "revision", [{"sub_queries": [{"text": "x"}]}], "revision.sub_queries.0.query: required"),
-        (approving(), "revision", [{"sub_queries": [7]}], "revision.sub_queries.0: "),
         (approving(), "revision", [{"sub_queries": ["?"]}], "revision.sub_queries.0.query: there are no words in it"),
         (approving(), "revision", [{"sub_queries": ["Why?", "why"]}], "revision.sub_queries.1.query: it repeats an"),
         (approving(), "revision", [{"sub_queries": list("abcdefghi")}], "revision.sub_queries: 9 were given"),
         (approving(), "steer", ["  \n"], NOTHING_SAID),
         (approving(), "steer", ["a" * 2_001], NOTHING_SAID),
-        (approving(), "steer", [b"look"], NOTHING_SAID),
         (writing(Phase.SYNTHESIS, 3), "steer", ["look at locks"], TOO_LATE),
         (of_state(ResearchState(phase=Phase.SYNTHESIS)), "steer", ["look at locks"], TOO_LATE),
         (of_state(states.state(), closing=True), "steer", ["look at locks"], TOO_LATE),

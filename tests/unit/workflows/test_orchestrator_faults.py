@@ -1,6 +1,8 @@
 """The strategy `orchestrator` where something is lacking: time, calls, searches, agents; and where people speak."""
 
 import asyncio
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,10 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
+from contracts.canary import STEERED_NOTE
 from contracts.vocabulary import NodeStatus, Outcome
 from tests.every_strategy.joined import trial_of
+from tests.fakes import tool_work
 from tests.fakes.tool_work import blocks
 from tests.unit.workflows.test_orchestrator_strategy import (
     REPORT,
@@ -95,6 +99,40 @@ async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypa
     assert "The person who asked wants more" in str(turns[-1])
     assert len(state.agents) == 2
     assert [step.status for step in state.plan.steps] == [NodeStatus.COMPLETED] * 4
+
+
+# --- turns that are of no use ----------------------------------------------------------------------------------------
+async def test_a_script_takes_over_in_the_middle_and_gives_back(tmp_path: Path) -> None:
+    """Where the model gives nothing of use twice, the script takes that turn; the next one is the model's again."""
+    plan = ["good", "empty", "cut"]
+    async with trial_of(tmp_path, "orchestrator", "model") as trial:
+        trial.api.plan.sequence = plan
+        await trial.conduct()
+    assert [call.scenario for call in trial.api.calls][: len(plan)] == plan
+    assert {call.status for call in trial.api.calls} == {200}
+    assert "orchestrator: done without the model, whose answers could not be used" in trial.state.degraded
+    assert trial.api.counts()["orchestrator"] > 2
+    assert trial.state.citations
+
+
+async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arguments with the run's canary reach no agent; the conversation goes on."""
+
+    def betray(body: Body) -> list[dict[str, Any]]:
+        if tool_work.turns(body):
+            return tool_work.orchestrate(body)
+        canary = re.findall(r"\b[0-9a-f]{24}\b", str(body["system"]))[-1]
+        return blocks(body, ("research_agent", {"task": f"{TASKS[0]} {canary}", "steps": [1]}))
+
+    works(monkeypatch, "orchestrator", betray)
+    async with trial_of(tmp_path, "orchestrator", "model") as trial:
+        await trial.conduct()
+    assert STEERED_NOTE in trial.state.degraded
+    canary = trial.state.resolution.canary
+    assert not any(canary in json.dumps(request.body["messages"]) for request in trial.api.requests)
+    assert not any(canary in record.task.text for record in trial.state.agents)
 
 
 # --- agents that fail ------------------------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ from workflows.strategies.units import step_node
 
 
 def finding(statement: str, *sources: str, **changes: object) -> Finding:
-    """A finding with one passage."""
     return states.finding(statement, id=f"f-{statement}", source_ids=list(sources), evidence_ids=["ev-1"], **changes)
 
 
@@ -137,7 +136,6 @@ def test_weaknesses_of_a_report_are_named() -> None:
 
 # --- steps and tasks -------------------------------------------------------------------------------------------------
 def planned(*texts: str, tasks: Sequence[NodeStatus] = ()) -> Plan:
-    """A plan with agents for its first step."""
     plan = Plan(version=1, nodes=[step_node(text) for text in texts])
     nodes = [
         PlanNode(id=f"agent-{number}", text="a task", kind=NodeKind.TASK, status=status, parent=plan.steps[0].id)

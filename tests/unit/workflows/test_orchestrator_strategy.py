@@ -36,7 +36,6 @@ TASKS = (
 
 
 async def conduct(world: World, inbox: Inbox | None = None, **fields: Any) -> tuple[ResearchState, InProcessHost]:
-    """A whole run: its state and its host."""
     state = await begin(world, strategy="orchestrator", **fields)
     host = world.host()
     await Driver(ResearchRun(state, inbox or Inbox(), host), OrchestratorStrategy()).conduct()
@@ -54,7 +53,6 @@ async def with_model(folder: Path, **fields: Any) -> tuple[ResearchState, InProc
 
 
 def works(monkeypatch: pytest.MonkeyPatch, role: str, work: Work) -> None:
-    """Have the model do this in a role."""
     monkeypatch.setitem(tool_work.TOOL_WORK, role, work)
 
 
@@ -73,7 +71,6 @@ def sends(*tasks: str) -> Work:
 
 
 def requests_of(api: MessagesApi, role: str) -> list[dict[str, Any]]:
-    """What the endpoint was asked in a role, in order."""
     return [request.body for request in api.requests if request.role == role]
 
 
@@ -150,7 +147,7 @@ async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside another call only the thought counts; every call is answered (S3-015, S3-060)."""
+    """Beside another call only the thought counts; every call is answered by the run itself (S3-013, S3-015, S3-060)."""
     agent = ("research_agent", {"task": TASKS[0]})
     works(monkeypatch, "orchestrator", plays([agent, THOUGHT], [agent], REPORT))
     _, host, api, _ = await with_model(tmp_path)

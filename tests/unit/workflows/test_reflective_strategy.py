@@ -31,12 +31,10 @@ async def conducted(folder: Path, **fields: Any) -> tuple[Trial, ResearchState, 
 
 
 def prompts(trial: Trial, role: str) -> list[str]:
-    """What the model was asked in a role, in order."""
     return [request.prompt for request in trial.api.requests if request.role == role]
 
 
 def adds(monkeypatch: pytest.MonkeyPatch, work: str, **fields: Any) -> None:
-    """Have a role answer as it would, but for these fields."""
     sensible = getattr(reflective_work, work)
     monkeypatch.setattr(reflective_work, work, lambda prompt: sensible(prompt) | fields)
 

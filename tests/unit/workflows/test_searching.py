@@ -196,16 +196,6 @@ async def test_a_type_of_source_is_no_stand_in_for_another() -> None:
     assert answers.asked == [("one", "web", 1), ("one", "news", 1), ("three", "academic", 0), ("two", "academic", 1)]
 
 
-def test_what_cannot_be_reached_is_left_out_with_the_reason() -> None:
-    """And the line that says where text goes follows (S0-102)."""
-    resolved = states.resolved(providers=[choice("one"), choice("two")], web=True)
-    left = resolved.without_providers({"one": "no answer: check the network"})
-    assert [(item.name, item.available, item.reason) for item in left.providers] == [
-        ("one", False, "no answer: check the network"), ("two", True, "")
-    ]  # fmt: skip
-    assert left.egress == "searches go to two.example; pages are read from the web"
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [

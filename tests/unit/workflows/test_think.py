@@ -72,6 +72,26 @@ async def test_a_hook_gets_state_and_prompt_and_guides_the_next_phase() -> None:
     assert [(item.origin, item.text) for item in run.state.guidance] == [("hook", "look at the appendix")]
 
 
+@pytest.mark.parametrize(
+    ("answer", "noted"), [({"a": 1}, True), (ValueError("no JSON"), True), ("look here " * 100_000, False)]
+)
+async def test_a_hook_that_answers_anything_else_is_noted(answer: object, noted: bool) -> None:
+    """Hooks are written by others, in other languages: what is neither text nor null is noted, a flood of words is cut
+    (S0-172).
+    """
+
+    async def our_hook(*_: object) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    run = run_with(our_hook)
+    await pause_after(run, Phase.PLANNING, can_change=True)
+    assert any("neither text nor null" in note for note in run.state.degraded) is noted
+    guided = [len(item.text) <= 2_000 for item in run.state.guidance if item.origin == "hook"]
+    assert guided == ([] if noted else [True])
+
+
 def test_a_hook_gets_a_bounded_state() -> None:
     """The argument is below 20 kB for a large run, shows the newest findings, and counts everything."""
     long = "words " * 400
@@ -111,7 +131,6 @@ async def test_the_record_follows_the_evaluation(hooked: bool) -> None:
 
 
 def said(origin: str, *texts: str) -> list[Guidance]:
-    """Guidance of one origin."""
     return [Guidance(origin=origin, phase=Phase.ANALYSIS, text=text) for text in texts]
 
 

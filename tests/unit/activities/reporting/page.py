@@ -26,7 +26,6 @@ class Page(HTMLParser):
         self.unbalanced += self._open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note a tag."""
         self.tags.append((tag, {name: value or "" for name, value in attrs}))
         if tag not in VOID:
             self._open.append(tag)
@@ -43,16 +42,13 @@ class Page(HTMLParser):
 
     @property
     def links(self) -> list[str]:
-        """Targets of all links."""
         return [attributes["href"] for tag, attributes in self.tags if tag == "a" and "href" in attributes]
 
     @property
     def ids(self) -> list[str]:
-        """All ids."""
         return [attributes["id"] for _, attributes in self.tags if "id" in attributes]
 
     def with_class(self, name: str) -> list[dict[str, str]]:
-        """Attributes of the elements of a class."""
         return [attributes for _, attributes in self.tags if name in attributes.get("class", "").split()]
 
 

@@ -82,7 +82,6 @@ def make_source(url: str, title: str, text: str, **changes: object) -> Source:
 
 
 def make_evidence(source: Source, text: str, quote: str, heading: str = "") -> Evidence:
-    """The evidence for a quote that stands in a text."""
     return passage(text, quote, source.id).model_copy(update={"heading": heading})
 
 
@@ -138,7 +137,6 @@ class Sample:
         self.evidence = {item.id: item for item in cited}
 
     def quote(self, item: Evidence) -> str:
-        """The words of an evidence."""
         source = next(source for source in self.sources.values() if source.id == item.source_id)
         assert source.text is not None
         return self.texts[source.text.hash][item.start : item.end]

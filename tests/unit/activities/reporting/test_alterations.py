@@ -35,7 +35,6 @@ class Forms:
     texts: dict[str, str]
 
     def everywhere(self, old: str, new: str) -> None:
-        """Replace words in all forms and all stored texts."""
         packed = json.dumps(self.report, ensure_ascii=False)
         assert old in packed
         self.report = json.loads(packed.replace(old, new))
@@ -43,12 +42,10 @@ class Forms:
         self.texts = {digest(text := each.replace(old, new)): text for each in self.texts.values()}
 
     def in_text(self, old: str, new: str) -> None:
-        """Replace words of the Markdown."""
         assert old in self.report["report"]["markdown"]
         self.report["report"]["markdown"] = self.report["report"]["markdown"].replace(old, new, 1)
 
     def in_page(self, old: str, new: str) -> None:
-        """Replace words of the page."""
         assert old in self.html
         self.html = self.html.replace(old, new, 1)
 
@@ -121,14 +118,12 @@ def made(state: ResearchState, draft: str, sample: Sample) -> Forms:
 
 @cache
 def packed() -> str:
-    """The untouched forms."""
     sample, state, draft = state_and_draft()
     forms = made(state, draft, sample)
     return json.dumps([forms.report, forms.html, forms.texts])
 
 
 async def audited(forms: Forms) -> AuditResult:
-    """The audit of a bundle with these forms."""
     store = MemoryStore()
     for text in forms.texts.values():
         await store.put_text(text)
@@ -154,32 +149,26 @@ def field(value: object, *path: str | int) -> Alteration:
 
 
 def text(old: str, new: str) -> Alteration:
-    """Replace words of the Markdown."""
     return lambda forms: forms.in_text(old, new)
 
 
 def page(old: str, new: str) -> Alteration:
-    """Replace words of the page."""
     return lambda forms: forms.in_page(old, new)
 
 
 def both(old: str, new: str) -> Alteration:
-    """Replace words of the Markdown and of the page."""
     return lambda forms: (forms.in_text(old, new), forms.in_page(old, new))
 
 
 def everywhere(old: str, new: str) -> Alteration:
-    """Replace words in all forms and in the stored texts."""
     return lambda forms: forms.everywhere(old, new)
 
 
 def last_dropped(items: list[Any]) -> list[Any]:
-    """A list without its last item."""
     return items[:-1]
 
 
 def turned(items: list[Any]) -> list[Any]:
-    """A list in the other order."""
     return items[::-1]
 
 
@@ -189,8 +178,6 @@ FOUND: dict[str, Alteration] = {
         forms.everywhere("two billion", "ten billion"),
         forms.texts.update({digest(each): each for _, each in DOCUMENTS.values()}),
     ),
-    "words before a quote": field("Never: ", "evidence", 1, "prefix"),
-    "the place of a quote": field(lambda start: start + 1, "evidence", 1, "start"),
     "the heading of a passage": field("Never", "evidence", 6, "heading"),
     "the heading of a passage in all forms": lambda forms: (
         field("Never", "evidence", 6, "heading")(forms),
@@ -204,21 +191,16 @@ FOUND: dict[str, Alteration] = {
     ),
     "the page of a passage": field(1, "evidence", 6, "page"),
     "the page of a passage that has none": field(7, "evidence", 0, "page"),
-    "the source of a passage": field(lambda _: Sample().forced.source_id, "evidence", 1, "source_id"),
     "a verdict by rules": field("supported", "claims", 8, "verdict"),
     "the method of a verdict": field("verbatim", "claims", 8, "method"),
-    "the reason of a verdict by rules": field("All agrees.", "claims", 8, "reason"),
     "the reason of a statement that was not judged": field("It is surely true.", "claims", -1, "reason"),
     "the words that a model's reason quotes": field("The passages say: “never frozen”", "claims", -2, "reason"),
     "a verdict of a model, in report.json alone": field("supported", "claims", -2, "verdict"),
     "the words of a statement": both("mark which keeps", "mark which hides"),
     "a number in a statement": both("an age of 50 million", "an age of 90 million"),
     "a statement without its sign": text(" *(± Supported in part)*", ""),
-    "a statement that is gone from the list": field(last_dropped, "claims"),
     "statements in another order": field(turned, "claims"),
-    "the section of a statement": field("Elsewhere", "claims", 0, "section"),
     "the passages of a citation": field([["ev-0"]], "claims", 0, "marks"),
-    "an invented sentence": text("## Method", "It was proved.\n\n## Method"),
     "the number of a citation": text("forever. [1]", "forever. [2]"),
     "the numbers of two sources": lambda forms: [
         citation.update(number=3 - citation["number"]) for citation in forms.report["citations"][:2]
@@ -226,8 +208,6 @@ FOUND: dict[str, Alteration] = {
     "the id of a source": everywhere(Sample().sources["glossary.html"].id, "src-" + 32 * "0"),
     "the id of a passage": everywhere(Sample().rule.id, "ev-" + 32 * "0"),
     "the id of a finding": field("f-" + 32 * "0", "findings", 0, "id"),
-    "the words of a finding": field("Tables need no vacuum.", "findings", 0, "statement"),
-    "the sources of a finding": field([], "findings", 0, "source_ids"),
     "the address of a source": everywhere("https://docs.test/freezing", "https://evil.test/freezing"),
     "the title of a source, in report.json alone": field("Hot", "sources", 3, "title"),
     "the title of a source in the text": text("25.1. Routine Vacuuming", "26.1. Routine Vacuuming"),
@@ -302,7 +282,6 @@ def altered(*alterations: Alteration) -> Forms:
 
 
 def forged(**changes: object) -> Forms:
-    """The forms that the product would make of another run."""
     sample, state, draft = state_and_draft(**changes)
     return made(state, draft, sample)
 

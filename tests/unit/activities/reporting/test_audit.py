@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from contracts.addresses import digest
 from providers.errors import ContentMissing
 from providers.isolation.pool import KillableCalls, SubprocessPool
 from tests.fakes.killers import HereCalls
-from tests.unit.activities.reporting.sample import DOCUMENTS, SAMPLE, VACUUM, rendered, store_of
+from tests.unit.activities.reporting.sample import SAMPLE, VACUUM, rendered, store_of
 from tests.unit.activities.scripted import MemoryStore
 
 RENDERING = rendered()
@@ -79,21 +78,6 @@ async def test_one_altered_byte_of_a_stored_file_is_found(store: MemoryStore, po
     assert {problem.kind for problem in result.problems} == {"original_differs" if prefix else "text_differs"}
 
 
-async def test_altered_file_is_found_behind_a_store_that_does_not_check(store: MemoryStore) -> None:
-    """The audit compares hashes itself; it does not rely on the store."""
-    texts = {digest(text): text.replace("t", "T", 1) for _, text in DOCUMENTS.values()}
-
-    async def get_text(identity: str) -> str:
-        return texts[identity]
-
-    async def get_bytes(identity: str) -> bytes:
-        return b"else"
-
-    result = await audit(json.dumps(REPORT).encode(), get_text, get_bytes, HereCalls())
-    kinds = [problem.kind for problem in result.problems]
-    assert (kinds.count("text_differs"), kinds.count("original_differs")) == (3, 3)
-
-
 async def test_missing_file_is_a_problem_and_its_passages_are_counted_as_unchecked(store: MemoryStore) -> None:
     """A document that is gone fails the audit; its passages are counted as unchecked, not skipped in silence."""
     del store.documents[digest(VACUUM)]
@@ -114,73 +98,48 @@ def changed(path: list[str | int], value: object) -> dict[str, Any]:
     return report
 
 
-Edit = Callable[[Any], Any]
 CASES: list[tuple[str, list[str | int], Any]] = [
     ("quote_differs", ["evidence", 0, "quote"], "Other words."),
-    ("quote_differs", ["evidence", 0, "quote_hash"], digest("other")),
     ("offset_differs", ["evidence", 0, "start"], lambda start: start + 1),
-    ("offset_differs", ["evidence", 0, "end"], lambda end: end - 1),
     ("field_differs", ["evidence", 0, "prefix"], "other"),
     ("evidence_without_source", ["evidence", 0, "source_id"], "src-0000000000"),
     ("field_differs", ["evidence"], lambda items: [*items, items[0]]),
     ("field_differs", ["sources"], lambda items: [*items, items[0]]),
     ("evidence_without_text", ["sources", 0, "text_hash"], None),
     ("field_differs", ["citations", 1, "number"], 1),
-    ("field_differs", ["citations", 0, "number"], 0),
-    ("field_differs", ["citations", 1, "source_id"], SAMPLE.rule.source_id),
     ("field_differs", ["citations", 0, "source_id"], "src-0000000000"),
     ("field_differs", ["sources", 0, "cited"], False),
-    ("field_differs", ["citations"], lambda items: [*items, {"number": 3, "source_id": REPORT["sources"][2]["id"]}]),
-    ("field_differs", ["citations"], lambda items: items[:1]),
     ("section_altered", ["report", "markdown"], lambda text: text + "\nMore [3].\n"),
-    ("section_altered", ["report", "markdown"], lambda text: text + "\nMore [ev-0000000000].\n"),
     ("section_altered", ["report", "markdown"], lambda text: text + "\nSee https://evil.test/x now.\n"),
     ("section_altered", ["report", "markdown"], lambda text: text + "\n[x][y]\n\n[y]: //evil.test\n"),
     ("field_differs", ["claims", 0, "start"], lambda start: start + 1),
     ("field_differs", ["claims", 0, "text"], "Other words. [1]"),
-    ("field_differs", ["claims", 0, "evidence_ids"], ["ev-0000000000"]),
     ("field_differs", ["claims", 0], lambda claim: claim | {"evidence_ids": [], "citation_numbers": []}),
     ("field_differs", ["claims", 0, "citation_numbers"], [2]),
-    ("field_differs", ["claims", 0, "evidence_ids"], [SAMPLE.problem.id]),
     ("verdict_differs", ["claims", 5, "method"], "verbatim"),
     ("verdict_differs", ["claims", 5], lambda claim: claim | {"method": "none", "verdict": "supported"}),
-    ("verdict_differs", ["claims", 5, "verdict"], "contradicted"),
     ("field_differs", ["claims"], lambda claims: claims[:-1]),
     ("field_differs", ["claims", 0, "id"], "c-" + 32 * "0"),
     ("verdict_differs", ["claims", 0], lambda claim: claim | {"method": "rules", "verdict": "unsupported"}),
     ("finding_differs", ["findings", 0, "evidence_ids"], ["ev-0000000000"]),
     ("text_altered", ["report", "markdown"], lambda text: text.replace("two billion", "two million")),
-    ("text_altered", ["report", "markdown"], lambda text: text.replace("## Method", "Nobody knows.\n\n## Method")),
     ("section_altered", ["report", "markdown"], lambda text: text.replace("> To avoid this", "> To avoid all this")),
-    (
-        "section_altered",
-        ["report", "markdown"],
-        lambda text: text.replace("transactions. [1]", "transactions. [2]", 1),
-    ),
-    ("evidence_without_source", ["sources"], lambda items: items[1:]),
     ("field_differs", ["verification", "verdict_counts"], {"supported": 8}),
     ("field_differs", ["verification", "effective_citations"], 99),
-    ("field_differs", ["verification", "warning"], True),
-    ("field_differs", ["claims", 5, "verdict"], "contradicted"),
     ("outcome_differs", ["stop_reason"], "budget_time"),
-    ("outcome_differs", ["failed_branches"], ["reading"]),
     ("field_differs", ["verification", "mode"], "full"),
     ("field_differs", ["citations_count"], 9),
     ("field_differs", ["queries_failed"], 9),
     ("field_differs", ["confidence_summary"], {"high": 9}),
-    ("id_differs", ["sources", 0, "url"], "corpus:manual/other.html"),
-    ("id_differs", ["evidence", 0, "end"], lambda end: end + 1),
     ("field_differs", ["claims", 0, "section"], "Elsewhere"),
     ("verdict_differs", ["claims", 5, "reason"], "Everything agrees."),
     ("field_differs", ["outcome"], "partial"),
-    ("section_altered", ["outcome_before_check"], "partial"),
     ("section_altered", ["limitations"], []),
     ("not_renderable", ["effective_request"], {}),
     ("finding_differs", ["findings", 0, "source_ids"], []),
     ("id_differs", ["findings", 0, "statement"], "Tables need no vacuum."),
     ("place_differs", ["evidence", 0, "page"], 3),
     ("malformed", ["schema_version"], 2),
-    ("malformed", ["claims"], None),
 ]
 
 
@@ -232,42 +191,9 @@ async def test_a_sentence_that_is_forged_throughout_is_found(
     assert "text_altered" not in {problem.kind for problem in result.problems}
 
 
-MARKS_OF_PAGE = [
-    ("text", "<article>\n<", "<article>\n<p>Invented.</p><"),
-    ("passages", "<mark>", "<mark>Not "),
-    ("verdicts", 'class="check v-supported"', 'class="check v-contradicted"'),
-    ("titles", "<h3>25", "<h3>26"),
-    ("outcome", '<span class="outcome">', '<span class="outcome">Un'),
-    ("method", "</dl>", "<dt>Seal</dt><dd>approved</dd></dl>"),
-    ("links", "</article>", '<a href="https://evil.test/"></a></article>'),
-]
-
-
-@pytest.mark.parametrize(("place", "old", "new"), MARKS_OF_PAGE)
-async def test_a_page_that_was_altered_with_its_hash_is_found(
-    store: MemoryStore, place: str, old: str, new: str
-) -> None:
-    """The HTML form is compared with report.json, part by part; its hash alone proves nothing."""
-    assert old in RENDERING.html
-    page = RENDERING.html.replace(old, new, 1)
-    result = await audited(store, changed(["forms", "report.html"], digest(page)), html=page.encode())
-    assert place in {problem.id for problem in result.problems}
-    assert {problem.kind for problem in result.problems} == {"page_differs"}
-
-
 @pytest.mark.parametrize("cover", ["\0", "<div>" * 3_000])
 async def test_nothing_hides_a_link_of_a_page_from_the_audit(store: MemoryStore, cover: str) -> None:
     """What a parser stops at is no end of the page: browsers read on."""
     page = f'{RENDERING.html}{cover}<a href="https://evil.test/">'
     result = await audited(store, changed(["forms", "report.html"], digest(page)), html=page.encode())
     assert {problem.kind for problem in result.problems} == {"page_differs"}
-
-
-async def test_a_sign_that_was_taken_out_is_found(store: MemoryStore) -> None:
-    """What is not supported stays marked, also where text, places and hash agree."""
-    claim = REPORT["claims"][5]
-    words = claim["text"].replace(" *(○ Not decided)*", "")
-    assert words != claim["text"]
-    forged = forge(REPORT, 5, words, claim["verdict"], claim["method"])
-    result = await audited(store, forged, forged["report"]["markdown"])
-    assert "section_altered" in {problem.kind for problem in result.problems}

@@ -27,7 +27,6 @@ REGISTRY = KnownAddresses.of(["https://good.test/page"])
 
 
 def numbered(draft: str) -> tuple[list[FoundClaim], Written]:
-    """The claims of a draft as they are in a report with numbers."""
     blocks = parse(draft, DraftMarks({key: [key] for key in EVIDENCE}), REGISTRY.filter([]))
     blocks, _ = number_citations(blocks, EVIDENCE, [], {})
     return find_claims(blocks), write(blocks)

@@ -82,7 +82,6 @@ def targets(markdown: str) -> set[str]:
 
 
 def texts(value: Any, path: str = "") -> dict[str, str]:
-    """Every text of a JSON value by its path."""
     if isinstance(value, str):
         return {path: value}
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

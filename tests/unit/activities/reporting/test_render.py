@@ -63,7 +63,6 @@ PARTS = {
 
 
 async def skipped_of(corpus: str) -> list[SkippedFile]:
-    """The skipped files of the sample corpus."""
     assert corpus == "manual"
     return SKIPPED
 
@@ -169,7 +168,6 @@ async def test_long_report_is_cut_inline_and_stored_whole() -> None:
 
 # --- passages --------------------------------------------------------------------------------------------------------
 def cut(text: str, quote: str) -> QuotedPassage:
-    """A passage of a text."""
     source = make_source("corpus:c/a", "A", text)
     evidence = make_evidence(source, text, quote)
     return cut_passages({"ev": evidence}, {source.id: source}, {digest(text): text})["ev"]

@@ -50,23 +50,19 @@ class World:
         return cls(sources, passages, {digest(text): text for text in pages})
 
     def request(self) -> roles.WriteInput:
-        """What the writer is given."""
         extracts = [source_of(source.text, id=source.id, url=source.url) for source in self.sources]
         findings = [finding(self.words(item)[:300], item) for item in self.evidence]
         return roles.WriteInput(**common(query=QUESTION, sources=extracts, evidence=self.evidence, findings=findings))
 
     def words(self, item: Evidence) -> str:
-        """The words of a passage."""
         source = next(source for source in self.sources if source.id == item.source_id)
         assert source.text is not None
         return self.texts[source.text.hash][item.start : item.end]
 
     def marker(self, position: int) -> str:
-        """The marker that a model is shown for a passage."""
         return f"[{label_of(self.evidence[position].id, label_key(self.request()))}]"
 
     def prompt(self) -> str:
-        """What a model reads."""
         return render_role(roles.SYNTHESIZER, self.request(), self.texts).prompt
 
     async def written(self, markdown: str) -> Whole:

@@ -37,7 +37,6 @@ def analysed(engine: EngineKind = EngineKind.MODEL, **changes: Any) -> tuple[rol
 
 
 def claim(quote: str, source_id: str = SOURCE, **changes: Any) -> dict[str, Any]:
-    """A finding with one quote."""
     quotes = [{"source_id": source_id, "quote": quote}]
     return {"content": f"Claim: {quote[:40]}", "confidence": "high", "quotes": quotes, **changes}
 

@@ -22,7 +22,6 @@ CANARY = "0123456789abcdef01234567"
 
 
 def asked(text: str, quote: str, *, parts: list[str] | None = None, before: str = "", after: str = "") -> AskedClaim:
-    """A claim with one passage."""
     passage = ShownPassage(evidence_id="ev-1", title="Manual", before=before, quote=quote, after=after)
     return AskedClaim(fingerprint=f"c-{long_hash(text, quote)}", text=text, parts=parts or [], passages=[passage])
 
@@ -60,12 +59,10 @@ def answer_of(text: str, claims: list[AskedClaim] = CLAIMS) -> CheckerResult:
 
 
 def prompt_of(claims: list[AskedClaim] = CLAIMS) -> str:
-    """The prompt of the claims."""
     return render_role(CHECKER, request_of(claims), {}).prompt
 
 
 def real_ones(prompt: str) -> list[checking_work.Asked]:
-    """The statements of the prompt without the control."""
     return [one for one in checking_work.statements_of(prompt) if one.text not in STATEMENTS]
 
 

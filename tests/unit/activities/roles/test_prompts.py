@@ -75,12 +75,10 @@ WITHOUT_QUESTION = {"clarifier", "reviewer", "checker", "corrector", "summarizer
 
 
 def rendered(role: RoleSpec[Any, Any], request: Any, text: str = TEXT) -> RenderedPrompt:
-    """The prompt of a role for sources with that text."""
     return render_role(role, request, {reference(text).hash: text, reference("# Draft").hash: "# Draft"})
 
 
 def prompt_for(role: RoleSpec[Any, Any], fields: dict[str, Any], **changes: Any) -> str:
-    """The prompt of a role without marks."""
     return unmarked(rendered(role, role.input(**common(**{**fields, **changes}))).prompt)
 
 

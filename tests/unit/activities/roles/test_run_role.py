@@ -43,11 +43,9 @@ class Bench:
         self.activities = role_activities(self.engine, self.content, self.calls, renew_seconds)
 
     async def plan(self, **changes: Any) -> Any:
-        """Run the planner as one attempt of its activity."""
         return await environment().run(self.activities.run, roles.PLANNER, plan_input(**changes))
 
     async def failed_plan(self, **changes: Any) -> ApplicationError:
-        """The failure that an attempt ends with."""
         with pytest.raises(ApplicationError) as caught:
             await self.plan(**changes)
         return caught.value

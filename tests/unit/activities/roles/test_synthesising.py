@@ -31,7 +31,6 @@ FINDINGS = [
 
 
 def request(**changes: Any) -> roles.WriteInput:
-    """A hand-off with three findings of two sources."""
     fields = {
         "findings": FINDINGS,
         "evidence": [A, B, C],
@@ -41,7 +40,6 @@ def request(**changes: Any) -> roles.WriteInput:
 
 
 def cleaned(markdown: str) -> str:
-    """The stored text."""
     return write(clean_report(markdown, request(), {}).blocks).text.rstrip("\n")
 
 

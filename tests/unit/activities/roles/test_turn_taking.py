@@ -25,7 +25,6 @@ CANARY = "0f1e2d3c4b5a69788796a5b4"
 
 
 def opening(**changes: Any) -> AskerInput:
-    """A first turn."""
     return AskerInput(**common(**{"word": "vacuum", "canary": CANARY, **changes}))
 
 
@@ -48,7 +47,6 @@ def take(answer: TurnAnswer, request: ToolTurnInput | None = None, before: str =
 
 
 def following(output: TurnResult, **changes: Any) -> AskerInput:
-    """The turn after that one, with an answer to every call."""
     answers = [answer(call) for call in output.calls if not call.problem]
     return AskerInput(**common(**{"canary": CANARY, "transcript": output.transcript, "answers": answers, **changes}))
 

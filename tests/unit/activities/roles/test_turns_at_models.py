@@ -12,7 +12,7 @@ from contracts.roles import RoleSpec
 from contracts.tool_turns import Transcript, TurnResult
 from contracts.tools import ToolAnswer
 from providers.models.chat import ToolUse
-from providers.models.endpoints import EndpointCapabilities
+from providers.models.endpoints import EndpointCapabilities, capabilities_of
 from tests.fakes import tool_work
 from tests.fakes.conversation import blocks_of
 from tests.fakes.messages_api import MessagesApi
@@ -40,7 +40,6 @@ class Bench:
         self.activities = role_activities(engine, self.content)
 
     async def run(self, role: RoleSpec[Any, Any], request: Any) -> Any:
-        """One role."""
         return await environment().run(self.activities.run, role, request)
 
     async def turn(self, before: TurnResult | None = None, said: str = "") -> TurnResult:
@@ -53,7 +52,6 @@ class Bench:
         return output
 
     async def stored(self, output: TurnResult) -> Transcript:
-        """The transcript behind a turn."""
         return Transcript.model_validate_json(await self.content.get_text(output.transcript))
 
 
@@ -96,6 +94,16 @@ async def test_thoughts_go_to_nobody_else() -> None:
     assert "thinking" not in kinds
     messages = first.requests[-1].body["messages"]
     assert [blocks_of(messages[place])[0]["type"] for place in (1, 3)] == ["thinking", "tool_use"]
+
+
+async def test_a_turn_has_a_cap_on_its_output() -> None:
+    """The role's own, with room for thoughts in addition: a turn that runs on is stopped, and not used (S3-036)."""
+    async with bench(MessagesApi("cut")) as one:
+        with pytest.raises(ApplicationError) as caught:
+            await one.turn()
+    assert caught.value.type == failures.ANSWER_CUT
+    thoughts = capabilities_of(one.api.base_url, MODEL).reasoning_tokens
+    assert [request.body["max_tokens"] for request in one.api.requests] == [ASKER.output_tokens + thoughts]
 
 
 async def test_a_long_conversation_fits_its_window() -> None:

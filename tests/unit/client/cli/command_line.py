@@ -14,7 +14,6 @@ from providers.storage.stored_records import Records
 
 
 def research(*arguments: str, **variables: str) -> Result:
-    """Run the command to its end, with these environment variables."""
     return CliRunner().invoke(app, list(arguments), env=variables)
 
 
@@ -25,5 +24,4 @@ def save_run(home: Path, research_id: str, state: ResearchState, *, closed: bool
 
 
 def put_text(home: Path, text: str) -> DocumentRef:
-    """Archive a text."""
     return asyncio.run(ObstoreContentStore(home / "content").put_text(text))

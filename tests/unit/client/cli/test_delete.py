@@ -50,24 +50,20 @@ def journal(research_id: str, *keys: str) -> None:
 
 
 def make_old(home: Path, research_id: str) -> None:
-    """Let a run have been saved years ago."""
     record = home / "sessions" / f"{research_id}.json"
     record.write_text(re.sub('"saved_at": "[0-9]{4}', '"saved_at": "2019', record.read_text(), count=1))
 
 
 def put_long_ago(home: Path, document: DocumentRef, days: float = 9) -> None:
-    """Let a document have been put so many days ago."""
     then = (datetime.now(UTC) - timedelta(days=days)).timestamp()
     os.utime(home / "content" / name_of(document), (then, then))
 
 
 def exist(home: Path, *references: DocumentRef) -> list[bool]:
-    """Which documents are stored."""
     return [(home / "content" / name_of(reference)).is_file() for reference in references]
 
 
 def sessions(home: Path) -> set[str]:
-    """Ids of the stored runs."""
     return {path.stem for path in (home / "sessions").glob("*.json")}
 
 
@@ -87,7 +83,6 @@ class Server:
         raise RunUnknown("unknown")
 
     async def list_workflows(self, query: str, **_: object) -> AsyncIterator[SimpleNamespace]:
-        """The open runs; no histories."""
         if query != retention.OPEN_RUNS:
             return
         if not self.answers:
@@ -98,7 +93,6 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A server without open runs, until the test says otherwise."""
     made = Server()
 
     async def given(_: object) -> Server:

@@ -41,7 +41,6 @@ def beside(server: Any) -> Iterator[Any]:
 
 
 def checks(**variables: str) -> dict[str, dict[str, str]]:
-    """The report as a program gets it, by subject."""
     return {each["name"]: each for each in json.loads(research("doctor", "--json", **variables).stdout)}
 
 
@@ -69,7 +68,6 @@ def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> 
 
 
 def read(*inputs: str, **variables: str) -> tuple[int, list[dict[str, Any]]]:
-    """Exit code and lines of `doctor --read --json`."""
     options = [part for given in inputs for part in ("--read", given)]
     result = research("doctor", "--json", *options, **variables)
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]

@@ -37,12 +37,10 @@ def answering() -> Iterator[str]:
 
 
 def model_at(url: str, model: str = "m") -> Settings:
-    """Settings with one model."""
     return Settings(models=ModelsSettings(default=model, base_url=url))
 
 
 def resolved(settings: Settings, **values: object) -> ResolvedResearch:
-    """A request as a worker of this machine resolves it."""
     return resolve_here(ResearchRequest.model_validate({"query": "q", **values}), settings)
 
 
@@ -55,18 +53,15 @@ class Workers:
         self.previews = 0
 
     async def running_client(self) -> "Workers | None":
-        """The client of the server, if one is running."""
         return self if self.theirs else None
 
     client_if_running = running_client
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
-        """The workers of the pool that resolves."""
         assert (queue, activities) == (RECORDS_QUEUE, True)
         return self.identities
 
     async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
-        """As the activity does it."""
         self.previews += 1
         try:
             return resolve(research_id, request, configuration_of(self.theirs), None, search_attributes=False)  # type: ignore[arg-type]
@@ -152,7 +147,6 @@ def test_a_resumed_run_sends_passages_to_no_other_host() -> None:
 
 
 def run_with(limits: dict[str, Any], models: dict[str, str], *, reasoning_tokens: int = 0) -> ResolvedResearch:
-    """A resolved run of these models."""
     capped = preset("supervisor", Depth.MEDIUM).model_copy(update=limits)
     return states.resolved(engine=EngineKind.MODEL, models=models, limits=capped, reasoning_tokens=reasoning_tokens)
 
@@ -162,7 +156,6 @@ BOTH = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
 
 
 def estimate_of(run: ResolvedResearch, settings: Settings = PRICED) -> Estimate:
-    """What the run may cost by these settings."""
     made = estimated(run, configuration_of(settings))
     assert made is not None
     return made

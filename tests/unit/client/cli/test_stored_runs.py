@@ -28,7 +28,6 @@ BEGUN = datetime.now(tz=UTC) - timedelta(seconds=40)
 
 
 def stored(**changes: Any) -> ResearchState:
-    """A state of a run that began 40 s ago."""
     return states.state(clock_started_at=BEGUN.timestamp(), **changes)
 
 

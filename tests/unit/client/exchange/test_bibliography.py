@@ -22,7 +22,6 @@ LATEX_WORDS = {
 
 
 def plain(latex: str) -> str:
-    """What LaTeX prints of an escaped text."""
     names = re.compile("|".join(map(re.escape, LATEX_WORDS)) + r"|\\([&%$#_])")
     return names.sub(lambda found: found[1] or LATEX_WORDS[found[0]], latex)
 
@@ -43,7 +42,6 @@ def test_bibtex_is_read_back_with_every_title_as_it_was() -> None:
 
 
 def with_first_source(**changes: object) -> Report:
-    """The report with a changed first source."""
     report = report_of()
     return report.model_copy(update={"sources": [report.sources[0].model_copy(update=changes), *report.sources[1:]]})
 

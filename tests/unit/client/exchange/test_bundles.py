@@ -40,13 +40,11 @@ TEXTS = {text_path(digest(text)): text.encode() for _, text in DOCUMENTS.values(
 
 
 def bundle(files: dict[str, bytes] | None = None, *, quotes_only: bool = False) -> bytes:
-    """A bundle of the sample run, or of these files."""
     given = FILES | ({} if quotes_only else TEXTS) if files is None else files
     return compose_bundle(given, research_id="r-1", product_version="0.1.0", quotes_only=quotes_only)
 
 
 def rewritten(change: Callable[[zipfile.ZipFile, dict[str, bytes]], None]) -> bytes:
-    """A ZIP file made by hand of the files of the sample's bundle."""
     whole = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(bundle())) as made, zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as changed:
         files = {name: made.read(name) for name in made.namelist()}
@@ -71,13 +69,11 @@ class SameProcess(HereCalls):
 
 @pytest.fixture
 def same_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is started to read and to compare."""
     monkeypatch.setattr(audit_command, "SubprocessPool", SameProcess)
 
 
 @pytest.fixture
 def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without settings, home and stores."""
 
     def nothing(*_: object, **__: object) -> None:
         raise AssertionError("a bundle needs no store")
@@ -86,7 +82,6 @@ def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def audited(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """What `research audit FILE.zip --json` says."""
     path = tmp_path / "b.zip"
     path.write_bytes(data)
     code = await audit_command.audit(str(path), as_json=True)
@@ -160,12 +155,10 @@ def with_entry(name: str, *, link: bool = False, replaced: bool = False) -> byte
 
 
 def with_file(name: str, data: bytes) -> bytes:
-    """A bundle with another file of that name; its manifest stays."""
     return rewritten(lambda _, files: files.update({name: data}))
 
 
 def without(name: str) -> bytes:
-    """A bundle that lacks a file; its manifest stays."""
     return rewritten(lambda _, files: files.pop(name) and None)
 
 
@@ -254,7 +247,6 @@ async def test_a_file_other_than_the_manifest_says_is_found(
 
 
 def keys_of(folder: Path, name: str) -> tuple[Path, Path]:
-    """The files of a key pair, as `ssh-keygen` writes it."""
     key, private, public = Ed25519PrivateKey.generate(), folder / name, folder / f"{name}.pub"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
     public.write_bytes(key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))

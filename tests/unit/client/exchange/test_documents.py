@@ -22,7 +22,6 @@ SAMPLE = Sample()
 
 
 def sample_report() -> Report:
-    """The report of the sample run."""
     report = read_report(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document.encode())
     assert isinstance(report, Report)
     return report
@@ -54,7 +53,6 @@ def squeezed(text: str) -> str:
 
 
 def words_of_docx(data: bytes) -> list[str]:
-    """The text of every paragraph, links and tables as well."""
     document = Document(io.BytesIO(data))
     cells = [cell.text for table in document.tables for row in table.rows for cell in row.cells]
     return [paragraph.text for paragraph in document.paragraphs] + cells

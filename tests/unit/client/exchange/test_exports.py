@@ -1,7 +1,6 @@
 """`research export`: what is asked for is checked, and written whole or not at all."""
 
 import json
-import zipfile
 from pathlib import Path
 from unittest.mock import AsyncMock
 
@@ -49,27 +48,8 @@ async def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ran(*arguments: str) -> tuple[int, str]:
-    """Exit code and output of a command."""
     result = CliRunner().invoke(app, list(arguments))
     return result.exit_code, result.output
-
-
-@pytest.mark.usefixtures("home")
-def test_a_bundle_of_a_run_passes_its_audit() -> None:
-    """From the store to a file that stands for itself."""
-    assert ran("export", "last", "--bundle") == (0, f"{RESEARCH_ID}.zip\n")
-    assert ran("export", "last", "--bundle", "--out", "b.zip") == (0, "b.zip\n")
-    with zipfile.ZipFile("b.zip") as archive:
-        assert sorted(archive.namelist())[:4] == [
-            "manifest.json", "report.html", "report.json", "report.md"
-        ]  # fmt: skip
-        assert len(archive.namelist()) == 7
-    code, said = ran("audit", "b.zip")
-    assert code == 0
-    assert "no difference in r-20261121-7k3f" in said
-    assert ran("export", RESEARCH_ID, "--bundle", "--out", "q.zip", "--quotes-only")[0] == 0
-    with zipfile.ZipFile("q.zip") as archive:
-        assert len(archive.namelist()) == 4
 
 
 @pytest.mark.usefixtures("home")
@@ -81,14 +61,6 @@ def test_a_name_is_a_run_and_a_path_is_a_file() -> None:
     assert (code, f"no difference in {RESEARCH_ID}" in said) == (0, True)
     code, said = ran("audit", f"./{RESEARCH_ID}")
     assert (code, "no such file" in said) == (2, True)
-
-
-@pytest.mark.usefixtures("home")
-def test_each_format_is_written_to_a_file() -> None:
-    """Of a run."""
-    for form in ("docx", "pdf", "bibtex", "csl"):
-        assert ran("export", "last", "--format", form, "--out", f"a.{form}")[0] == 0
-        assert Path(f"a.{form}").stat().st_size > 300
 
 
 @pytest.mark.usefixtures("home")

@@ -83,7 +83,6 @@ class Shelf:
         self.language = language
 
     def analyze(self, question: str, facet: str = "question", **changes: Any) -> AnalyzerAnswer:
-        """The analysis of one sub-query."""
         fields = {"query": question, "sources": self.sources, "max_findings": 10} | self._counted(question) | changes
         task = AnalyzeInput(language=self.language, sub_query=PlanNode(id="sq-1", text=question, facet=facet), **fields)
         return analyze(task, self.texts)
@@ -230,7 +229,6 @@ def test_words_of_a_source_are_no_markup() -> None:
 
 
 def places(sentence: str) -> list[str]:
-    """Names of the values in a sentence."""
     return sorted(name for _, name, _, _ in Formatter().parse(sentence) if name is not None)
 
 

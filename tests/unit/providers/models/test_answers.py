@@ -39,12 +39,10 @@ THOUGHTS = f'Hm, the {SECRET}. Perhaps {{"research_brief": "{SECRET}", "sub_quer
 
 
 def reply(text: str = "", *, tool: Any = None, stop: str | None = "end_turn", **rest: Any) -> ChatReply:
-    """A reply as it is read from the wire."""
     return ChatReply(text, tool, stop, TokenCounts(), "m", **rest)
 
 
 def problem(role: Any, given: ChatReply) -> str:
-    """The problem of a reply; it never repeats the reply."""
     with pytest.raises(InvalidOutput) as caught:
         answer_of(role, given)
     assert SECRET not in caught.value.problem

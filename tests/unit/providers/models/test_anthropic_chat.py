@@ -22,7 +22,6 @@ REQUEST = ChatRequest("m", "role: planner", "p", 10, 20.0)
 
 
 async def ask(api: MessagesApi, *, seconds: float = 20.0, key: str | None = KEY) -> ChatReply:
-    """One exchange with the fake."""
     chat = AnthropicChat(api_key=key, base_url=api.base_url)
     request = ChatRequest("claude-haiku-4-5", "role: supervisor", CANARY, 500, seconds, SCHEMA, ChatMode.NATIVE)
     try:
@@ -166,7 +165,6 @@ MESSAGE = {
 
 
 def stream_of(*events: dict[str, Any]) -> bytes:
-    """The events as they go over the wire."""
     return "".join(f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
 
 

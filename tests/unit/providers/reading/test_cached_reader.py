@@ -61,7 +61,6 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    """A desk with an empty content store."""
     return Desk(tmp_path / "content")
 
 

@@ -38,7 +38,6 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chu
 
 @pytest.fixture
 async def server() -> AsyncIterator[WebServer]:
-    """A server without pages."""
     async with WebServer({}) as running:
         yield running
 
@@ -56,7 +55,6 @@ Fetch = Callable[..., Awaitable[Fetched]]
 
 @pytest.fixture
 def fetch(server: WebServer, egress: Egress) -> Fetch:
-    """Fetches one answer of the server."""
 
     async def fetching(answer: Reply, policy: FetchPolicy = POLICY) -> Fetched:
         server.pages["/"] = answer
@@ -66,7 +64,6 @@ def fetch(server: WebServer, egress: Egress) -> Fetch:
 
 
 async def kind_of(fetching: Awaitable[Fetched]) -> str:
-    """The kind as which a page is refused."""
     with pytest.raises(SourceUnreadable) as raised:
         await fetching
     return raised.value.kind
@@ -180,12 +177,10 @@ async def test_a_step_that_takes_too_long_has_a_reason(server: WebServer) -> Non
 
 
 async def hang_up(writer: asyncio.StreamWriter) -> None:
-    """Answer nothing."""
     writer.close()
 
 
 async def half_a_page(writer: asyncio.StreamWriter) -> None:
-    """Announce more than is sent."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\nContent-Type: text/html\r\n\r\n<p>half")
     await writer.drain()
 

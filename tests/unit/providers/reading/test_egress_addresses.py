@@ -19,7 +19,6 @@ from providers.reading.egress.address_rules import (
 
 
 def refusal(url: str) -> str:
-    """The kind as which a URL is refused."""
     with pytest.raises(SourceUnreadable) as raised:
         check_url(url)
     assert raised.value.kind.startswith("refused_")
@@ -27,7 +26,6 @@ def refusal(url: str) -> str:
 
 
 def passed(url: str) -> httpx2.URL | None:
-    """The URL that is sent to, null for a typed refusal."""
     try:
         return check_url(url)
     except SourceUnreadable as error:

@@ -121,7 +121,6 @@ class SlowNames:
         self.waiting = 0
 
     def __call__(self, host: str) -> Sequence[IpAddress]:
-        """Addresses of a name."""
         if not host.startswith("slow"):
             return [ipaddress.ip_address(PUBLIC_ADDRESS)]
         self.waiting += 1

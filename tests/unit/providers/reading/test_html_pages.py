@@ -21,7 +21,6 @@ WORDS = "Words that are long enough to be looked for."
 
 
 def read(body: str, head: str = "") -> Extraction:
-    """A page with a head and a body, as it is read."""
     return read_page(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>".encode(), HTML, None, URL)
 
 
@@ -115,7 +114,6 @@ SEEN_ELSEWHERE = {"I23"}
 
 
 def read_site(site: Site) -> Extraction:
-    """A page as it is read."""
     kind = PDF if site.media_type == fakes.PDF else HTML
     return read_page(site.body.encode(), kind, "utf-8", f"http://127.0.0.2{site.path}")
 

@@ -30,7 +30,6 @@ class Site:
     now: float = 0.0
 
     async def allows(self, path: str) -> bool:
-        """Whether a page may be read."""
         try:
             await self.robots.check(httpx2.URL(self.server.url(path)))
         except SourceUnreadable as error:
@@ -42,7 +41,6 @@ class Site:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    """A site without rules."""
     async with WebServer({}) as server:
         egress = Egress("test", allow_hosts={host_and_port(server.host)})
         here = Site(server, Robots(egress, AGENT, clock=lambda: here.now))
@@ -51,7 +49,6 @@ async def site() -> AsyncIterator[Site]:
 
 
 def rules(text: str, **headers: str) -> bytes:
-    """A robots.txt."""
     return reply(text, content_type="text/plain", **headers)
 
 

@@ -20,7 +20,6 @@ HERE, THERE = "127.0.0.1", "localhost"
 
 @pytest.fixture
 async def server() -> AsyncIterator[WebServer]:
-    """A server without pages."""
     async with WebServer({}) as running:
         yield running
 
@@ -45,7 +44,6 @@ async def reader_of(*servers: WebServer, visit: Visit | None = None) -> AsyncIte
 
 @pytest.fixture
 async def reader(server: WebServer, other: WebServer) -> AsyncIterator[WebReader]:
-    """A reader that may ask both servers."""
     async with reader_of(server, other) as made:
         yield made
 
@@ -94,7 +92,6 @@ class NotedVisits:
 
     @asynccontextmanager
     async def visit(self, host: str, delay_seconds: float) -> AsyncIterator[None]:
-        """A visit."""
         if host == self.busy:
             raise RateLimited("wait", retry_after=3)
         self.begun.append((host, delay_seconds))

@@ -19,12 +19,10 @@ WEB, ACADEMIC, NEWS = [SourceType.WEB], [SourceType.ACADEMIC], [SourceType.NEWS]
 
 
 def by_name(choices: list[ProviderChoice]) -> dict[str, ProviderChoice]:
-    """Choices by their names."""
     return {choice.name: choice for choice in choices}
 
 
 def set_to(variables: list[str]) -> dict[str, str]:
-    """Variables with a value that each can have."""
     return {name: "http://127.0.0.1" if name.endswith("_URL") else "x" for name in variables}
 
 

@@ -26,7 +26,6 @@ class Provider:
         self.error = error
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """As of a provider."""
         self.asked.append(request)
         await asyncio.sleep(0)
         if self.error is not None:
@@ -35,7 +34,6 @@ class Provider:
 
 
 def limited(provider: Provider, limits: ServiceLimits | None = None) -> LimitedSearch:
-    """The provider behind its limits."""
     limiter = Limiter(MemorySharedStore(), {SERVICE: limits} if limits else {})
     return LimitedSearch(provider, SERVICE, limiter, cost_usd=0.008)
 

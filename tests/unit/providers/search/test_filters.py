@@ -20,12 +20,10 @@ OTHERS = [name for name in PROVIDERS if name != "wikipedia"]
 
 
 def applies(name: str, filtered: str) -> bool:
-    """Return true if a service applies a filter itself."""
     return filtered in search_declaration(name).filters
 
 
 def things(*given: dict[str, str]) -> list[Item]:
-    """Things to find, each with its own details."""
     return [
         Item(**{"number": n, "url": f"https://site-{n}.example/", "title": f"T{n}", "snippet": ""} | details)  # type: ignore[arg-type]
         for n, details in enumerate(given)
@@ -33,7 +31,6 @@ def things(*given: dict[str, str]) -> list[Item]:
 
 
 def titles(answer: SearchResponse) -> list[str]:
-    """Titles of the hits, in their order."""
     return [hit.title for hit in answer.hits]
 
 
@@ -167,7 +164,6 @@ ANY_TEXT = strategies.text(strategies.characters(exclude_categories=()))
 
 
 def hits_among(*found: RawResult, **narrowed: Any) -> list[Any]:
-    """The hits that a provider makes of results."""
     return hits_of(asking("tavily", **narrowed), "tavily", found)
 
 

@@ -44,7 +44,6 @@ class ExampleService(LoopbackServer):
         self.asked: list[HttpRequest] = []
 
     async def serve(self, request: HttpRequest, reader: object, writer: object) -> bool:
-        """Two results, one of them outside the declared form."""
         self.asked.append(request)
         body = json.dumps({"found": [{"link": "https://moss.example/", "title": "Moss"}, {"title": "Nowhere"}]})
         head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"

@@ -12,7 +12,6 @@ from tests.fakes.search_apis import SearchApis, asking, open_provider, search
 
 
 async def answered(name: str, answer: Any, **given: Any) -> SearchResponse:
-    """The response to an answer of a service."""
     async with SearchApis(answer=answer) as server:
         return await search(name, server, **given)
 
@@ -129,12 +128,10 @@ UNSEARCHED = USAGE | {"server_tool_use": {"web_search_requests": 0}}
 
 
 def results(*rows: Any) -> dict[str, Any]:
-    """The block of a search that went well."""
     return {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": list(rows)}
 
 
 def failed(code: str) -> dict[str, Any]:
-    """The block of a search that did not."""
     content = {"type": "web_search_tool_result_error", "error_code": code}
     return {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
 

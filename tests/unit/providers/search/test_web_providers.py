@@ -198,7 +198,6 @@ ODD: tuple[Any, ...] = (
 
 
 def rows_of(name: str, answer: Any) -> list[Any]:
-    """The list of results in a service's answer."""
     if name == "anthropic":
         (rows,) = [block["content"] for block in answer["content"] if block["type"] == "web_search_tool_result"]
     else:

@@ -23,7 +23,6 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeySe
 
 @pytest.fixture
 def valkey(valkey_server: ValkeyServer) -> ValkeyServer:
-    """The server, empty."""
     valkey_server.flush()
     return valkey_server
 
@@ -53,12 +52,10 @@ class Stores:
 
 @pytest.fixture
 async def stores(address: str) -> AsyncIterator[Stores]:
-    """Stores of the test's kind."""
     async with contextlib.AsyncExitStack() as stack:
         yield Stores(opener(address), stack)
 
 
 @pytest.fixture
 def store(stores: Stores) -> SharedStore:
-    """One store of the test's kind."""
     return stores.open()

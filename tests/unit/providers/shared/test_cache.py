@@ -54,7 +54,6 @@ class Service:
 async def ask(
     cache: Cache, service: Service, request: str = "q", tenant: str = "t", of: CacheKind = SEARCH
 ) -> Cached[int]:
-    """Make one request through the cache."""
     async with asyncio.timeout(SOON):
         return await cache.get_or_make(of, tenant, request, service.ask, Numbers())
 

@@ -48,19 +48,16 @@ class Journals:
 
 @pytest.fixture
 def journals(stores: Stores) -> Journals:
-    """Journals over the test's kind of store."""
     return Journals(stores)
 
 
 async def begun(calls: CallStore, key: str = "k", research_id: str = "r-1") -> CallLease:
-    """Begin a call that nobody has made."""
     lease = await calls.begin(key, research_id, 60.0)
     assert isinstance(lease, CallLease)
     return lease
 
 
 async def expire(store: SharedStore, key: str = "k") -> None:
-    """Let the lease of a call run out, as time does."""
     place = f"calls/r-1/lease/{key}"
     assert await store.swap(place, (await store.get(place)).value, None)
 
@@ -125,7 +122,6 @@ async def test_a_cancelled_begin_leaves_no_lease(journals: Journals, turns: int)
 
 
 async def refused(calls: CallStore) -> bool:
-    """Whether a call that nobody has answered cannot be begun."""
     try:
         await begun(calls)
     except CallInFlight:

@@ -187,11 +187,9 @@ class Hall:
         self.limits, self.state, self.now = limits, QueueState(), START
 
     def place(self, research_id: str, tenant: str = "a") -> int:
-        """The place that a run is given; 0 admits it."""
         return ask(self.state, research_id, tenant, self.limits, self.now).place
 
     def running(self) -> Counter[str]:
-        """How many runs of each tenant go on."""
         return Counter(run.tenant for run in self.state.running)
 
 

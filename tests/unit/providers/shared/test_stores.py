@@ -21,12 +21,10 @@ PASSWORD = "hunter2-secret"
 
 
 async def value_of(store: SharedStore, key: str) -> bytes | None:
-    """Return the value of a key."""
     return (await store.get(key)).value
 
 
 async def until_gone(store: SharedStore, key: str) -> None:
-    """Return when a key has expired."""
     async with asyncio.timeout(SOON):
         while await value_of(store, key) is not None:
             await asyncio.sleep(0.01)

@@ -26,7 +26,6 @@ PLANNED_AND_GATHERED, ANALYZED = 2, 3
 
 
 async def stopped_after(world: World, units: int) -> ResearchRun:
-    """A run that got so far."""
     run = await begun(world)
     with pytest.raises(Killed):
         await Driver(run, KilledAfter(units)).conduct()

@@ -22,7 +22,6 @@ Opened = Callable[[], RecordSessionStore]
 
 @pytest.fixture
 async def bucket(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ObjectStoreServer]:
-    """An object store, named by this process's environment."""
     async with ObjectStoreServer() as server:
         for name, value in server.environment("/below").items():
             monkeypatch.setenv(name, value)
@@ -31,19 +30,16 @@ async def bucket(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ObjectStoreSe
 
 @pytest.fixture
 def url(bucket: ObjectStoreServer) -> str:
-    """The value of RESEARCH_CONTENT_URL."""
     return bucket.environment("/below")["RESEARCH_CONTENT_URL"]
 
 
 @pytest.fixture(params=["folder", "bucket"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
-    """Sessions as a process opens them."""
     url = request.getfixturevalue("url") if request.param == "bucket" else None
     return lambda: RecordSessionStore(open_records(url, tmp_path, SESSIONS))
 
 
 def state(question: str = "Why?", status: str = "running", **more: object) -> str:
-    """The JSON of a state, with the fields that the store reads."""
     resolved = {"query": question}
     return json.dumps({"schema_version": SCHEMA_VERSION, "status": status, "resolved": resolved, **more})
 

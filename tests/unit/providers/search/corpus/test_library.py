@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
+import sys
 
 import pytest
 import pytest_asyncio
@@ -11,7 +12,7 @@ import pytest_asyncio
 from contracts.addresses import digest
 from contracts.messages import SearchRequest
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable, StorageFull
-from providers.isolation.pool import SubprocessPool
+from providers.isolation.pool import SubprocessPool, import_path
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.search.corpus.index import IndexWriter
 from providers.search.corpus.indexed_file import read_for_index
@@ -304,6 +305,47 @@ async def test_a_damaged_index_and_one_of_another_version_are_replaced(library, 
     assert (await library.refresh("manual")).digest == before.digest
 
 
+INDEXING = """
+import asyncio, sys
+from pathlib import Path
+from providers.isolation.pool import SubprocessPool, import_path
+from providers.search.corpus import CorpusLibrary
+async def main():
+    async with SubprocessPool(1) as pool:
+        await CorpusLibrary(Path(sys.argv[1]), pool).refresh("manual")
+asyncio.run(main())
+"""
+
+
+async def test_an_index_whose_process_was_killed_is_completed(library, folder, tmp_path, pool):
+    """After SIGKILL between two batches the next refresh reads the rest, and finds what an undisturbed index finds."""
+    for number in range(400):
+        (folder / f"page-{number}.md").write_text(
+            f"# Page {number}\n\n" + f"Zirconium melts at {number} degrees. " * 99
+        )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", INDEXING, str(tmp_path / "home"), env={"PYTHONPATH": import_path()}
+    )
+    async with asyncio.timeout(60):
+        while not indexed(tmp_path / "home/indexes/manual.sqlite3"):
+            await asyncio.sleep(0.01)
+    process.kill()
+    await process.wait()
+    assert 0 < indexed(tmp_path / "home/indexes/manual.sqlite3") < 404
+    snapshot = await library.refresh("manual")
+    fresh = CorpusLibrary(tmp_path / "fresh", pool)
+    fresh.add("manual", folder)
+    assert snapshot.files == 404
+    assert snapshot.digest == (await fresh.refresh("manual")).digest
+    assert await ask(library, "zirconium degrees") == await ask(fresh, "zirconium degrees")
+
+
+def indexed(index):
+    with contextlib.suppress(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(index)) as database:
+        return database.execute("SELECT count(*) FROM files").fetchone()[0]
+    return 0
+
+
 # --- keys between the documents ----------------------------------------------------------------------------------------
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nYSBwbGFudGVkIHNlY3JldA==\n-----END OPENSSH PRIVATE KEY-----\n"
 ACCOUNT = '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\\nYSBwbGFudGVk"}'
@@ -312,7 +354,6 @@ CERTIFICATES = "# Certificates\n\nA key file begins with `-----BEGIN PRIVATE KEY
 
 @pytest.fixture
 def project(tmp_path):
-    """Documents, and keys between them."""
     made = tmp_path / "project"
     for place in ("keys", ".ssh", "notes"):
         (made / place).mkdir(parents=True)

@@ -28,11 +28,9 @@ class Hosts:
 
     @staticmethod
     def configured(folder: Path) -> CorpusDefinition:
-        """The corpus as configurations name it."""
         return CorpusDefinition(name="manual", path=folder, title="The manual", authority="medium")
 
     def library(self, name: str, *definitions: CorpusDefinition) -> CorpusLibrary:
-        """The corpora as a host with a home of this name opens them."""
         home = self.place / name
         return open_library(self.store.environment("/team")["RESEARCH_CONTENT_URL"], home, home, self.pool, definitions)
 
@@ -47,7 +45,6 @@ async def hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
 
 
 async def ask(library: CorpusLibrary, text: str) -> SearchResponse:
-    """A query of a run."""
     return await library.search(
         SearchRequest(research_id="r", operation="o", provider="corpus", corpus="manual", text=text)
     )

@@ -1,7 +1,6 @@
-"""Real worker processes on a Temporal server, with a web and a model of this process: for tests and measurements."""
+"""Real worker processes on a Temporal server, with a web and a model of this process."""
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,6 +18,7 @@ from tests.fakes.processes import FAST
 from tests.fakes.web_world import WebWorld
 from tests.integration.server_homes import stop_server
 from workers.dev_server import detach_server, ensure_server, find_binary
+from workers.settings.loading import child_environment
 from workers.settings.sections import APPLICATION
 
 MODEL: Final = "test-model"
@@ -46,7 +46,8 @@ class WebDeployment:
 
     def environment(self) -> dict[str, str]:
         """What a worker sees: nothing of the developer's, and no way out of this machine."""
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        seen = child_environment()
+        kept = {name: seen[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in seen}
         return kept | {
             "TEMPORAL_ADDRESS": self.address,
             "RESEARCH_HOME": str(self.home),
