@@ -189,6 +189,8 @@ def _narrower(
     """The task with half as much of each source; None where so little is left that no analysis is worth it."""
     if not isinstance(request, AnalyzeInput) or not request.tokens.token_management_enabled:
         return None
+    if request.protected_source_ids:
+        return None  # what a person protects is shown as far as was promised, or the call is refused
     fewer = max(FEWEST_CHARACTERS, request.source_characters // 2)
     if fewer >= request.source_characters:
         return None

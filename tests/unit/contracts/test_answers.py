@@ -135,8 +135,10 @@ def test_one_unreadable_item_does_not_make_the_others_worthless() -> None:
     given = [7, {"claim": "c-1", "verdict": True}, {"claim": "c-2", "verdict": "supported"}]
     verdicts = CheckerAnswer.model_validate({"verdicts": given}).verdicts
     assert [(one.claim, one.verdict) for one in verdicts] == [("c-1", ""), ("c-2", "supported")]
-    proposals = CorrectorAnswer.model_validate({"proposals": [{"action": "ADD", "passages": ["p", 7]}, None]}).proposals
-    assert [(one.action, one.passages) for one in proposals] == [("add", ["p"])]
+    proposals = CorrectorAnswer.model_validate(
+        {"proposals": [{"action": "REMOVE", "passages": ["p", 7]}, None]}
+    ).proposals
+    assert [(one.action, one.passages) for one in proposals] == [("remove", ["p"])]
 
 
 @pytest.mark.parametrize("role", declared_roles(), ids=lambda role: role.name)
