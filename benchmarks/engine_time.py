@@ -24,12 +24,11 @@ from typing import Any, Final
 
 from temporalio.client import Client
 
+from benchmarks.fake_processes import FakeProcess, question
 from benchmarks.processes import cpu_seconds, stolen_seconds
 from benchmarks.web_deployment import WebDeployment, web_deployment
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
-from tests.fakes.many_pages import question
-from tests.fakes.processes import FakeProcess
 from tests.integration.runs import start
 from workers.dev_server import describe_server
 
@@ -89,8 +88,8 @@ class Bench:
 @asynccontextmanager
 async def bench(folder: Path, runs: int, call: float) -> AsyncIterator[Bench]:
     """Server, fakes and one worker process with all pools, after some runs that load what is loaded once."""
-    world = FakeProcess("tests.fakes.many_pages", "--subjects", str(runs + WARM_RUNS), "--pages", str(READS))
-    model = FakeProcess("tests.fakes.messages_api", "--latency", str(call), "--scenario", "good")
+    world = FakeProcess("pages", "--subjects", str(runs + WARM_RUNS), "--count", str(READS))
+    model = FakeProcess("model", "--latency", str(call))
     async with web_deployment(folder, world, model, temporal="file") as made:
         await made.start_workers()
         ready = Bench(made, await made.client())

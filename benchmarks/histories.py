@@ -20,12 +20,11 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowHand
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
+from benchmarks.many_sources import LARGE_RUNS, SCENARIO, large_world
 from contracts import names
 from contracts.outcome import ResearchResult, ResearchStatus
-from tests.fakes.many_sources import LARGE_RUNS, SCENARIO, large_world
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.processes import FAST
-from tests.integration.conftest import pools_of
+from tests.integration.conftest import FAST, pools_of
 from tests.integration.runs import start
 from workers.dev_server import find_binary
 from workers.pools import run_pools

@@ -23,6 +23,15 @@ from unittest.mock import patch
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from activities.roles.run_role import RoleActivities, task_of
+from benchmarks.planted_facts import (
+    PROVIDER,
+    PlantedPage,
+    PlantedSources,
+    is_in_its_words,
+    planted_pages,
+    reading,
+    visible,
+)
 from contracts import roles
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
@@ -43,15 +52,6 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 from tests.fakes.model_scenarios import SCENARIOS
 from tests.fakes.model_tokens import TokenBook
-from tests.fakes.planted_facts import (
-    PROVIDER,
-    PlantedPage,
-    PlantedSources,
-    is_in_its_words,
-    planted_pages,
-    reading,
-    visible,
-)
 from tests.fakes.world import World
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox

@@ -20,6 +20,7 @@ from typing import Any, Final
 from activities.roles.claim_checking import ground_verdicts, with_control
 from activities.roles.grounding import RoleWork
 from activities.roles.untrusted import label_key, label_of
+from benchmarks.many_sources import large_request, large_world
 from benchmarks.truth.__main__ import paraphrases, read_pairs
 from benchmarks.truth.reports import Cited, corrupt
 from contracts.addresses import long_hash
@@ -32,7 +33,6 @@ from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.verification.rules import check
-from tests.fakes.many_sources import large_request, large_world
 from tests.fakes.messages_api import MessagesApi
 from workflows.driver import Driver
 from workflows.phases.checking import VERIFICATION

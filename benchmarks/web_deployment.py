@@ -14,8 +14,8 @@ from temporalio.testing import WorkflowEnvironment
 
 from tests.acceptance.topology import PYTHON, RESEARCH, ROOT, Process
 from tests.fakes.messages_api import Call, MessagesApi
-from tests.fakes.processes import FAST
 from tests.fakes.web_world import WebWorld
+from tests.integration.conftest import FAST
 from tests.integration.server_homes import stop_server
 from workers.dev_server import detach_server, ensure_server, find_binary
 from workers.settings.loading import child_environment

@@ -2,19 +2,12 @@
 
 The pages come in families. All know the subject; what sets a family apart are the words of one kind of query, so that
 different queries find different pages.
-
-`python -m tests.fakes.many_pages --subjects 20 --pages 26` serves so many pages about each of so many kilns, every page
-on a host of its own, and prints the variables that point a run at them.
 """
 
-import argparse
-import asyncio
-import json
 import random
-import signal
 from typing import Final
 
-from tests.fakes.web_world import Site, WebWorld, page
+from tests.fakes.web_world import Site, page
 
 QUESTION: Final = "How does the Velmar kiln protect its ashen glaze from crazing?"
 """What the pages are about. The fake model's plan asks this, how it works, and which settings there are."""
@@ -61,26 +54,6 @@ def pages(count: int, *, hosts: int, paragraphs: int = 12, seed: int = 0) -> lis
     return [_page(number, FAMILIES[number // each], hosts, paragraphs, seed) for number in range(count)]
 
 
-def subject(number: int) -> str:
-    """The name of a kiln: no other number has it, and no word that is like it."""
-    letters = "".join(chr(ord("a") + number // 26**place % 26) for place in range(3))
-    return f"Velmar{letters}q"
-
-
-def question(number: int) -> str:
-    """The question about a kiln of many."""
-    return QUESTION.replace("Velmar", subject(number))
-
-
-def pages_of_subjects(subjects: int, count: int) -> list[Site]:
-    """So many pages about each of so many kilns; no two pages have a host in common."""
-    return [
-        Site(about * count + place, site.path, site.title, site.body.replace("Velmar", subject(about)))
-        for about in range(subjects)
-        for place, site in enumerate(pages(count, hosts=count, seed=about))
-    ]
-
-
 def _page(number: int, family: str, hosts: int, paragraphs: int, seed: int) -> Site:
     chance = random.Random(f"{seed}/{number}")
     title = f"{chance.choice(PLACES)} notebook {number + 1}"
@@ -96,20 +69,3 @@ def paragraph(chance: random.Random) -> str:
 def _sentence(chance: random.Random, shape: str) -> str:
     words = {name: chance.choice(choices) for name, choices in WORDS.items()}
     return shape.format(**words, number=chance.randrange(12, 990), year=chance.randrange(1710, 1990))
-
-
-async def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--subjects", type=int, default=1)
-    parser.add_argument("--pages", type=int, default=26)
-    given = parser.parse_args()
-    ended = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, ended.set)
-    async with WebWorld(pages_of_subjects(given.subjects, given.pages)) as world:
-        print(json.dumps(world.variables()), flush=True)  # noqa: T201  what it is started for
-        await ended.wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(_main())

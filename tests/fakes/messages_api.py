@@ -1,13 +1,8 @@
-"""A loopback server that speaks POST /v1/messages, in a test's own process or as one of its own.
+"""A loopback server that speaks POST /v1/messages, with a reply for each scenario."""
 
-`python -m tests.fakes.messages_api --port 0 --latency 2 --scenario good` prints `{"base_url": …}` as its first line.
-"""
-
-import argparse
 import asyncio
 import json
 import random
-import signal
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -172,21 +167,3 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
         await writer.drain()
         await asyncio.sleep(TRICKLE_SECONDS)
     return True
-
-
-async def _main() -> None:
-    parser = argparse.ArgumentParser(description="A fake model endpoint on the loopback interface.")
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
-    parser.add_argument("--scenario", default="good")
-    given = parser.parse_args()
-    stopped = asyncio.Event()
-    for stopping in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(stopping, stopped.set)
-    async with MessagesApi(given.scenario, latency=given.latency, port=given.port) as server:
-        print(json.dumps({"port": server.port, "base_url": server.base_url}), flush=True)  # noqa: T201 - its protocol
-        await stopped.wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(_main())

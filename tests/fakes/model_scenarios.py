@@ -188,13 +188,6 @@ def cut(request: ModelRequest) -> Reply:
     return text(request, answer[: len(answer) // 2], "max_tokens")
 
 
-def thinks(request: ModelRequest) -> Reply:
-    """An answer after reasoning that is counted and not seen."""
-    usage = {"input_tokens": 100, "output_tokens": 5_000}
-    thought = {"type": "thinking", "thinking": "Hm. {", "signature": "s"}
-    return message(request, [thought, {"type": "text", "text": request.good_answer()}], usage=usage)
-
-
 def unknown_tool(request: ModelRequest) -> Reply:
     """A call of a tool that was not offered."""
     block = {"type": "tool_use", "id": "toolu_1", "name": "send_mail", "input": {"to": "someone"}}
@@ -254,7 +247,6 @@ SCENARIOS: dict[str, Scenario] = {
     "lacks_tools": _lacking("native", "tools"),
     "lacks_forcing": _lacking("native", "forcing"),
     "short_answers": _lacking("length"),
-    "thinks": thinks,
     "echo_400": lambda request: error(400, f"cannot do this: {request.prompt[:300]}"),
     "too_long": _always(error(400, "prompt is too long: 250000 tokens > 200000 maximum")),
     "unknown_model": lambda request: error(404, f"model: {request.model}"),

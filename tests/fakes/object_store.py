@@ -1,4 +1,4 @@
-"""An object store that speaks as much of S3 as the product asks for, conditional writes included; without signatures."""
+"""An object store that speaks as much of S3 as tests need: conditional writes, but neither signatures nor parts."""
 
 import asyncio
 import hashlib
@@ -27,7 +27,6 @@ class ObjectStoreServer(LoopbackServer):
         """Method, key and bytes answered."""
         self.down = False
         """It answers nothing but errors."""
-        self._parts: dict[str, dict[int, bytes]] = {}
 
     def environment(self, prefix: str = "") -> dict[str, str]:
         """What leads a program to it."""
@@ -60,10 +59,7 @@ class ObjectStoreServer(LoopbackServer):
             self.objects.pop(key, None)
             return 204, {}, b""
         if request.method == "POST":
-            return self._post(request, key, query)
-        if "uploadId" in query:
-            self._parts[query["uploadId"]][int(query["partNumber"])] = request.body
-            return 200, {"etag": _etag(request.body)}, b""
+            return self._delete(request)
         return self._put(request, key)
 
     def _put(self, request: HttpRequest, key: str) -> Answer:
@@ -73,26 +69,13 @@ class ObjectStoreServer(LoopbackServer):
             return 412, {}, b""
         if wanted is not None and (present is None or _etag(present) != wanted):
             return 412, {}, b""
-        return self._store(key, request.body)
-
-    def _store(self, key: str, body: bytes) -> Answer:
-        self.objects[key] = body
+        self.objects[key] = request.body
         self.written_at[key] = datetime.now(UTC)
-        return 200, {"etag": _etag(body)}, b""
+        return 200, {"etag": _etag(request.body)}, b""
 
-    def _post(self, request: HttpRequest, key: str, query: dict[str, str]) -> Answer:
-        if "uploads" in query:
-            upload = str(len(self._parts))
-            self._parts[upload] = {}
-            inner = f"<Bucket>{BUCKET}</Bucket><Key>{escape(key)}</Key><UploadId>{upload}</UploadId>"
-            return 200, {}, f"<InitiateMultipartUploadResult>{inner}</InitiateMultipartUploadResult>".encode()
-        if "uploadId" in query:
-            parts = self._parts.pop(query["uploadId"])
-            body = b"".join(parts[number] for number in sorted(parts))
-            self._store(key, body)
-            inner = f"<ETag>{escape(_etag(body))}</ETag>"
-            return 200, {}, f"<CompleteMultipartUploadResult>{inner}</CompleteMultipartUploadResult>".encode()
-        keys = [found.partition("</Key>")[0] for found in request.body.decode().split("<Key>")[1:]]  # a bulk deletion
+    def _delete(self, request: HttpRequest) -> Answer:
+        """Answer a bulk deletion, the only thing that is posted."""
+        keys = [found.partition("</Key>")[0] for found in request.body.decode().split("<Key>")[1:]]
         for one in keys:
             self.objects.pop(one, None)
         inner = "".join(f"<Deleted><Key>{one}</Key></Deleted>" for one in keys)

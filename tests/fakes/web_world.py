@@ -114,7 +114,6 @@ class WebWorld(LoopbackServer):
         """How often each place was answered well."""
         self.found: set[str] = set()
         """Every address that an answered search gave."""
-        self.hosts_asked: set[str] = set()
         self._by_place = {(self.host_of(site), site.path): site for site in self.sites}
         self._times: Counter[str] = Counter()
 
@@ -150,7 +149,6 @@ class WebWorld(LoopbackServer):
         query = dict(parse_qsl(target.query)) if searching else {}
         place = _search(query) if searching else f"{host} {target.path}"
         self.asked.append(place)
-        self.hosts_asked.add(host)
         await asyncio.sleep(self.latencies.of(place))
         self._times[place] += 1
         status = 200 if target.path == "/robots.txt" else self.faults.status(place, self._times[place])

@@ -12,11 +12,13 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from contracts.names import POOLS
-from tests.fakes.processes import FAST
 from tests.fakes.world import World
 from tests.integration.server_homes import give_port, kill_server
-from workers.dev_server import detach_server, find_binary
+from workers.dev_server import QUICK, detach_server, find_binary
 from workers.pools import PoolContents, build_worker
+
+FAST = [part for setting in QUICK for part in ("--dynamic-config-value", setting)]
+"""Options with which a server does at once what it would wait a moment with."""
 
 
 @pytest_asyncio.fixture

@@ -10,14 +10,13 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from benchmarks.histories import measure_run
+from benchmarks.many_sources import LARGE_RUNS
 from contracts import names
 from contracts.vocabulary import Outcome
 from tests.fakes import many_pages
-from tests.fakes.many_sources import LARGE_RUNS
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.processes import FAST
 from tests.fakes.world import model_world
-from tests.integration.conftest import running_workers
+from tests.integration.conftest import FAST, running_workers
 from tests.integration.runs import QUESTION, start
 from workers.dev_server import find_binary
 

@@ -19,10 +19,9 @@ from contracts import names
 from contracts.vocabulary import Phase, RunStatus
 from tests.every_strategy.joined import NAMES
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.processes import FAST
 from tests.fakes.web_world import Faults, WebWorld
 from tests.fakes.world import World, model_world
-from tests.integration.conftest import running_workers
+from tests.integration.conftest import FAST, running_workers
 from tests.integration.runs import QUESTION, start, until
 from tests.integration.web_pools import over_the_web, web_workers
 from tests.toy.party import party_declared

@@ -14,7 +14,7 @@ from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, follow
 from client.view.rendering import Frame, render_live
-from client.view.words import event_lines, event_words, printable, usage_words
+from client.view.words import event_lines, printable, usage_words
 from contracts.outcome import (
     AgentProgress,
     Awaited,
@@ -152,26 +152,6 @@ def test_cost_is_shown_with_its_cap_and_never_as_a_wrong_zero(engine: str, usage
     """An unknown price is called unknown."""
     known = status(engine=engine, usage=usage, limits=preset("supervisor", Depth.MEDIUM))
     assert usage_words(known) == words
-
-
-# --- lines ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("happened", "words"),
-    [
-        (event("phase.finished", "gathering done: 3 sources"), "gathering done: 3 sources"),
-        (event("decision.recorded", "supervisor: dispatch: x", action="dispatch"), ""),
-        (event("decision.recorded", "reflector: adjust: why", action="adjust"), "reflector: adjust: why"),
-        (event("agent.thought", "which one?", scope="agent-2"), "agent-2: which one?"),
-        (event("task.finished", "search failed", error="x"), "search failed"),
-        (event("plan.drafted", "4 sub-queries"), ""),
-        (event("new.kind"), "new.kind"),
-    ],
-)  # fmt: skip
-def test_an_event_becomes_words_or_nothing(happened: Event, words: str) -> None:
-    """Events that repeat others are silent; an unknown one has its own text."""
-    assert event_words(happened) == words
 
 
 # --- following -----------------------------------------------------------------------------------------------------

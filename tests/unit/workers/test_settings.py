@@ -40,13 +40,6 @@ def places(tmp_path: Path) -> Places:
     return Places(tmp_path)
 
 
-def test_nothing_set_means_no_model_and_the_embedded_engine(places: Places) -> None:
-    """Without any configuration everything stays on this machine."""
-    settings = places.load()
-    assert (settings.model_host, settings.uses_cluster, settings.retention_days) == (None, False, None)
-    assert settings.notices() == []
-
-
 def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> None:
     """Each value comes from the nearest place that sets it, key by key."""
     places.write(places.user, 'retention_days = 1\n[models]\nsimple = "u"\nanalytical = "u"\ncomplex = "u"\n')

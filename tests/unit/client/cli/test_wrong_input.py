@@ -93,14 +93,6 @@ def test_a_bad_value_is_named_by_its_path_and_not_repeated(folder: Path) -> None
     assert "sesame" not in problems
 
 
-def test_a_key_is_not_sent_in_clear_to_another_machine(folder: Path) -> None:
-    """A flag needs TLS, too: exit code 2 before anything is asked or started."""
-    done = research(*RUN, "--model", "m", "--model-url", "http://192.0.2.1:9", ANTHROPIC_API_KEY="planted-key")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "--model-url: begins with http://" in done.stderr
-    assert "planted-key" not in done.stderr
-
-
 def test_a_data_folder_that_cannot_be_written_is_named(folder: Path) -> None:
     """With the variable that chooses another one; nothing was started."""
     done = research("serve", RESEARCH_HOME=str(folder / "manual" / "vacuum.md" / "home"))

@@ -46,12 +46,6 @@ def with_first_source(**changes: object) -> Report:
     return report.model_copy(update={"sources": [report.sources[0].model_copy(update=changes), *report.sources[1:]]})
 
 
-def test_bibtex_keeps_the_capitals_of_a_title() -> None:
-    """A style that writes titles small leaves words in braces as they are."""
-    written = to_bibtex(with_first_source(title="The limits of SQLite & PostgreSQL")).decode()
-    assert "title = {{The} limits of {SQLite} \\& {PostgreSQL}}," in written
-
-
 def test_csl_has_one_item_for_each_cited_source() -> None:
     """CSL-JSON: types of its list, dates and known names in parts."""
     items = json.loads(to_csl(report_of()))

@@ -126,16 +126,6 @@ def test_citations_link_to_the_entry_of_their_source() -> None:
     assert links_of_pdf(to_pdf(report)) == [0, 0, 0]
 
 
-def test_word_has_real_lists_and_its_language() -> None:
-    """Lists are in Word's own styles, numbers begin where the text says, and the spelling is checked in its language."""
-    opened = Document(io.BytesIO(to_docx(report_of(report={"markdown": CITED}, claims=[], language="de-AT"))))
-    styles = {each.text: each.style.name for each in opened.paragraphs}
-    assert [styles[name] for name in "abc"] == ["List Number", "List Bullet 2", "List Number"]
-    assert {each.get(qn("w:val")) for each in opened.part.numbering_part.element.iter(qn("w:startOverride"))} == {"3"}
-    assert opened.core_properties.language == "de"
-    assert {each.get(qn("w:val")) for each in opened.styles.element.iter(qn("w:lang"))} == {"de"}
-
-
 def test_a_document_is_in_the_language_that_its_model_was_asked_for() -> None:
     """Citations lead to the list of sources under its own heading, and Word checks the spelling of that language."""
     asked = {"language": "en", "effective_request": {"output": {"language": "de"}}, "claims": []}

@@ -54,6 +54,7 @@ class ManySources:
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         """The page as it is read."""
+        del tenant, domains
         site = self._sites.get(url)
         if site is None:
             raise SourceUnreadable("not_found", "no such page")
@@ -72,10 +73,12 @@ class ManySources:
 
 
 def address_of(site: Site) -> str:
+    """The address that a page has here."""
     return f"https://chapter-{site.host}.kilns.edu{site.path}/on-the-firing-of-ashen-glazes-and-their-crazing"
 
 
 def title_of(site: Site) -> str:
+    """The long title that a page has here."""
     return f"{site.title}: on the firing of ashen glazes | The Society of Kilns"
 
 

@@ -102,6 +102,7 @@ class PlantedSources:
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         """The page as it is read."""
+        del tenant, domains
         page = self._pages.get(url)
         if page is None:
             raise SourceUnreadable("not_found", "no such page")
