@@ -4,7 +4,9 @@ Titles, addresses, snippets, statements and guidance are as long as those of rea
 gets the same answer, so that the history of a run has the same size wherever it is measured.
 """
 
+import json
 import random
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,15 +18,19 @@ from contracts.vocabulary import EngineKind, Tier
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
+from tests.fakes import model_work
 from tests.fakes.many_pages import QUESTION, pages
 from tests.fakes.model_engine import engine_over
+from tests.fakes.model_request import ModelRequest
+from tests.fakes.model_scenarios import SCENARIOS, Reply, answered, good
+from tests.fakes.model_work import key_words, question_of
 from tests.fakes.web_world import Site
 from tests.fakes.world import World
 
 PROVIDER: Final = "searxng"
 PAGES, HOSTS = 400, 60
 SCENARIO: Final = "thorough"
-"""Of `tests.fakes.model_scenarios`: five sub-queries, and a gap in each analysis but those of the last iteration."""
+"""Five sub-queries, and a gap in each analysis but those of the last iteration."""
 
 
 class ManySources:
@@ -88,6 +94,46 @@ def text_of(site: Site) -> str:
     for tag in ("p", "h1"):
         body = body.replace(f"<{tag}>", "").replace(f"</{tag}>", "\n\n")
     return body.strip()
+
+
+def thorough_plan(prompt: str) -> dict[str, Any]:
+    """Five sub-queries, each with its reasons."""
+    question = question_of(prompt).rstrip("?. ")
+    wishes = ("what experience shows", "how it works", "which settings there are", "what it costs", "where it fails")
+    return {
+        "research_brief": f"{question}: what is measured comes first, then how it works, and last what is disputed.",
+        "sub_queries": [
+            {
+                "query": f"{question}: {wish}",
+                "rationale": f"Without knowing {wish} nobody could judge whether the answer holds in practice.",
+                "priority": number,
+                "facet": wish,
+            }
+            for number, wish in enumerate(wishes, start=1)
+        ],
+    }
+
+
+def thorough_reflection(prompt: str) -> dict[str, Any]:
+    """Content, with advice for what comes next."""
+    seen = " ".join(key_words(prompt)[:4])
+    return model_work.reflection(prompt) | {
+        "guidance": f"After {seen}: prefer sources that give figures with their year, and say where two of them differ."
+    }
+
+
+def thorough(request: ModelRequest) -> Reply:
+    """Work in long sentences; each iteration but the last finds something missing."""
+    if request.mode == "turn":
+        return good(request)
+    work = {"planner": thorough_plan, "supervisor": thorough_reflection}.get(request.role)
+    if work is not None:
+        return answered(request, json.dumps(work(request.prompt)))
+    iteration = re.search(r"Iteration: (\d+) of (\d+)", request.prompt)
+    return answered(request, request.good_answer(with_gap=iteration is not None and iteration[1] != iteration[2]))
+
+
+SCENARIOS[SCENARIO] = thorough
 
 
 def large_world(folder: Path, model_url: str) -> World:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from benchmarks.many_sources import thorough, thorough_plan
 from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from providers.domains import ANYWHERE, Domains
@@ -18,8 +19,8 @@ from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from tests.fakes.many_pages import MINERALS, PARTS, PEOPLE, PLACES, paragraph
 from tests.fakes.model_request import ModelRequest
-from tests.fakes.model_scenarios import Reply, answered, thorough
-from tests.fakes.model_work import question_of, sources_of, thorough_plan, without_signs
+from tests.fakes.model_scenarios import Reply, answered
+from tests.fakes.model_work import question_of, sources_of, without_signs
 
 PROVIDER: Final = "searxng"
 FACTS_OF_PAGES: Final = (1, 4, 12)

@@ -20,7 +20,7 @@ from typing import Any, Final
 from activities.roles.claim_checking import ground_verdicts, with_control
 from activities.roles.grounding import RoleWork
 from activities.roles.untrusted import label_key, label_of
-from benchmarks.many_sources import large_request, large_world
+from benchmarks.many_sources import SCENARIO, large_request, large_world
 from benchmarks.truth.__main__ import paraphrases, read_pairs
 from benchmarks.truth.reports import Cited, corrupt
 from contracts.addresses import long_hash
@@ -33,7 +33,9 @@ from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.verification.rules import check
+from tests.fakes import checking_work
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_scenarios import SCENARIOS, reporting
 from workflows.driver import Driver
 from workflows.phases.checking import VERIFICATION
 from workflows.run.inbox import Inbox
@@ -53,11 +55,27 @@ CHECKERS: Final[tuple[tuple[str, Callable[[str], str], str], ...]] = (
 DECIDED: Final = (Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.PARTIAL, Verdict.UNSUPPORTED)
 
 
+def reworded_report(prompt: str) -> str:
+    """A report that says what its passages say, in so many other words that rules cannot tell."""
+    return checking_work.report_with(
+        prompt, *(f"- {_reworded(statement)} {marker}." for statement, marker in checking_work.cited(prompt))
+    )
+
+
+def _reworded(statement: str) -> str:
+    words = enumerate(statement.split())
+    replaced = (word if place % 2 or word[:1].isupper() else "ebenbilde" for place, word in words)
+    return "What is put forward here comes down to this: " + " ".join(replaced)
+
+
+SCENARIOS["rewords"] = reporting(reworded_report)
+
+
 # --- whole runs -------------------------------------------------------------------------------------------------------
 async def run_once(folder: Path, fields: dict[str, Any], writer: str, latency: float) -> tuple[ResearchState, float]:
     """A run in this process, and the seconds that its verification took."""
     roles = {"synthesizer": writer, "checker": "believing" if writer == "rewords" else "good"}
-    async with MessagesApi("thorough", by_role=roles, latency=latency) as api:
+    async with MessagesApi(SCENARIO, by_role=roles, latency=latency) as api:
         world = large_world(folder, api.base_url)
         try:
             host = world.host()

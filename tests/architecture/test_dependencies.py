@@ -1,11 +1,14 @@
-"""What gets installed: by developers, by the image, and by the tools around both."""
+"""What gets installed: by developers, by the image, and by the tools around both; and what is known against it."""
 
+import json
 import re
 import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.architecture.repository import ROOT
+from tests.architecture.repository import ROOT, load_script
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ALL = "requirements.lock"
@@ -57,3 +60,46 @@ def test_everything_is_installed_by_hash(file: str) -> None:
     installs = [part for line in lines for part in line.split("&&") if re.search(r"\bpip\b.* install ", part)]
     assert installs
     assert [part for part in installs if not re.search(r"--require-hashes|--no-index|--no-deps -e \.", part)] == []
+
+
+CLEAN = {"name": "a", "version": "1", "vulns": []}
+FLAWED = {"name": "a", "version": "1", "vulns": [{"id": "ADVISORY-1", "fix_versions": ["2.0"]}]}
+UNKNOWN = [{"name": name, "skip_reason": "x"} for name in "abcdefgh"]
+NO_DATABASE = "not reachable: Name or service not known"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        ({"dependencies": [CLEAN]}, 0, "nothing is known against its 1 packages"),
+        ({"dependencies": [FLAWED]}, 1, "a 1: ADVISORY-1, mended in 2.0"),
+        ({"dependencies": [FLAWED, UNKNOWN[0]]}, 1, "ADVISORY-1"),
+        ({"dependencies": [CLEAN, UNKNOWN[0]]}, 3, "1 of 2 packages"),
+        ({"dependencies": UNKNOWN}, 3, "(a, b, c, d, e …)"),
+        ({"dependencies": []}, 3, "0 of 0 packages"),
+        ({}, 3, NO_DATABASE),
+        ([], 3, NO_DATABASE),
+        (None, 3, NO_DATABASE),
+    ],
+)
+def test_only_what_was_looked_up_and_is_clean_counts_as_clean(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: Any,
+    code: int,
+    words: str,
+) -> None:
+    """pip-audit calls packages clean that it could not look up, also without its database: `make audit-dependencies`
+    calls them unknown, with an exit code of their own.
+    """
+    script, program = load_script(ROOT / "deploy" / "audit_dependencies.py"), tmp_path / "pip-audit"
+    monkeypatch.setattr(script, "PROGRAM", program)
+    (tmp_path / "output").write_text("" if answer is None else json.dumps(answer))
+    (tmp_path / "error").write_text("Traceback\nName or service not known" if words == NO_DATABASE else "")
+    ending = 0 if code != 1 and words != NO_DATABASE else 1
+    program.write_text(f'#!/bin/sh\ncd "$(dirname "$0")" && cat output && cat error >&2\nexit {ending}\n')
+    program.chmod(0o755)
+    assert script.audit("some.lock", []) == code
+    shown = capsys.readouterr()
+    assert words in (shown.err if code else shown.out)

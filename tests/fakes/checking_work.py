@@ -154,21 +154,21 @@ def reviewing(_: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _cited(prompt: str) -> list[tuple[str, str]]:
+def cited(prompt: str) -> list[tuple[str, str]]:
     """Statement and first marker of every finding of the prompt."""
     found = FINDING_LINE.finditer(without_signs(prompt))
     return [(match["statement"].strip().rstrip("."), match["markers"].partition("]")[0] + "]") for match in found]
 
 
-def _report(prompt: str, *lines: str) -> str:
+def report_with(prompt: str, *lines: str) -> str:
     return "\n".join([f"# {question_of(prompt)}", "", "## Summary", "", *lines])
 
 
 def embroidered_report(prompt: str) -> str:
     """A report of which every second statement says something else than its passage, one cites nothing."""
-    found = _cited(prompt)
+    found = cited(prompt)
     lines = [f"- {_embroidered(number, statement)} {marker}." for number, (statement, marker) in enumerate(found)]
-    return _report(
+    return report_with(
         prompt,
         *(f"{statement} {marker}." for statement, marker in found[:1]),
         "",
@@ -196,17 +196,6 @@ def _embroidered(number: int, statement: str) -> str:
 
 def fabricated_report(prompt: str) -> str:
     """A report of which no statement is that of its passage."""
-    found = _cited(prompt)
+    found = cited(prompt)
     lines = (f"- {statement}, which Zyzzyva Incorporated confirmed {marker}." for statement, marker in found)
-    return _report(prompt, *lines)
-
-
-def reworded_report(prompt: str) -> str:
-    """A report that says what its passages say, in so many other words that rules cannot tell."""
-    return _report(prompt, *(f"- {_reworded(statement)} {marker}." for statement, marker in _cited(prompt)))
-
-
-def _reworded(statement: str) -> str:
-    words = enumerate(statement.split())
-    replaced = (word if place % 2 or word[:1].isupper() else "ebenbilde" for place, word in words)
-    return "What is put forward here comes down to this: " + " ".join(replaced)
+    return report_with(prompt, *lines)

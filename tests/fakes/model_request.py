@@ -10,17 +10,6 @@ from tests.fakes import checking_work, model_work, reflective_work, tool_work
 from tests.fakes.conversation import has_tools, refuse, text_of
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
-ROLE_BY_PROPERTY = {
-    "questions": "clarifier",
-    "sub_queries": "planner",
-    "findings": "analyzer",
-    "gap_analysis": "refiner",
-    "action": "supervisor",
-    "verdicts": "checker",
-    "proposals": "corrector",
-    "coverage": "reviewer",
-    "markdown": "synthesizer",
-}
 ANSWERS = {
     "clarifier": (model_work, "clarification"),
     "planner": (model_work, "plan"),
@@ -86,8 +75,7 @@ def read_request(raw: bytes) -> ModelRequest:
     output_format = (body.get("output_config") or {}).get("format")
     tools = body.get("tools") or []
     mode = "turn" if has_tools(body) else "native" if output_format else "tool" if tools else "text"
-    schema = output_format["schema"] if output_format else tools[0]["input_schema"] if tools else {}
-    return ModelRequest(body, hashlib.sha256(raw).hexdigest(), _role(system, schema), mode, system, prompt)
+    return ModelRequest(body, hashlib.sha256(raw).hexdigest(), _role(system), mode, system, prompt)
 
 
 def _text(content: Any) -> str:
@@ -96,9 +84,6 @@ def _text(content: Any) -> str:
     return content or ""
 
 
-def _role(system: str, schema: dict[str, Any]) -> str:
+def _role(system: str) -> str:
     stated = ROLE_LINE.match(system)
-    if stated and stated.group(1) in ROLES:
-        return stated.group(1)
-    properties = schema.get("properties", {})
-    return next((role for name, role in ROLE_BY_PROPERTY.items() if name in properties), "unknown")
+    return stated[1] if stated and stated[1] in ROLES else "unknown"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import checking_work, hostile_pages, model_work
+from tests.fakes import checking_work, hostile_pages
 from tests.fakes.model_request import ModelRequest
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -136,22 +136,11 @@ def gaps(request: ModelRequest) -> Reply:
     return answered(request, request.good_answer(with_gap="Iteration: 1 of" in request.prompt))
 
 
-def thorough(request: ModelRequest) -> Reply:
-    """Work in long sentences; each iteration but the last finds something missing."""
-    if request.mode == "turn":
-        return good(request)
-    work = {"planner": model_work.thorough_plan, "supervisor": model_work.thorough_reflection}.get(request.role)
-    if work is not None:
-        return answered(request, json.dumps(work(request.prompt)))
-    iteration = re.search(r"Iteration: (\d+) of (\d+)", request.prompt)
-    return answered(request, request.good_answer(with_gap=iteration is not None and iteration[1] != iteration[2]))
-
-
 def steered(request: ModelRequest, mark: str = "") -> Reply:
     return answered(request, hostile_pages.answer(request.role, request.prompt, mark))
 
 
-def _reporting(report: Callable[[str], str]) -> Scenario:
+def reporting(report: Callable[[str], str]) -> Scenario:
     """Sensible work, but for the report."""
 
     def reply(request: ModelRequest) -> Reply:
@@ -218,12 +207,10 @@ PARAMETERS: dict[str, tuple[Callable[[ModelRequest], bool], str]] = {
 SCENARIOS: dict[str, Scenario] = {
     "good": good,
     "gaps": gaps,
-    "thorough": thorough,
     "gullible": steered,
     "betraying": lambda request: steered(request, hostile_pages.mark_of(request.system) or "nothing"),
-    "embroiders": _reporting(checking_work.embroidered_report),
-    "fabricates": _reporting(checking_work.fabricated_report),
-    "rewords": _reporting(checking_work.reworded_report),
+    "embroiders": reporting(checking_work.embroidered_report),
+    "fabricates": reporting(checking_work.fabricated_report),
     "lying": lambda request: answered(request, checking_work.lying(request.prompt)),
     "believing": lambda request: answered(request, json.dumps(checking_work.believing(request.prompt))),
     "worsening": lambda request: answered(request, json.dumps(checking_work.worsening(request.prompt))),

@@ -66,32 +66,6 @@ def clarification(prompt: str) -> dict[str, Any]:
     return {"clear": False, "questions": [f"Which part of “{question}” do you mean?"], "reason": "it says little"}
 
 
-def thorough_plan(prompt: str) -> dict[str, Any]:
-    """Five sub-queries, each with its reasons."""
-    question = question_of(prompt).rstrip("?. ")
-    wishes = ("what experience shows", "how it works", "which settings there are", "what it costs", "where it fails")
-    return {
-        "research_brief": f"{question}: what is measured comes first, then how it works, and last what is disputed.",
-        "sub_queries": [
-            {
-                "query": f"{question}: {wish}",
-                "rationale": f"Without knowing {wish} nobody could judge whether the answer holds in practice.",
-                "priority": number,
-                "facet": wish,
-            }
-            for number, wish in enumerate(wishes, start=1)
-        ],
-    }
-
-
-def thorough_reflection(prompt: str) -> dict[str, Any]:
-    """Content, with advice for what comes next."""
-    seen = " ".join(key_words(prompt)[:4])
-    return reflection(prompt) | {
-        "guidance": f"After {seen}: prefer sources that give figures with their year, and say where two of them differ."
-    }
-
-
 def sources_of(prompt: str) -> list[tuple[str, str, str]]:
     """Id, quality and text of every genuine source element, in order."""
     name = f"source-{told(prompt)[0]}"

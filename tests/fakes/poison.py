@@ -94,12 +94,6 @@ def picture_bomb() -> bytes:
     return page_pdf(SHOWN + b" /X Do", b"", stream_of(b"\0" * 40, b"/Type/XObject/Subtype/Image" + size))
 
 
-def forms_in_forms() -> bytes:
-    """A form that shows itself twice."""
-    entries = b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X 6 0 R>>>>"
-    return page_pdf(b"/X Do " + SHOWN, b"", stream_of(b"/X Do /X Do", entries))
-
-
 def actions() -> bytes:
     """Scripts, programs to launch and addresses to open, as soon as it is opened."""
     catalogue = (
@@ -175,7 +169,6 @@ POISON: Final[Mapping[str, Poison]] = {
     "kids-in-a-circle": Poison(kids_in_a_circle, GIVES_UP, PDF),
     "character-table": Poison(huge_cmap, READABLE | GIVES_UP, PDF),
     "picture": Poison(picture_bomb, READABLE | GIVES_UP, PDF),
-    "forms-in-forms": Poison(forms_in_forms, READABLE | GIVES_UP, PDF),
     "actions": Poison(actions, READABLE, PDF, keeps=SENTENCE),
     "zeros": Poison(lambda: changed(workbook(), "xl/media/a.bin", bytes(60_000_000)), READABLE | TOO_LARGE, XLSX),
     "lying-sizes": Poison(lambda: with_lying_sizes(workbook(), 100), READABLE | GIVES_UP, XLSX),

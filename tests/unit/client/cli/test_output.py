@@ -1,7 +1,8 @@
-"""Printed text, errors, ids and files of reports."""
+"""The command line itself: its start, printed text, errors, ids and files of reports."""
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from client.cli.reports import default_folder, write_atomically, write_report
 from client.view.words import event_lines, pasteable
 from contracts.outcome import Event
 from contracts.vocabulary import Outcome, StopReason
+from tests.architecture.repository import ROOT
+from workers.settings.loading import child_environment
 
 ATTACK = "\x1b]0;owned\x07\x9b31m\u202eevil"
 
@@ -120,3 +123,25 @@ def test_another_runs_report_is_not_overwritten(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(OSError, match="folder"):
         write_atomically(target, b"half a file")
     assert {path.name for path in tmp_path.iterdir()} == {"folder", "reports"}
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """`research --help` answers at once because server, contracts and terminal library stay unloaded."""
+    program = (
+        "import sys, client.cli.app\n"
+        "print([name for name in ('temporalio', 'pydantic', 'workers', 'anthropic') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_folders_of_a_person_are_no_code(tmp_path: Path) -> None:
+    """A working directory with folders named like our packages changes nothing: they are not imported."""
+    for name in ("contracts", "activities", "workers", "providers"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('a folder of yours was run')\n")
+    environment = child_environment() | {"PYTHONPATH": f":{ROOT}", "RESEARCH_HOME": str(tmp_path / "home")}
+    for start in (["-c", "from client.cli import main; main()"], ["-m", "client.cli"]):
+        command = [sys.executable, *start, "list"]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.startswith("there is no run yet")) == (0, True), done.stderr

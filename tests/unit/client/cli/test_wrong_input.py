@@ -24,7 +24,6 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (place / "bad.zip").write_text("no archive")
     (place / "odd.json").write_bytes(b"\xff\xfe\x00")
     (place / "margin.toml").write_text("[tokens]\ntoken_safety_margin = 1\n")
-    (place / "misspelt.toml").write_text("[tokens]\ntoken_safty_margin = 0.2\n")
     (place / "address.json").write_text('{"query": "q", "models": {"base_url": "http://192.0.2.1"}}')
     with (place / "huge.json").open("wb") as file:
         file.truncate(1_000_000_000)
@@ -53,11 +52,6 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ([*RUN, *NO_MODEL], 7, "the model endpoint cannot be used now: 127.0.0.1:1 ("),
         ([*RUN, "--config", "nothing.toml"], 2, "nothing.toml: there is no such file"),
         ([*RUN, "--config", "margin.toml"], 2, "tokens.token_safety_margin: Input should be less than 1"),
-        (
-            [*RUN, "--config", "misspelt.toml"],
-            2,
-            "tokens.token_safty_margin: unknown key: is token_safety_margin meant?",
-        ),
         (["report", "last", "--json"], 2, "--json needs --include-metadata"),
         (["run", "Why?", "--corpus", "x" * 100_000], 2, "…'; no corpus is registered"),
         (["corpus", "add", "/dev"], 2, "belongs to the system"),
