@@ -1,17 +1,25 @@
-"""What the pages say is so."""
+"""What the pages and the messages say is so, and the example that they rest on works."""
 
+import ast
 import re
+import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
+import typer.main
+
+from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
 from contracts.strategies.declared_strategies import ENTRY_POINTS
 from contracts.tokens import TokenSettings
-from tests.architecture.repository import ROOT, load_script, relative, tracked_files
+from tests.architecture.repository import PACKAGES, ROOT, load_script, python_files, relative, tracked_files
 from tests.toy.roles import TOY
 from workers.settings.sections import FileSettings
 
@@ -125,3 +133,114 @@ def test_the_example_of_a_strategy_is_the_code_that_runs() -> None:
     entry = tomllib.loads(re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1])  # type: ignore[index]
     module, _, name = entry["project"]["entry-points"][ENTRY_POINTS]["toy"].partition(":")
     assert getattr(import_module(module), name) is TOY
+
+
+# --- commands and options ---------------------------------------------------------------------------------------------
+CALL = re.compile(r"(?<![\w./-])research ([a-z]+)([^`\n;→·()]*)")
+QUOTED = re.compile(r"`research ([a-z]+)")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+OF_OTHERS = {"--from", "--headless", "--ui-disable-news-fetch", "--retention-days", "--wait-seconds"}
+"""Options of the Temporal server, of kubectl and of `python -m workers.setup`."""
+
+
+def options_of(command: Any) -> set[str]:
+    own = {name for parameter in command.params for name in parameter.opts}
+    return own.union({"--help"}, *(options_of(below) for below in getattr(command, "commands", {}).values()))
+
+
+ROOT_COMMAND: Any = typer.main.get_command(app)
+COMMANDS: dict[str, set[str]] = {name: options_of(command.load()) for name, command in ROOT_COMMAND.commands.items()}
+KNOWN = options_of(ROOT_COMMAND).union(OF_OTHERS, *COMMANDS.values())
+
+
+def texts_of_code() -> Iterator[tuple[str, str]]:
+    """Every text of the product's code, docstrings too, with its place."""
+    for path in python_files(*PACKAGES):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
+
+
+def texts_of_pages() -> Iterator[tuple[str, str]]:
+    """The user's pages; decisions and the changelog name commands of earlier versions."""
+    for path in tracked_files():
+        if path.suffix == ".md" and path.parent in (ROOT, ROOT / "docs") and path.name != "CHANGELOG.md":
+            yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+
+
+def wrong_calls(text: str) -> list[str]:
+    """Commands that are none, and options that their command does not take."""
+    wrong = [f"research {name}" for name in QUOTED.findall(text) if name not in COMMANDS]
+    for name, rest in CALL.findall(text):
+        wrong += [f"research {name} {each}" for each in OPTION.findall(rest) if each not in COMMANDS.get(name, KNOWN)]
+    return wrong
+
+
+def test_every_option_that_a_message_names_exists() -> None:
+    """Of whichever command."""
+    assert not {
+        place: option for place, text in texts_of_code() for option in OPTION.findall(text) if option not in KNOWN
+    }
+
+
+def test_every_call_that_is_advised_is_one() -> None:
+    """The command exists, and takes the options that stand behind it, in the code and on the pages."""
+    assert not {place: wrong for place, text in (*texts_of_code(), *texts_of_pages()) if (wrong := wrong_calls(text))}
+
+
+def test_every_command_is_documented() -> None:
+    """A command that no page names cannot be found by a reader."""
+    named = {name for _, text in texts_of_pages() for name, _ in CALL.findall(text)}
+    assert COMMANDS.keys() <= named
+
+
+# --- the example and the scripts around it ----------------------------------------------------------------------------
+SCRIPT = ROOT / "examples" / "export_python_docs.py"
+
+
+def export(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *flags, str(SCRIPT), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    pages = folder.rglob("*.txt")
+    return {page.relative_to(folder).as_posix(): (page.read_bytes(), page.stat().st_mtime_ns) for page in pages}
+
+
+def test_the_export_holds_the_language_and_the_library_and_is_repeated_without_a_trace(tmp_path: Path) -> None:
+    """Both kinds of pages are there, with headings and with text that a question can be answered from.
+
+    A second export leaves the files alone, so that an index stays valid, and removes a page that no longer belongs.
+    """
+    folder = tmp_path / "docs"
+    made = export(folder, "-W", "error")
+    assert made.returncode == 0, made.stderr
+    before = contents(folder)
+    assert f"{len(before)} documents" in made.stdout
+    assert len(before) > 200
+    statements = before["language/compound.txt"][0].decode()
+    assert '\nThe "with" statement\n====' in statements
+    assert "__exit__" in statements
+    assert "class Condition\n-----" in before["library/threading.txt"][0].decode()
+    (folder / "library" / "gone.txt").write_text("gone")
+    assert export(folder).returncode == 0
+    assert contents(folder) == before
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """A folder with other files is refused: nothing in it is removed or overwritten."""
+    own = tmp_path / "notes.txt"
+    own.write_text("mine")
+    result = export(tmp_path)
+    assert result.returncode == 2
+    assert "not made by this script" in result.stderr
+    assert list(tmp_path.iterdir()) == [own]
+
+
+def test_make_help_teaches_every_target() -> None:
+    """`make` alone shows what there is; no target is hidden."""
+    shown = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    makefile = (ROOT / "Makefile").read_text()
+    phony = next(line for line in makefile.splitlines() if line.startswith(".PHONY: help"))
+    assert all(f"make {target}" in shown for target in phony.split()[2:])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.repository import PACKAGES, found_in, python_files, relative, syntax, tracked_files
+from tests.architecture.repository import PACKAGES, found_in, python_files, syntax, tracked_files
 
 # Put together from parts, so that this file does not hold what it forbids.
 REGISTRY_HOSTS = ["py" + "pi.org", "pythonhosted" + ".org", "npmjs" + ".", "docker" + ".io", "ghcr" + ".io"]
@@ -31,24 +31,6 @@ def test_the_gate_has_few_acceptance_tests(request: pytest.FixtureRequest) -> No
     """Tests that start and kill processes take most of its time: further ones are slow proofs (`soak`)."""
     chosen = [item for item in request.session.items if item.get_closest_marker("acceptance") is not None]
     assert len(chosen) <= 15
-
-
-def reads_of_the_environment(path: Path) -> set[str]:
-    """The ways to the environment that a file takes, under whatever name."""
-    touched = {node.attr for node in ast.walk(syntax(path)) if isinstance(node, ast.Attribute)}
-    touched |= {
-        alias.name
-        for node in ast.walk(syntax(path))
-        if isinstance(node, ast.ImportFrom) and node.module == "os"
-        for alias in node.names
-    }
-    return touched & {"environ", "environb", "getenv", "getenvb"}
-
-
-def test_only_the_settings_read_the_environment() -> None:
-    """No module but workers/settings/loading.py touches os.environ or os.getenv, under whatever name."""
-    product = [path for path in python_files() if relative(path).split("/")[0] != "tests"]
-    assert list(found_in(product, reads_of_the_environment)) == ["workers/settings/loading.py"]
 
 
 def strange_places(path: Path) -> list[str]:
