@@ -170,6 +170,7 @@ def fidelity_of_run(
     if not phases:
         return None
     total, items = total_of(phases.values()), [item for call in shortened for item in call.items]
+    stored = total.stored_characters
     whole = max(0, total.items - len(items))
     ratios = whole + sum(item.compression_ratio for item in items)
     return ReportFidelity(
@@ -177,9 +178,7 @@ def fidelity_of_run(
         item_mean=round(ratios / total.items, 4) if total.items else 1.0,
         lowest=round(total.lowest, 4),
         band=Band.of(total.fidelity),
-        considered_share=round(total.considered_characters / stored, 4)
-        if (stored := total.stored_characters)
-        else None,
+        considered_share=round(total.considered_characters / stored, 4) if stored else None,
         phases=dict(phases),
         shortened_calls=list(shortened),
         dropped_content_ids=list(dropped),
