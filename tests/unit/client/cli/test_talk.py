@@ -22,14 +22,10 @@ QUESTIONS = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which one?", "Since
 
 
 def test_a_plan_survives_the_editor() -> None:
-    """The shown text can be sent back; control characters reach no terminal."""
+    """The shown text can be sent back, one without a search is refused; control characters reach no terminal."""
     text = plan_as_text(PLAN, "r-1")
     assert "\x1b" not in text
     assert parse_plan(text) == {"sub_queries": ["How is it done?", "- Why [31m?"], "brief": "Both parts."}
-
-
-def test_a_plan_without_a_search_is_refused_before_it_is_sent() -> None:
-    """With the problem and the remedy."""
     with pytest.raises(CommandError, match="the plan has no sub-query: write each on a line of its own"):
         parse_plan("only a brief")
 
