@@ -49,11 +49,6 @@ def ours() -> dict[str, dict[str, Any]]:
     return {name: service for name, service in services().items() if "build" in service}
 
 
-def workers() -> dict[str, dict[str, Any]]:
-    """The services that run worker pools: those that leave the image's entry point as it is."""
-    return {name: service for name, service in ours().items() if "entrypoint" not in service}
-
-
 def with_defaults(text: str) -> str:
     return VARIABLE.sub(lambda found: found[3] if found[2] == ":-" else "", text)
 
