@@ -17,11 +17,13 @@ from contracts.plan import Waiting
 from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import StrategyDeclaration
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, Outcome, StopReason
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ROLES
+from tests.fakes.model_tokens import TokenBook
 from tests.fakes.world import World, model_world
 from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
@@ -226,6 +228,27 @@ async def trial_of(
         trial = await begin_trial(world, name, **fields)
         trial.api = api
         yield trial
+
+
+@asynccontextmanager
+async def at_window(
+    folder: Path,
+    name: str,
+    book: TokenBook,
+    pages: Mapping[str, str],
+    *,
+    known: int | None = None,
+    tokens: TokenSettings | None = None,
+    **fields: Any,
+) -> AsyncIterator[Trial]:
+    """A whole run over these pages at an endpoint with books of its own, whose window is known, rightly or not."""
+    async with MessagesApi(book=book) as api:
+        world = model_world(folder, api.base_url, MemoryCorpus(pages), window=known or book.window, tokens=tokens)
+        trial = await begin_trial(world, name, **fields)
+        trial.api = api
+        await trial.conduct()
+        yield trial
+        await world.close()
 
 
 async def undisturbed(folder: Path, name: str, engine: str = "", **fields: Any) -> Trial:
