@@ -37,10 +37,6 @@ async def begin(world: World, **fields: object) -> ResearchState:
     return state
 
 
-async def report_of(world: World, state: ResearchState) -> str:
-    return await world.content.get_text(state.result.files.markdown)
-
-
 async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
     """Plan, gather, analyze, synthesize: a completed run with citations that resolve (S0-008, S0-011, S0-016, S0-022)."""
     world = World(tmp_path)
@@ -51,7 +47,7 @@ async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
     assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.status is RunStatus.COMPLETED
     assert state.citations
-    report = await report_of(world, state)
+    report = await world.content.get_text(state.result.files.markdown)
     assert "two\nbillion transactions" in report or "two billion transactions" in report.replace("\n> ", " ")
     for item in state.evidence.values():
         text = await world.content.get_text(state.sources[item.source_id].text)
