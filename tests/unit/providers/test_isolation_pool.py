@@ -12,12 +12,7 @@ import pytest
 
 from contracts.outcome import Usage
 from providers.errors import InputUnprocessable, InvalidOutput, ProviderError, SourceUnreadable
-from providers.isolation.pool import (
-    KillableCalls,
-    SubprocessPool,
-    TaskFailed,
-    import_path,
-)
+from providers.isolation.pool import KillableCalls, SubprocessPool, TaskFailed, import_path
 
 MEGABYTE = 1_000_000
 

@@ -12,16 +12,8 @@ from contracts.presets import preset
 from contracts.request import Depth
 from contracts.vocabulary import Confidence, NodeKind, NodeStatus
 from tests.fakes import states
-from workflows.strategies.orchestrator.orchestrator_strategy import (
-    remarks_on,
-    report_of,
-    tokens_of,
-)
-from workflows.strategies.orchestrator.plan import (
-    problem_of,
-    unserved,
-    with_step_statuses,
-)
+from workflows.strategies.orchestrator.orchestrator_strategy import remarks_on, report_of, tokens_of
+from workflows.strategies.orchestrator.plan import problem_of, unserved, with_step_statuses
 from workflows.strategies.units import step_node
 
 

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.audit import audit
-from activities.reporting.citations import (
-    DraftMarks,
-    ReportMarks,
-    citation_labels,
-    number_citations,
-)
+from activities.reporting.citations import DraftMarks, ReportMarks, citation_labels, number_citations
 from activities.reporting.markdown import write
 from activities.reporting.tree import parse, sentences
 from contracts.addresses import digest

@@ -9,13 +9,7 @@ import pytest
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import host_and_port
 from providers.reading.egress.client import Egress
-from providers.reading.robots import (
-    FAILURE_SECONDS,
-    FRESH_SECONDS,
-    POLICY,
-    Robots,
-    parse,
-)
+from providers.reading.robots import FAILURE_SECONDS, FRESH_SECONDS, POLICY, Robots, parse
 from tests.fakes.web import Reply, WebServer, redirect, reply
 
 AGENT = "durable-research"
