@@ -147,8 +147,8 @@ class ReportFidelity(Contract):
     lowest: float
     """Of a single call."""
     band: Band
-    considered_share: float
-    """Characters considered divided by characters stored, of the sources that were analyzed."""
+    considered_share: float | None
+    """Characters considered divided by characters stored, of the sources that were analyzed; None if none was."""
     phases: BoundedMap[FidelityTotals] = {}
     shortened_calls: BoundedList[ContentEntry] = []
     """The calls in which an item was not whole, with all of their items."""
@@ -170,6 +170,7 @@ def fidelity_of_run(
     if not phases:
         return None
     total, items = total_of(phases.values()), [item for call in shortened for item in call.items]
+    stored = total.stored_characters
     whole = max(0, total.items - len(items))
     ratios = whole + sum(item.compression_ratio for item in items)
     return ReportFidelity(
@@ -177,7 +178,7 @@ def fidelity_of_run(
         item_mean=round(ratios / total.items, 4) if total.items else 1.0,
         lowest=round(total.lowest, 4),
         band=Band.of(total.fidelity),
-        considered_share=round(total.considered_characters / max(1, total.stored_characters), 4),
+        considered_share=round(total.considered_characters / stored, 4) if stored else None,
         phases=dict(phases),
         shortened_calls=list(shortened),
         dropped_content_ids=list(dropped),

@@ -212,6 +212,8 @@ class AnalyzeInput(RoleInput):
     max_findings: int = 5
     source_characters: int = 1_000
     """Of the text of each source that are considered."""
+    protected_characters: int | None = None
+    """The same for protected sources; None: as for the others."""
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
 

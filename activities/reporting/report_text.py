@@ -276,8 +276,10 @@ def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     state = inputs.state
     if fidelity := inputs.fidelity:
-        figures = {name: f"{getattr(fidelity, name):.0%}" for name in ("fidelity", "lowest", "considered_share")}
+        figures = {name: f"{getattr(fidelity, name):.0%}" for name in ("fidelity", "lowest")}
         words = say("shown_words", **figures, band=say.name("band", fidelity.band))
+        share = fidelity.considered_share
+        words += f" {say('considered_words', share=f'{share:.0%}')}" if share is not None else ""
         dropped, unread = len(fidelity.dropped_content_ids), fidelity.not_analyzed
         words += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
         words += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""

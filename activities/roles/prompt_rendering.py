@@ -197,14 +197,15 @@ class PromptBlocks:
 
     def _source(self, source: SourceExtract, topic: str, value: float, *, best: bool) -> PromptBlock:
         stored = self.documents.get(source.text.hash, "") if source.text else ""
-        text = excerpt(stored, source.sections, topic, self.request.source_characters)
+        protected = source.id in self.request.protected_source_ids
+        most = (self.request.protected_characters if protected else None) or self.request.source_characters
+        text = excerpt(stored, source.sections, topic, most)
         self.characters.append((len(stored), len(text)))
 
         def render(level: Level) -> str:
             shown = "" if level is Level.DROPPED else shortened(text, level, topic)
             return self._part("source", level, source=source, text=shown, ratio=RATIOS[level])
 
-        protected = source.id in self.request.protected_source_ids
         rank = Rank.PROTECTED if protected else Rank.PRIORITY if best else Rank.REGULAR
         last = Level.COMPRESSED if best else Level.HEADLINE if protected else self._last
         return self._item(ContentItem(source.id, "source", render, rank, value, last))

@@ -186,15 +186,15 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
 def _narrower(
     role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]
 ) -> Callable[[], EngineTask] | None:
-    """The task with half as much of each source; None where so little is left that no analysis is worth it."""
+    """The task with half as much of each source but the protected ones; None where no analysis is worth it."""
     if not isinstance(request, AnalyzeInput) or not request.tokens.token_management_enabled:
         return None
-    if request.protected_source_ids:
-        return None  # what a person protects is shown as far as was promised, or the call is refused
     fewer = max(FEWEST_CHARACTERS, request.source_characters // 2)
     if fewer >= request.source_characters:
         return None
-    return lambda: task_of(role, request.model_copy(update={"source_characters": fewer}), documents)
+    protected = request.protected_characters or request.source_characters
+    less = request.model_copy(update={"source_characters": fewer, "protected_characters": protected})
+    return lambda: task_of(role, less, documents)
 
 
 def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:

@@ -124,7 +124,9 @@ def fidelity_lines(fidelity: ReportFidelity | None) -> Iterator[str]:
         yield "shown to models: nothing is recorded (no model, a draft, or tokens.token_management_enabled = false)"
         return
     yield f"shown to models: {fidelity_words(total_of(fidelity.phases.values()))}"
-    yield f"mean of the items: {fidelity.item_mean:.0%}; considered of the texts: {fidelity.considered_share:.0%}"
+    share = fidelity.considered_share
+    considered = f"; considered of the texts: {share:.0%}" if share is not None else ""
+    yield f"mean of the items: {fidelity.item_mean:.0%}{considered}"
     for phase, each in fidelity.phases.items():
         shortened = f"{each.shortened} of {plural(each.items, 'item')} shortened in {plural(each.calls, 'call')}"
         yield f"{phase or 'other calls'}: {each.words()}, {each.lowest:.0%} in one call; {shortened}"

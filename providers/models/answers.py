@@ -285,8 +285,8 @@ def answer_from_json(text: str, role: Role) -> EngineAnswer:
                 model=entry["model"],
                 usage=usage,
                 warnings=list(entry["warnings"]),
-                items=[ItemFidelity.model_validate(item) for item in entry["items"]],
-                fidelity=CallFidelity.model_validate(entry["fidelity"]) if entry["fidelity"] else None,
+                items=[ItemFidelity.model_validate(item) for item in entry.get("items", [])],
+                fidelity=CallFidelity.model_validate(figures) if (figures := entry.get("fidelity")) else None,
             )
         kind = {each.__name__: each for each in UNUSABLE}[entry["unusable"]]
         error = kind(str(entry["problem"]), usage=usage, model=entry["model"])

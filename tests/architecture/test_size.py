@@ -13,7 +13,7 @@ BUDGET = {
     "activities": 1_020,
     "activities/assessment": 150,
     "activities/reporting": 2_270,
-    "activities/roles": 1_210,
+    "activities/roles": 1_220,
     "activities/verifying": 370,
     "client": 420,
     "client/cli": 2_760,

@@ -210,6 +210,9 @@ def test_answers_come_back_from_the_journal_as_they_were() -> None:
     figures = CallFidelity(considered=9, shown=4, items=1, shortened=1)
     answer = EngineAnswer(draft, EngineKind.MODEL, "m-1", USAGE, ["a liberty"], items, figures)
     assert answer_from_json(answer_to_json(answer), PLANNER) == answer
+    older = json.loads(answer_to_json(answer))
+    del older["items"], older["fidelity"]  # an entry of an earlier version
+    assert answer_from_json(json.dumps(older), PLANNER).content == draft
     for kind in (InvalidOutput, AnswerCut, AnswerRefused):
         with pytest.raises(kind, match=r"a\.b: wrong") as caught:
             answer_from_json(answer_to_json(kind("a.b: wrong", usage=USAGE, model="m-1")), PLANNER)
