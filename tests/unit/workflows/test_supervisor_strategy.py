@@ -23,11 +23,12 @@ from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrate
 QUESTION = "How does the engine prevent transaction ID wraparound?"
 
 
-async def begin(world: World, **fields: object) -> ResearchState:
+async def begin(world: World, research_id: str = "r-unit", **fields: object) -> ResearchState:
+    """The state of a run that has done nothing yet."""
     request = ResearchRequest.model_validate({"query": QUESTION, "corpus": "manual", **fields})
     host = world.host()
     prepared = await host.implementations["prepare_research"](
-        PrepareRequest(research_id="r-unit", request_json=request.model_dump_json())
+        PrepareRequest(research_id=research_id, request_json=request.model_dump_json())
     )
     state = ResearchState(
         resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
