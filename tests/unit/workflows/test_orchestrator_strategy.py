@@ -22,6 +22,7 @@ from workflows.strategies.orchestrator.plan import OrchestratorPosition, tasks_o
 
 Body = Mapping[str, Any]
 Work = Callable[[Body], list[dict[str, Any]]]
+Ran = tuple[ResearchState, InProcessHost, MessagesApi]
 TASKS = (
     "How often must tables of the engine be vacuumed to prevent wraparound?",
     "Which setting of the engine controls the maximum age of a table before a vacuum?",
@@ -31,7 +32,7 @@ TASKS = (
 )
 
 
-async def with_model(folder: Path, **fields: Any) -> tuple[ResearchState, InProcessHost, MessagesApi]:
+async def with_model(folder: Path, **fields: Any) -> Ran:
     """A whole run; the fake endpoint refuses what the real one would."""
     trial = await undisturbed(folder, "orchestrator", "model", **({"depth": "medium"} | fields))
     assert {call.status for call in trial.api.calls} <= {200}
@@ -40,6 +41,12 @@ async def with_model(folder: Path, **fields: Any) -> tuple[ResearchState, InProc
 
 def works(monkeypatch: pytest.MonkeyPatch, role: str, work: Work) -> None:
     monkeypatch.setitem(tool_work.TOOL_WORK, role, work)
+
+
+async def directed(monkeypatch: pytest.MonkeyPatch, folder: Path, work: Work, **fields: Any) -> Ran:
+    """A whole run whose orchestrator works like this."""
+    works(monkeypatch, "orchestrator", work)
+    return await with_model(folder, **fields)
 
 
 def plays(*turns: Sequence[tuple[str, dict[str, Any]]]) -> Work:
@@ -103,8 +110,7 @@ async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path
 # --- dispatch --------------------------------------------------------------------------------------------------------
 async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of one turn are sent, three side by side, two wait; both are on record (S3-014, S3-018, S3-049)."""
-    works(monkeypatch, "orchestrator", sends(*TASKS))
-    state, host, api = await with_model(tmp_path)
+    state, host, api = await directed(monkeypatch, tmp_path, sends(*TASKS))
     assert len(host.agents) == 5
     assert host.agents_at_once == AT_ONCE == 3
     dispatch = next(item for item in state.decisions if item.action == "dispatch")
@@ -123,8 +129,7 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
 async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven deciding turns at most; a thought never follows a thought, and nothing is claimed (S3-017, S3-047, S3-060)."""
-    works(monkeypatch, "orchestrator", plays([THOUGHT]))
-    state, host, api = await with_model(tmp_path)
+    state, host, api = await directed(monkeypatch, tmp_path, plays([THOUGHT]))
     assert len(requests_of(api, "orchestrator")) == 7
     assert OrchestratorPosition.read(state).cycle == 7
     assert "think_tool" not in offered(requests_of(api, "orchestrator")[1])
@@ -135,8 +140,7 @@ async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside another call only the thought counts; every call is answered by the run itself (S3-013, S3-015, S3-060)."""
     agent = ("research_agent", {"task": TASKS[0]})
-    works(monkeypatch, "orchestrator", plays([agent, THOUGHT], [agent], REPORT))
-    _, host, api = await with_model(tmp_path)
+    _, host, api = await directed(monkeypatch, tmp_path, plays([agent, THOUGHT], [agent], REPORT))
     told = answered(requests_of(api, "orchestrator")[1])
     assert "a thought stands alone" in told[0]
     assert "Acknowledged, please continue." in told[1]
@@ -154,8 +158,7 @@ async def test_a_turn_without_a_call_ends_with_what_was_found(
             return blocks(body, ("research_agent", {"task": TASKS[0]}))
         return [{"type": "text", "text": "I would rather talk."}]
 
-    works(monkeypatch, "orchestrator", work)
-    state, host, api = await with_model(tmp_path)
+    state, host, api = await directed(monkeypatch, tmp_path, work)
     assert len(requests_of(api, "orchestrator")) == agents + 2
     assert "no tool was called" in json.dumps(requests_of(api, "orchestrator")[-1])
     assert len(host.agents) == agents
@@ -168,8 +171,7 @@ async def test_a_turn_without_a_call_ends_with_what_was_found(
 async def test_the_second_cycle_is_reminded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reminder to look further comes in the cycle of index 1, and never again (S3-040)."""
     first, second = (("research_agent", {"task": task}) for task in TASKS[:2])
-    works(monkeypatch, "orchestrator", plays([first], [THOUGHT], [second], [THOUGHT], REPORT))
-    _, _, api = await with_model(tmp_path)
+    _, _, api = await directed(monkeypatch, tmp_path, plays([first], [THOUGHT], [second], [THOUGHT], REPORT))
     turns = requests_of(api, "orchestrator")
     newest = ["hold every part of the question" in json.dumps(body["messages"][-1]) for body in turns]
     assert newest[:2] == [False, True]
@@ -189,8 +191,9 @@ async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path
 
 async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until they are served; the report leaves them out, and the decisions say so (S3-053, S3-056)."""
-    works(monkeypatch, "orchestrator", plays([("research_agent", {"task": TASKS[0], "steps": [1]})], REPORT))
-    state, _, api = await with_model(tmp_path)
+    state, _, api = await directed(
+        monkeypatch, tmp_path, plays([("research_agent", {"task": TASKS[0], "steps": [1]})], REPORT)
+    )
     newest = json.dumps(requests_of(api, "orchestrator")[1]["messages"][-1], ensure_ascii=False)
     assert f"no agent has finished: 2. {state.plan.steps[1].text}; 3. {state.plan.steps[2].text}" in newest
     statuses = [step.status for step in state.plan.steps]
@@ -202,8 +205,9 @@ async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monk
 async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last of the cycles that the limit names writes, whatever the orchestrator would decide (S3-017, C3-4)."""
     first, second = (("research_agent", {"task": task}) for task in TASKS[:2])
-    works(monkeypatch, "orchestrator", plays([first], [THOUGHT], [second]))
-    state, host, api = await with_model(tmp_path, limits={"max_iterations": 4})
+    state, host, api = await directed(
+        monkeypatch, tmp_path, plays([first], [THOUGHT], [second]), limits={"max_iterations": 4}
+    )
     assert len(requests_of(api, "orchestrator")) == 3
     assert len(host.agents) == 2
     assert state.result.stop_reason is StopReason.MAX_ITERATIONS
@@ -213,8 +217,7 @@ async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monke
 async def test_equal_tasks_are_one_whatever_their_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second is refused; another one that differs after 500 characters is sent (S3-050)."""
     long = "Describe how often tables of the engine are vacuumed to prevent wraparound. " * 8
-    works(monkeypatch, "orchestrator", sends(long, long, long + "Give the defaults, too."))
-    state, _, api = await with_model(tmp_path)
+    state, _, api = await directed(monkeypatch, tmp_path, sends(long, long, long + "Give the defaults, too."))
     assert [record.task.id for record in state.agents] == ["agent-1", "agent-2"]
     assert "agent-1 had this task already" in answered(requests_of(api, "orchestrator")[1])[1]
 
