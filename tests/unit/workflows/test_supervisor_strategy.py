@@ -33,6 +33,7 @@ async def begin(world: World, research_id: str = "r-unit", **fields: object) -> 
     state = ResearchState(
         resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
     )
+    state.note_entry(prepared.resolved_entry)
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
     return state
