@@ -29,7 +29,6 @@ from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
-from workflows.run.context import Hooks
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
@@ -134,11 +133,11 @@ class WatchedHost(InProcessHost):
 class Trial:
     """One run of a strategy, with what a test needs to disturb it."""
 
-    def __init__(self, world: World, name: str, state: ResearchState, hooks: Hooks | None = None) -> None:
+    def __init__(self, world: World, name: str, state: ResearchState) -> None:
         self.world, self.name, self.state = world, name, state
         self.inbox = Inbox()
         self.host = WatchedHost(world, state)
-        self.run = ResearchRun(state, self.inbox, self.host, hooks)
+        self.run = ResearchRun(state, self.inbox, self.host)
         self.driver = Driver(self.run, strategy_of(name))
         self.task: asyncio.Task[Any] | None = None
         self.api: MessagesApi

@@ -54,9 +54,9 @@ async def run_at(
         await world.close()
 
 
-async def refine(run: ResearchRun, world: World, draft: str = DRAFT) -> RefinerAnswer:
+async def refine(run: ResearchRun, world: World) -> RefinerAnswer:
     """Have the refiner judge a gap beside a draft."""
-    stored = await world.content.put_text(draft)
+    stored = await world.content.put_text(DRAFT)
     gaps = [Gap(id="gap-1", description="measured costs")]
     return await run.ask(REFINER, "refine", RefineInput(gaps=gaps, remaining_iterations=1, draft=stored))
 
