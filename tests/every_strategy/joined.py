@@ -17,17 +17,18 @@ from contracts.plan import Waiting
 from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import StrategyDeclaration
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, Outcome, StopReason
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ROLES
+from tests.fakes.model_tokens import TokenBook
 from tests.fakes.world import World, model_world
 from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
-from workflows.run.context import Hooks
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
@@ -132,11 +133,11 @@ class WatchedHost(InProcessHost):
 class Trial:
     """One run of a strategy, with what a test needs to disturb it."""
 
-    def __init__(self, world: World, name: str, state: ResearchState, hooks: Hooks | None = None) -> None:
+    def __init__(self, world: World, name: str, state: ResearchState) -> None:
         self.world, self.name, self.state = world, name, state
         self.inbox = Inbox()
         self.host = WatchedHost(world, state)
-        self.run = ResearchRun(state, self.inbox, self.host, hooks)
+        self.run = ResearchRun(state, self.inbox, self.host)
         self.driver = Driver(self.run, strategy_of(name))
         self.task: asyncio.Task[Any] | None = None
         self.api: MessagesApi
@@ -226,6 +227,27 @@ async def trial_of(
         trial = await begin_trial(world, name, **fields)
         trial.api = api
         yield trial
+
+
+@asynccontextmanager
+async def at_window(
+    folder: Path,
+    name: str,
+    book: TokenBook,
+    pages: Mapping[str, str],
+    *,
+    known: int | None = None,
+    tokens: TokenSettings | None = None,
+    **fields: Any,
+) -> AsyncIterator[Trial]:
+    """A whole run over these pages at an endpoint with books of its own, whose window is known, rightly or not."""
+    async with MessagesApi(book=book) as api:
+        world = model_world(folder, api.base_url, MemoryCorpus(pages), window=known or book.window, tokens=tokens)
+        trial = await begin_trial(world, name, **fields)
+        trial.api = api
+        await trial.conduct()
+        yield trial
+        await world.close()
 
 
 async def undisturbed(folder: Path, name: str, engine: str = "", **fields: Any) -> Trial:

@@ -2,8 +2,6 @@
 that lie about their windows or counts; and the shares of a run's tokens, in every strategy.
 """
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,9 @@ from activities.reporting.audit import audit
 from contracts.evidence import CheckMethod, DocumentRef
 from contracts.tokens import TokenSettings, TokenShare
 from contracts.vocabulary import Outcome
-from tests.every_strategy.joined import MODELLED, Trial, begin_trial
-from tests.fakes.corpus import MemoryCorpus, long_manual
-from tests.fakes.messages_api import MessagesApi
+from tests.every_strategy.joined import MODELLED, Trial, at_window
+from tests.fakes.corpus import long_manual
 from tests.fakes.model_tokens import TokenBook
-from tests.fakes.world import model_world
 from workflows.status import status_of
 
 WINDOW = 16_000
@@ -25,29 +21,6 @@ ONE_QUESTION = {"max_sub_queries": 1, "max_sources": 40, "max_sources_per_query"
 """Limits with which one analysis gets all sources."""
 
 PAGES = long_manual(20)
-
-
-@asynccontextmanager
-async def at_window(
-    folder: Path,
-    name: str,
-    book: TokenBook,
-    *,
-    known: int = WINDOW,
-    tokens: TokenSettings | None = None,
-    pages: Mapping[str, str] = PAGES,
-    **fields: Any,
-) -> AsyncIterator[Trial]:
-    """A run over long pages at an endpoint with books of its own, of which a window is known."""
-    async with MessagesApi(book=book) as api:
-        world = model_world(folder, api.base_url, MemoryCorpus(pages), window=known, tokens=tokens)
-        try:
-            trial = await begin_trial(world, name, **fields)
-            trial.api = api
-            await trial.conduct()
-            yield trial
-        finally:
-            await world.close()
 
 
 def honest(window: int = WINDOW) -> TokenBook:
@@ -86,7 +59,7 @@ async def test_a_stranger_recomputes_the_fidelity_of_a_report(tmp_path: Path) ->
     """Twenty pages at 16,000 tokens: report.json has all items, the five best keep 0.3, nothing is dropped, and the
     report has one line about it (S0-156, S0-157, C0-12).
     """
-    async with at_window(tmp_path, "supervisor", honest(), depth="extended", limits=ONE_QUESTION) as trial:
+    async with at_window(tmp_path, "supervisor", honest(), PAGES, depth="extended", limits=ONE_QUESTION) as trial:
         document, markdown = await trial.document(), await trial.report()
         await assert_verbatim(trial)
     fidelity = document["fidelity"]
@@ -106,7 +79,7 @@ async def test_what_is_dropped_is_named_and_counts_as_not_analyzed(tmp_path: Pat
     """With dropping allowed the report names what no call showed; the coverage does without it (C0-23, S0-143)."""
     dropping = TokenSettings(allow_content_dropping=True)
     limits = ONE_QUESTION | {"max_source_characters": 6_000}
-    async with at_window(tmp_path, "supervisor", honest(), tokens=dropping, limits=limits) as trial:
+    async with at_window(tmp_path, "supervisor", honest(), PAGES, tokens=dropping, limits=limits) as trial:
         document, markdown = await trial.document(), await trial.report()
         await assert_verbatim(trial)
     fidelity, state = document["fidelity"], trial.state
@@ -133,7 +106,7 @@ async def test_without_management_no_report_knows_of_fidelity(tmp_path: Path, na
     for managed in (True, False):
         tokens = TokenSettings(token_management_enabled=managed)
         folder, pages = tmp_path / str(managed), long_manual(3, paragraphs=2)
-        async with at_window(folder, name, honest(200_000), known=200_000, tokens=tokens, pages=pages) as trial:
+        async with at_window(folder, name, honest(200_000), pages, tokens=tokens) as trial:
             document, texts[managed] = await trial.document(), await trial.report()
     assert document["fidelity"] is None
     assert (trial.state.fidelity, trial.state.shortened_calls, trial.state.dropped_content_ids) == ({}, [], [])
@@ -151,7 +124,7 @@ async def test_no_share_of_the_tokens_is_passed(tmp_path: Path, name: str, depth
     and there is a report (S0-165, C0-16).
     """
     limits = {"max_tokens": 60_000, "max_parallel": 3}
-    async with at_window(tmp_path, name, honest(200_000), known=200_000, depth=depth, limits=limits) as trial:
+    async with at_window(tmp_path, name, honest(200_000), PAGES, depth=depth, limits=limits) as trial:
         document, markdown = await trial.document(), await trial.report()
     shares = document["usage"]["by_share"]
     assert [shares[share]["limit"] for share in TokenShare] == [6_000, 24_000, 9_000, 21_000]
@@ -167,7 +140,7 @@ async def test_no_share_of_the_tokens_is_passed(tmp_path: Path, name: str, depth
 @pytest.mark.parametrize("name", MODELLED)
 async def test_an_endpoint_that_refuses_at_half_of_its_window(tmp_path: Path, name: str) -> None:
     """What it refuses is not lost: the run says so with the remedy, and every quote is verbatim (S0-099)."""
-    async with at_window(tmp_path, name, honest(WINDOW // 2), limits=ONE_QUESTION) as trial:
+    async with at_window(tmp_path, name, honest(WINDOW // 2), PAGES, known=WINDOW, limits=ONE_QUESTION) as trial:
         document, markdown = await trial.document(), await trial.report()
         await assert_verbatim(trial)
     refused = [call.role for call in trial.api.calls if call.status == 400]
@@ -185,7 +158,7 @@ async def test_an_endpoint_that_counts_wrongly(tmp_path: Path, name: str, charac
     """Eight times too many tokens, or ten times too few: the account is the endpoint's, and there is a report."""
     book = TokenBook(characters_per_token=characters, counts_tools=True)
     limits = {"max_tokens": 120_000}
-    async with at_window(tmp_path, name, book, known=200_000, depth="light", limits=limits) as trial:
+    async with at_window(tmp_path, name, book, PAGES, known=200_000, depth="light", limits=limits) as trial:
         markdown = await trial.report()
         await assert_verbatim(trial)
     usage, charges = trial.state.usage, book.charges

@@ -1,7 +1,6 @@
 """Verification runs after each strategy unchanged: it works on the draft, whoever wrote it and however the run went."""
 
 import asyncio
-import json
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.evidence import DocumentRef, VerdictsEntry
-from contracts.state import ResearchState
+from contracts.evidence import DocumentRef
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, Outcome
 from tests.every_strategy.joined import ENGINES, MODELLED, trial_of, undisturbed
@@ -132,18 +130,6 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_replaced(tmp_path:
     assert "[1]" in await trial.report()
     assert any("could not be laid out (crash)" in branch for branch in trial.state.failed_branches)
     assert any("written anew without the model" in note for note in trial.state.degraded)
-
-
-async def test_the_verdicts_are_in_the_notebook_and_the_state_has_figures(tmp_path: Path) -> None:
-    """Verdicts with their reasons lie under a hash; the state as it is stored holds none of their words."""
-    async with with_writer(tmp_path, "supervisor", "embroiders") as trial:
-        await trial.conduct()
-        entry = await trial.world.notebooks.read(trial.state.verdicts_entry, VerdictsEntry)
-    assert len(entry.verdicts) == trial.state.result.verification.claims
-    assert ResearchState.unpack(trial.state.pack()).verdicts_entry == trial.state.verdicts_entry
-    reasons = [one.reason for one in entry.verdicts if one.reason]
-    assert reasons
-    assert not any(reason in json.dumps(trial.state.snapshot()) for reason in reasons)
 
 
 @pytest.mark.parametrize(("verify", "method"), [("light", "model"), ("off", None)])

@@ -67,15 +67,8 @@ def pools_of(world: World) -> PoolContents:
             "records": [
                 by_name[name]
                 for name in (
-                    *(
-                        "prepare_research",
-                        "prepare_agent",
-                        "save_session",
-                        "read_document",
-                        "render_report",
-                        "take_turn",
-                    ),
-                    *("extract_claims", "finalize_verification", "apply_corrections", "join_report"),
+                    *("prepare_research", "prepare_agent", "save_session", "read_document", "render_report"),
+                    *("take_turn", "extract_claims", "finalize_verification", "apply_corrections", "join_report"),
                 )
             ],
         },

@@ -10,11 +10,14 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from contracts import names
-from contracts.outcome import EventPage, ResearchStatus
-from contracts.vocabulary import Outcome
+from contracts.evidence import Source
+from contracts.outcome import EventPage, ResearchResult, ResearchStatus
+from contracts.vocabulary import Outcome, Quality, SourceStatus
+from tests.fakes.web_world import Site, WebWorld, manual_sites, page
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
+from tests.integration.web_pools import over_the_web, web_workers
 
 pytestmark = pytest.mark.integration
 
@@ -75,3 +78,20 @@ async def test_what_nobody_can_mean_ends_at_once(
     assert isinstance(failed.value.cause, ApplicationError)
     assert line in failed.value.cause.message
     assert "secret" not in failed.value.cause.message
+
+
+async def test_a_protected_page_is_read_through_the_guard(client: Client, tmp_path: Path) -> None:
+    """No search finds it, and it is read first and judged; one on a private host is refused, and named (S0-150)."""
+    kettle = Site(9, "/kettle", "Kettle", page("Kettle", "A kettle boils at a hundred degrees. " * 9))
+    async with WebWorld([*manual_sites(), kettle]) as world, web_workers(client, tmp_path, world):
+        private = f"http://127.0.7.7:{world.port}/secret"
+        handle = await start(client, over_the_web(protected_sources=[world.url(kettle), private]))
+        result: ResearchResult = await handle.result()
+        sources = {source.url: source for source in await handle.query(names.SOURCES, result_type=list[Source])}
+        pages = [entry for entry in world.asked if not entry.startswith("search") and "robots" not in entry]
+    assert pages[0] == f"{world.host_of(kettle)} /kettle"
+    assert pages.count(pages[0]) == 1
+    assert sources[world.url(kettle)].analyzed
+    assert sources[world.url(kettle)].quality is not Quality.UNKNOWN
+    assert sources[private].status is SourceStatus.FAILED
+    assert [private in line for line in result.limitations if "protected source" in line] == [True]

@@ -12,13 +12,7 @@ from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from client import handle as handles
-from client.client_errors import (
-    MessageRefused,
-    NoWorker,
-    RunClosed,
-    RunUnknown,
-    ServerUnreachable,
-)
+from client.client_errors import MessageRefused, NoWorker, RunClosed, RunUnknown, ServerUnreachable
 from client.handle import ResearchClient
 from contracts import names
 from contracts.outcome import ResearchResult

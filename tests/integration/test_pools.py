@@ -1,14 +1,13 @@
 """Worker pools against a real server: polling, cancelling, draining, health, and the process around them."""
 
 import asyncio
-import json
 import sys
-import urllib.request
 import uuid
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
+import httpx2
 import pytest
 from temporalio.client import Client
 
@@ -103,16 +102,9 @@ async def until_ready(group: PoolGroup) -> None:
 
 async def fetch(address: str) -> tuple[int, dict[str, object]]:
     """Status and JSON of an address."""
-
-    def blocking() -> tuple[int, dict[str, object]]:
-        try:
-            with urllib.request.urlopen(address, timeout=10) as response:
-                return response.status, json.load(response)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.load(error)
-
-    return await asyncio.to_thread(blocking)
+    async with httpx2.AsyncClient(trust_env=False) as browser:
+        answer = await browser.get(address)
+    return answer.status_code, answer.json()
 
 
 async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, tmp_path: Path) -> None:

@@ -56,12 +56,7 @@ async def test_nobody_outside_hears_of_a_run_before_its_plan_is_approved(client:
         assert world.asked == []
         async with web_workers(client, tmp_path, world):
             for handle in runs.values():
-                with pytest.raises(WorkflowUpdateFailedError) as refused:
-                    await handle.execute_update(names.APPROVE_PLAN, args=[7])
-                assert "version: 7 does not exist; look at version 1" in str(refused.value.cause)
-                edit = {"sub_queries": [QUESTION]}
-                told = await handle.execute_update(names.REVISE_PLAN, args=[edit, 1], result_type=str)
-                assert "version 2" in told
+                await handle.execute_update(names.REVISE_PLAN, args=[{"sub_queries": [QUESTION]}, 1])
                 with pytest.raises(WorkflowUpdateFailedError) as stale:
                     await handle.execute_update(names.APPROVE_PLAN, args=[1])
                 assert "older than the plan that there is" in str(stale.value.cause)
@@ -119,13 +114,10 @@ async def test_a_plan_is_edited_and_approved_at_the_command_line(
         await asked(handle)
         named = f"research approve r-edited --version 1 --phrase '{APPROVAL_PHRASE}'"
         assert named in (await at_command_line(server, tmp_path, "status", "r-edited"))[1]
+        edited = "- What does vacuum freeze?\n- What has autovacuum?\n"
         for text, code, said in (
             (f"- {'x' * 600}", 2, "sub_queries.0.query: "),
-            (
-                "- What does vacuum freeze?\n- What has autovacuum?\n",
-                0,
-                "the plan is version 2 now; approve it to begin",
-            ),
+            (edited, 0, "the plan is version 2 now; approve it to begin"),
         ):
             plan.write_text(text)
             done = await at_command_line(server, tmp_path, "plan", "r-edited", "--set", str(plan))
@@ -139,10 +131,8 @@ async def test_a_plan_is_edited_and_approved_at_the_command_line(
             assert (done[0], said in done[1]) == (code, True), done
         await handle.result()
         agents = (await handle.query(names.STATUS, result_type=ResearchStatus)).agents
-    assert [[word in agent.task for word in ("freeze", "autovacuum")] for agent in agents] == [
-        [True, False],
-        [False, True],
-    ]
+    named = [[word in agent.task for word in ("freeze", "autovacuum")] for agent in agents]
+    assert named == [[True, False], [False, True]]
 
 
 async def test_a_wait_survives_a_new_history(tmp_path: Path) -> None:
@@ -151,14 +141,8 @@ async def test_a_wait_survives_a_new_history(tmp_path: Path) -> None:
     On a server, because a host in the process has no history.
     """
     async with short_histories(30) as client, running_workers(client, World(tmp_path)):
-        request = {
-            "query": QUESTION,
-            "corpus": "manual",
-            "gates": APPROVE,
-            "strategy": "orchestrator",
-            "depth": "light",
-        }
-        handle = await start(client, request)
+        request = {"query": QUESTION, "corpus": "manual", "strategy": "orchestrator", "depth": "light"}
+        handle = await start(client, request | {"gates": APPROVE})
         version = await asked(handle)
         known = await until(handle, lambda status: status.waiting is not None)
         first = (await handle.describe()).run_id

@@ -11,7 +11,7 @@ from contracts import strategies
 from contracts.parse_request import parse_request
 from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest, Verify
-from contracts.resolved import CorpusSnapshot, Hook, ProviderChoice, ResolvedResearch
+from contracts.resolved import CorpusSnapshot, ProviderChoice, ResolvedResearch
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
 from tests.toy.asker import ASKER, ASKING
@@ -125,12 +125,6 @@ def test_a_run_that_cannot_work_is_refused(
     with pytest.raises(RunRefused, match=words) as refused:
         resolved(configuration, corpus, **fields)
     assert refused.value.reason is StopReason(reason)
-
-
-def test_a_hook_is_named_never_given() -> None:
-    """A request can only name a hook of the configuration (S0-172)."""
-    hook = Hook(name="ours", activity="a", task_queue="q")
-    assert resolved(ResearchConfiguration(hooks={"ours": hook}), gates={"hook": "ours"}).hook == hook
 
 
 # --- needs of a strategy ----------------------------------------------------------------------------------------------

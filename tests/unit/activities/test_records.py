@@ -187,20 +187,23 @@ class Queue:
         return self.turn
 
 
-@pytest.mark.parametrize(("place", "known"), [(0, 12), (20, 0), (16, 20), (3, 4), (30, 20)])
-async def test_news_of_a_place_end_the_call(records: Records, place: int, known: int) -> None:
-    """The turn itself, the first place, another place, the last few."""
-    records.world.queue = Queue(place)  # type: ignore[assignment]
-    assert (await records.call("take_turn", TurnRequest(research_id="r-1", known_place=known))).place == place
+PLACES = [*((*known, True) for known in ((0, 12), (20, 0), (16, 20), (3, 4), (30, 20)))]
+PLACES += [*((*known, False) for known in ((20, 20), (18, 20), (22, 20), (1, 1)))]
 
 
-@pytest.mark.parametrize(("place", "known"), [(20, 20), (18, 20), (22, 20), (1, 1)])
-async def test_without_news_of_a_place_the_server_tries_again(records: Records, place: int, known: int) -> None:
-    """However often, without an event of the history."""
+@pytest.mark.parametrize(("place", "known", "news"), PLACES)
+async def test_only_news_of_a_place_end_the_call(records: Records, place: int, known: int, news: bool) -> None:
+    """The turn itself, the first place, another place, the last few; else the server tries again, however often, without
+    an event of the history.
+    """
     records.world.queue = Queue(place)  # type: ignore[assignment]
     env = environment(details=[{"reported": 4_999}])
     env.info = replace(env.info, attempt=5_000)
-    failure = await records.failure("take_turn", TurnRequest(research_id="r-1", known_place=known), env)
+    request = TurnRequest(research_id="r-1", known_place=known)
+    if news:
+        assert (await records.call("take_turn", request, env)).place == place
+        return
+    failure = await records.failure("take_turn", request, env)
     assert (failure.type, failure.non_retryable) == (failures.RATE_LIMITED, False)
     assert failure.next_retry_delay is not None
     assert 4.0 <= failure.next_retry_delay.total_seconds() <= 4.4

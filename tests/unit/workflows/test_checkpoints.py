@@ -1,6 +1,5 @@
 """Checkpoints after every unit, as changes of what is stored, and where a stored run continues."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +7,15 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import activities, failures
-from contracts.messages import Prepared, PrepareRequest, SaveRequest
+from contracts.messages import SaveRequest
 from contracts.outcome import Ending, Pause
-from contracts.state import PACKED_EVENTS, ResearchState, Unit
+from contracts.state import ResearchState, Unit
 from contracts.vocabulary import Action, Completeness, NodeStatus, Outcome, Phase, RunStatus, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import KeptSession
 from tests.fakes.world import World
-from tests.unit.workflows.test_supervisor_strategy import QUESTION
+from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.checkpoints import UNSAVED, resume_state
 from workflows.run.inbox import Inbox
@@ -27,10 +26,6 @@ from workflows.strategies.supervisor.supervisor_strategy import SupervisorPositi
 SAVE = activities.SAVE_SESSION.name
 
 
-class Killed(BaseException):
-    """Everything that worked for the run is gone."""
-
-
 class SavedBefore(SupervisorStrategy):
     """Begins a unit when the one before is saved."""
 
@@ -39,49 +34,10 @@ class SavedBefore(SupervisorStrategy):
         return await super().advance(run)
 
 
-class KilledAfter(SupervisorStrategy):
-    """Lets some units through; once the last of them is saved, nothing goes on."""
-
-    def __init__(self, units: int) -> None:
-        self.left = units
-
-    async def advance(self, run: ResearchRun) -> Unit | Finished:
-        if self.left == 0:
-            await run.checkpoints.settle()
-            raise Killed
-        self.left -= 1
-        return await super().advance(run)
-
-
-async def prepared(world: World, *, again: bool) -> Prepared:
-    """What `prepare_research` gives for the run, at its beginning or for going on."""
-    asked: dict[str, Any] = {"query": QUESTION, "corpus": "manual", **({"continue_from": "r-unit"} if again else {})}
-    request = PrepareRequest(research_id="r-unit", request_json=json.dumps(asked))
-    found: Prepared = await world.host().implementations["prepare_research"](request)
-    return found
-
-
-async def begun(world: World, *, again: bool = False) -> ResearchRun:
-    """The run as a worker begins it, or goes on with it from the store alone."""
-    ready, host, strategy = await prepared(world, again=again), world.host(), SupervisorStrategy()
-    started = host.now().isoformat(timespec="milliseconds")
-    state, stored = ResearchState(), None
-    if ready.packed_state:
-        state = ResearchState.unpack(ready.packed_state)
-        stored = state.snapshot(PACKED_EVENTS)
-        state = resume_state(state, ready.resolved, started, strategy.resume)
-    state.resolved, state.resolved_entry = ready.resolved, ready.resolved_entry
-    state.note_entry(ready.resolved_entry)
-    state.started_at = state.started_at or started
-    state.clock_started_at = host.now().timestamp()
-    state.deadline_at = state.clock_started_at + ready.resolved.limits.deadline_seconds
-    return ResearchRun(state, Inbox(), host, stored=stored)
-
-
 async def test_each_unit_sends_what_is_new(tmp_path: Path) -> None:
     """There is a save when the run begins, one after each unit and one at its end; none sends the whole state again."""
     world = World(tmp_path)
-    run = await begun(world)
+    run = ResearchRun(await begin(world), Inbox(), world.host())
     assert isinstance(run.host, InProcessHost)
     save, sent = run.host.implementations[SAVE], list[SaveRequest]()
 

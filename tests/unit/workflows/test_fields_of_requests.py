@@ -7,14 +7,11 @@ import pytest
 
 from contracts.evidence import DocumentRef
 from contracts.exclusions import mentions
-from contracts.messages import PrepareRequest
 from contracts.notebooks import HitsEntry
-from contracts.request import ResearchRequest
-from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
 from tests.every_strategy.joined import Trial, trial_of, undisturbed
 from tests.fakes.world import World
-from tests.unit.workflows.test_supervisor_strategy import QUESTION
+from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
 
 FOLLOWING = "Which settings control the freezing of old rows?"
 
@@ -53,14 +50,7 @@ async def test_nothing_excluded_is_read_or_cited(tmp_path: Path, engine: str) ->
 
 async def conducted(world: World, identity: str, strategy: str = "supervisor", **fields: Any) -> Trial:
     """A whole run under an id of its own."""
-    request = ResearchRequest(corpus="manual", strategy=strategy, **fields)
-    host = world.host()
-    ready = await host.implementations["prepare_research"](
-        PrepareRequest(research_id=identity, request_json=request.model_dump_json())
-    )
-    state = ResearchState(resolved=ready.resolved, resolved_entry=ready.resolved_entry)
-    state.started_at, state.deadline_at = host.now().isoformat(), 4e9
-    trial = Trial(world, strategy, state)
+    trial = Trial(world, strategy, await begin(world, identity, strategy=strategy, **fields))
     assert await trial.conduct() in (Outcome.COMPLETED, Outcome.PARTIAL)
     return trial
 

@@ -99,6 +99,7 @@ def test_a_lost_fifth_of_the_sources_makes_it_partial(lost: int, reason: str, ou
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is outcome
     told = [line for line in limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS) if "sources were not read" in line]
     assert [line.startswith(f"{lost} of 10 ") for line in told] == [True] * (outcome is Outcome.PARTIAL)
+    assert any("no room was left to keep them" in line for line in told) is (reason == failures.STORAGE_FULL)
 
 
 def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> None:

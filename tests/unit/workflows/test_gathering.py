@@ -18,7 +18,6 @@ from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
 from workflows.rules.duplicates import Identities, register_sources
-from workflows.rules.endings import lost_sources
 from workflows.rules.sub_queries import unread_candidates
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
@@ -28,7 +27,7 @@ SECOND = states.sub_query("second question of the plan", status=NodeStatus.PENDI
 
 
 class Shelf:
-    """Hits by question; searches that fail, and pages that are broken, do not fit on the disk or never come."""
+    """Hits by question; searches that fail, and pages that are broken or never come."""
 
     def __init__(self, hits: dict[str, list[str]], **faults: str) -> None:
         self.hits, self.faults = hits, faults
@@ -48,8 +47,6 @@ class Shelf:
             await asyncio.Event().wait()
         if request.url == self.faults.get("broken"):
             raise ApplicationError("bad", {"kind": "encrypted"}, type=failures.SOURCE_UNREADABLE, non_retryable=True)
-        if request.url == self.faults.get("too_large"):
-            raise ApplicationError("no room left", type=failures.STORAGE_FULL, non_retryable=True)
         return ReadRecord(
             url=request.url,
             title=request.title,
@@ -194,6 +191,8 @@ async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
     assert shelf.searched == [FIRST.text, SECOND.text]
     assert run.state.plan.sub_queries[0].new_source_count == 2
     assert run.state.duplicates == 0
+    lost = run.state.sources[source_id(pages[0])]
+    assert (lost.status, lost.status_reason) == (SourceStatus.FAILED, "encrypted")
     assert unread_candidates(run.state, run.resolved.limits) == []
 
 
@@ -219,35 +218,15 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
 
 
 async def test_protected_sources_come_before_what_is_found() -> None:
-    """For the first sub-query, beyond its room, within the budget; after an interruption the rest of them is read."""
+    """For the first sub-query, beyond its room, within the budget, and in their order."""
     hits = {FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: ["corpus:m/p", "corpus:m/c"]}
-    shelf = Shelf(hits, slow="corpus:m/q")
+    shelf = Shelf(hits)
     run = run_with(shelf, max_sources_per_query=1)
     run.state.resolved = run.resolved.model_copy(update={"protected_sources": ["corpus:m/p", "corpus:m/q"]})
-    work = asyncio.ensure_future(gather(run))
-    while len(shelf.read) < 4:
-        await asyncio.sleep(0)
-    run.inbox.interrupt(StopReason.BUDGET_TIME)
-    with pytest.raises(Interrupted):
-        await work
+    state = await gather(run)
     assert shelf.read == ["corpus:m/p", "corpus:m/q", "corpus:m/a", "corpus:m/c"]
-    assert run.state.sources[source_id("corpus:m/p")].sub_query_ids == [FIRST.id, SECOND.id]
-
-    shelf.faults.clear()
-    state = await gather(ResearchRun(run.state.model_copy(deep=True), Inbox(), run.host))
-    assert shelf.read.count("corpus:m/p") == 1
+    assert state.sources[source_id("corpus:m/p")].sub_query_ids == [FIRST.id, SECOND.id]
     assert state.sources[source_id("corpus:m/q")].sub_query_ids == [FIRST.id]
-    assert len(state.readable_sources()) == 4
-
-
-async def test_a_full_disk_costs_what_could_not_be_stored() -> None:
-    """What was waited for in vain is lost with its reason; the other sources are used, and the run knows both."""
-    shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]}, too_large="corpus:m/a")
-    state = await gather(run_with(shelf))
-    lost = state.sources[source_id("corpus:m/a")]
-    assert (lost.status, lost.status_reason) == (SourceStatus.FAILED, failures.STORAGE_FULL)
-    assert [source.url for source in state.readable_sources()] == ["corpus:m/b"]
-    assert lost_sources(state) == "1 of 2 sources were not read: no room was left to keep them."
 
 
 def test_a_redirect_to_a_known_source_is_a_duplicate() -> None:

@@ -9,7 +9,6 @@ from temporalio.testing import ActivityEnvironment
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import failures
-from contracts.evidence import Source
 from contracts.messages import CheckProvidersRequest, ReadRequest, SearchRequest
 from contracts.outcome import Event
 from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
@@ -144,14 +143,6 @@ async def test_a_word_while_a_plan_waits_makes_another_plan() -> None:
     await asked.reply("the second")
     await asked.steer("look at locks")
     assert (asked._inbox.replies, asked._inbox.steering) == ([Reply(answers=["the second"])], ["look at locks"])
-
-
-async def test_stopping_says_whether_there_will_be_a_report() -> None:
-    """Before any work there is nothing to write from."""
-    assert "before any work" in await approving().stop_and_report()
-    run = approving()
-    run._state.sources = {"s": Source(id="s", url="https://a.test/", title="A", provider="p")}
-    assert "the report is written" in await run.stop_and_report()
 
 
 async def test_activities_refuse_what_has_no_permission() -> None:

@@ -11,21 +11,18 @@ import pytest
 from contracts.agents import AT_ONCE
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
+from tests.every_strategy.joined import begin_trial, trial_of, undisturbed, world_of
 from tests.fakes import tool_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
-from tests.fakes.world import World, model_world
-from tests.unit.workflows.test_supervisor_strategy import begin, report_of
-from workflows.driver import Driver
+from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.research_agent import AgentDriver
-from workflows.run.inbox import Inbox
-from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorStrategy
 from workflows.strategies.orchestrator.plan import OrchestratorPosition, tasks_of
 
 Body = Mapping[str, Any]
 Work = Callable[[Body], list[dict[str, Any]]]
+Ran = tuple[ResearchState, InProcessHost, MessagesApi]
 TASKS = (
     "How often must tables of the engine be vacuumed to prevent wraparound?",
     "Which setting of the engine controls the maximum age of a table before a vacuum?",
@@ -35,25 +32,21 @@ TASKS = (
 )
 
 
-async def conduct(world: World, inbox: Inbox | None = None, **fields: Any) -> tuple[ResearchState, InProcessHost]:
-    state = await begin(world, strategy="orchestrator", **fields)
-    host = world.host()
-    await Driver(ResearchRun(state, inbox or Inbox(), host), OrchestratorStrategy()).conduct()
-    return state, host
-
-
-async def with_model(folder: Path, **fields: Any) -> tuple[ResearchState, InProcessHost, MessagesApi, World]:
-    """The same with a model; the fake endpoint refuses what the real one would."""
-    async with MessagesApi() as api:
-        world = model_world(folder, api.base_url)
-        state, host = await conduct(world, **fields)
-        await world.close()
-    assert {call.status for call in api.calls} <= {200}
-    return state, host, api, world
+async def with_model(folder: Path, **fields: Any) -> Ran:
+    """A whole run; the fake endpoint refuses what the real one would."""
+    trial = await undisturbed(folder, "orchestrator", "model", **({"depth": "medium"} | fields))
+    assert {call.status for call in trial.api.calls} <= {200}
+    return trial.state, trial.host, trial.api
 
 
 def works(monkeypatch: pytest.MonkeyPatch, role: str, work: Work) -> None:
     monkeypatch.setitem(tool_work.TOOL_WORK, role, work)
+
+
+async def directed(monkeypatch: pytest.MonkeyPatch, folder: Path, work: Work, **fields: Any) -> Ran:
+    """A whole run whose orchestrator works like this."""
+    works(monkeypatch, "orchestrator", work)
+    return await with_model(folder, **fields)
 
 
 def plays(*turns: Sequence[tuple[str, dict[str, Any]]]) -> Work:
@@ -77,23 +70,23 @@ def requests_of(api: MessagesApi, role: str) -> list[dict[str, Any]]:
 # --- whole runs ------------------------------------------------------------------------------------------------------
 async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     """A plan, an agent for each step, and a report from what all of them found (S3-001, S3-005, S3-008)."""
-    world = World(tmp_path)
-    state, host = await conduct(world)
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    trial = await undisturbed(tmp_path, "orchestrator", depth="medium")
+    trial.assert_completed()
+    state = trial.state
     assert state.citations
     assert {"outliner", "orchestrator", "agent"} <= set(state.engine_by_role)
     steps = state.plan.steps
     assert 1 <= len(steps) <= 6
     assert {step.status for step in steps} == {NodeStatus.COMPLETED}
-    assert len(tasks_of(state.plan)) == len(steps) == len(host.agents)
-    assert "strategy orchestrator" in await report_of(world, state)
+    assert len(tasks_of(state.plan)) == len(steps) == len(trial.host.agents)
+    assert "strategy orchestrator" in await trial.report()
 
 
 async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path) -> None:
     """The orchestrator has control tools alone and the plan in each turn, agents have research tools and their own step;
     the writer is shown the plan, too (S3-007, S3-009, S3-012, S3-035, S3-056).
     """
-    state, host, api, _ = await with_model(tmp_path)
+    state, host, api = await with_model(tmp_path)
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
     assert state.citations
     assert state.degraded == []
@@ -117,8 +110,7 @@ async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path
 # --- dispatch --------------------------------------------------------------------------------------------------------
 async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of one turn are sent, three side by side, two wait; both are on record (S3-014, S3-018, S3-049)."""
-    works(monkeypatch, "orchestrator", sends(*TASKS))
-    state, host, api, _ = await with_model(tmp_path)
+    state, host, api = await directed(monkeypatch, tmp_path, sends(*TASKS))
     assert len(host.agents) == 5
     assert host.agents_at_once == AT_ONCE == 3
     dispatch = next(item for item in state.decisions if item.action == "dispatch")
@@ -137,8 +129,7 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
 async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven deciding turns at most; a thought never follows a thought, and nothing is claimed (S3-017, S3-047, S3-060)."""
-    works(monkeypatch, "orchestrator", plays([THOUGHT]))
-    state, host, api, _ = await with_model(tmp_path)
+    state, host, api = await directed(monkeypatch, tmp_path, plays([THOUGHT]))
     assert len(requests_of(api, "orchestrator")) == 7
     assert OrchestratorPosition.read(state).cycle == 7
     assert "think_tool" not in offered(requests_of(api, "orchestrator")[1])
@@ -149,8 +140,7 @@ async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside another call only the thought counts; every call is answered by the run itself (S3-013, S3-015, S3-060)."""
     agent = ("research_agent", {"task": TASKS[0]})
-    works(monkeypatch, "orchestrator", plays([agent, THOUGHT], [agent], REPORT))
-    _, host, api, _ = await with_model(tmp_path)
+    _, host, api = await directed(monkeypatch, tmp_path, plays([agent, THOUGHT], [agent], REPORT))
     told = answered(requests_of(api, "orchestrator")[1])
     assert "a thought stands alone" in told[0]
     assert "Acknowledged, please continue." in told[1]
@@ -168,8 +158,7 @@ async def test_a_turn_without_a_call_ends_with_what_was_found(
             return blocks(body, ("research_agent", {"task": TASKS[0]}))
         return [{"type": "text", "text": "I would rather talk."}]
 
-    works(monkeypatch, "orchestrator", work)
-    state, host, api, _ = await with_model(tmp_path)
+    state, host, api = await directed(monkeypatch, tmp_path, work)
     assert len(requests_of(api, "orchestrator")) == agents + 2
     assert "no tool was called" in json.dumps(requests_of(api, "orchestrator")[-1])
     assert len(host.agents) == agents
@@ -182,8 +171,7 @@ async def test_a_turn_without_a_call_ends_with_what_was_found(
 async def test_the_second_cycle_is_reminded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reminder to look further comes in the cycle of index 1, and never again (S3-040)."""
     first, second = (("research_agent", {"task": task}) for task in TASKS[:2])
-    works(monkeypatch, "orchestrator", plays([first], [THOUGHT], [second], [THOUGHT], REPORT))
-    _, _, api, _ = await with_model(tmp_path)
+    _, _, api = await directed(monkeypatch, tmp_path, plays([first], [THOUGHT], [second], [THOUGHT], REPORT))
     turns = requests_of(api, "orchestrator")
     newest = ["hold every part of the question" in json.dumps(body["messages"][-1]) for body in turns]
     assert newest[:2] == [False, True]
@@ -192,7 +180,7 @@ async def test_the_second_cycle_is_reminded_once(tmp_path: Path, monkeypatch: py
 
 async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path) -> None:
     """It is told to open pages after it searched, and not otherwise (S3-041)."""
-    _, _, api, _ = await with_model(tmp_path)
+    _, _, api = await with_model(tmp_path)
     for body in requests_of(api, "agent"):
         reminded = "Titles prove nothing" in json.dumps(body["messages"][-1])
         turn = len(body["messages"]) // 2
@@ -203,8 +191,9 @@ async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path
 
 async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until they are served; the report leaves them out, and the decisions say so (S3-053, S3-056)."""
-    works(monkeypatch, "orchestrator", plays([("research_agent", {"task": TASKS[0], "steps": [1]})], REPORT))
-    state, _, api, _ = await with_model(tmp_path)
+    state, _, api = await directed(
+        monkeypatch, tmp_path, plays([("research_agent", {"task": TASKS[0], "steps": [1]})], REPORT)
+    )
     newest = json.dumps(requests_of(api, "orchestrator")[1]["messages"][-1], ensure_ascii=False)
     assert f"no agent has finished: 2. {state.plan.steps[1].text}; 3. {state.plan.steps[2].text}" in newest
     statuses = [step.status for step in state.plan.steps]
@@ -216,8 +205,9 @@ async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monk
 async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last of the cycles that the limit names writes, whatever the orchestrator would decide (S3-017, C3-4)."""
     first, second = (("research_agent", {"task": task}) for task in TASKS[:2])
-    works(monkeypatch, "orchestrator", plays([first], [THOUGHT], [second]))
-    state, host, api, _ = await with_model(tmp_path, limits={"max_iterations": 4})
+    state, host, api = await directed(
+        monkeypatch, tmp_path, plays([first], [THOUGHT], [second]), limits={"max_iterations": 4}
+    )
     assert len(requests_of(api, "orchestrator")) == 3
     assert len(host.agents) == 2
     assert state.result.stop_reason is StopReason.MAX_ITERATIONS
@@ -227,8 +217,7 @@ async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monke
 async def test_equal_tasks_are_one_whatever_their_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second is refused; another one that differs after 500 characters is sent (S3-050)."""
     long = "Describe how often tables of the engine are vacuumed to prevent wraparound. " * 8
-    works(monkeypatch, "orchestrator", sends(long, long, long + "Give the defaults, too."))
-    state, _, api, _ = await with_model(tmp_path)
+    state, _, api = await directed(monkeypatch, tmp_path, sends(long, long, long + "Give the defaults, too."))
     assert [record.task.id for record in state.agents] == ["agent-1", "agent-2"]
     assert "agent-1 had this task already" in answered(requests_of(api, "orchestrator")[1])[1]
 
@@ -236,27 +225,28 @@ async def test_equal_tasks_are_one_whatever_their_length(tmp_path: Path, monkeyp
 # --- what people see -------------------------------------------------------------------------------------------------
 async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
     """One turn for all that one agent does, a branch of its own, and sub-turns that count (S3-042, S3-044, S3-062)."""
-    world = World(tmp_path)
-    _, host = await conduct(world)
-    for branch, request in enumerate(host.agents[:3]):
-        driver = AgentDriver(request, world.host())
-        await driver.conduct()
-        told = [event.data for event in driver.state.events]
-        assert {(data["scope"], data["turn"], data["branch"]) for data in told} == {(f"agent-{branch + 1}", 1, branch)}
-        counted = [data["sub_turn"] for data in told if "tool" in data]
-        assert counted == sorted(counted)
-        assert set(counted) == {1, 2, 3}
+    async with trial_of(tmp_path, "orchestrator", depth="medium") as trial:
+        await trial.conduct()
+        for branch, request in enumerate(trial.host.agents[:3]):
+            driver = AgentDriver(request, trial.world.host())
+            await driver.conduct()
+            told = [event.data for event in driver.state.events]
+            places = {(data["scope"], data["turn"], data["branch"]) for data in told}
+            assert places == {(f"agent-{branch + 1}", 1, branch)}
+            counted = [data["sub_turn"] for data in told if "tool" in data]
+            assert counted == sorted(counted)
+            assert set(counted) == {1, 2, 3}
 
 
 # --- models and requests ---------------------------------------------------------------------------------------------
 async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_with(tmp_path: Path) -> None:
     """Four cycles, of which three decide; what a request names itself stays (S3-016, S3-017)."""
-    async with MessagesApi() as api:
-        world = model_world(tmp_path, api.base_url)
+    async with world_of(tmp_path, "model") as (world, api):
         world.configuration = replace(world.configuration, reasons=lambda _: True)
-        state, _ = await conduct(world)
+        trial = await begin_trial(world, "orchestrator", depth="medium")
+        await trial.conduct()
         named = await begin(world, strategy="orchestrator", limits={"max_iterations": 6})
-        await world.close()
+    state = trial.state
     assert state.resolved.limits.max_iterations == 4
     offers = {name for body in requests_of(api, "orchestrator") for name in offered(body)}
     assert offers == {"research_agent", "generate_report"}

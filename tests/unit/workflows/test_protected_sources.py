@@ -1,7 +1,6 @@
 """`protected_sources` of a request: read before all others, never dropped, and named where they were not read."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,49 +13,24 @@ from contracts.state import ResearchState
 from contracts.texts import from_markdown
 from contracts.tokens import ContentEntry, Level
 from contracts.vocabulary import Outcome, Phase, RunStatus, SourceStatus
+from tests.every_strategy.joined import Trial, at_window, undisturbed
 from tests.fakes import states
 from tests.fakes.corpus import MANUAL, MemoryCorpus
-from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_tokens import TokenBook
-from tests.fakes.world import World, model_world
-from tests.unit.workflows.test_supervisor_strategy import begin, report_of
-from workflows.driver import Driver
 from workflows.rules.duplicates import add_unread_protected, hits_to_protect, protected_ids
 from workflows.run.checkpoints import resume_state
-from workflows.run.inbox import Inbox
-from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
 
 STRATEGIES = ("supervisor", "reflective", "orchestrator")
 FOLDER = {**MANUAL, "kitchen.md": "# Kitchen\n\nThe kettle boils at a hundred degrees.\n"}
 QUESTION = {"query": "How does the engine prevent wraparound?"}
+ENGINE = "To prevent transaction ID wraparound the engine must vacuum every table. "
 
 
-QUERY = states.sub_query("first question of the plan")
-
-
-@asynccontextmanager
-async def small_window(
-    folder: Path, documents: Mapping[str, str], window: int
-) -> AsyncIterator[tuple[World, MessagesApi]]:
-    """A world whose model has a small window, as its configuration and its endpoint say."""
-    async with MessagesApi(book=TokenBook(window=window)) as api:
-        world = model_world(folder, api.base_url, MemoryCorpus(documents), window)
-        yield world, api
-        await world.close()
-
-
-async def analyses_of(world: World, state: ResearchState) -> list[ContentEntry]:
+async def analyses_of(trial: Trial) -> list[ContentEntry]:
     """What the analyses showed that had no room for everything."""
-    entries = [await world.notebooks.read(entry, ContentEntry) for entry in state.shortened_calls]
+    entries = [await trial.world.notebooks.read(entry, ContentEntry) for entry in trial.state.shortened_calls]
     return [entry for entry in entries if entry.role == "analyzer"]
-
-
-async def conduct(world: World, *protected: str, **fields: Any) -> ResearchState:
-    state = await begin(world, protected_sources=list(protected), **fields)
-    run = ResearchRun(state, Inbox(), world.host())
-    await Driver(run, strategy_of(state.resolution.strategy)).conduct()
-    return run.state
 
 
 @pytest.mark.parametrize(
@@ -107,11 +81,10 @@ def test_one_that_cannot_be_protected_is_refused(field: list[str], more: dict[st
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_they_are_read_first_once_and_analyzed(tmp_path: Path, strategy: str) -> None:
     """Also one that no search finds; where a search finds one too, it is not read again (S0-150)."""
-    world = World(tmp_path, MemoryCorpus(FOLDER))
-    state = await conduct(world, "kitchen.md", "locks.md", strategy=strategy)
-    assert state.result is not None
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
-    reads, first = world.corpus.reads, ["corpus:manual/kitchen.md", "corpus:manual/locks.md"]
+    named = ["kitchen.md", "locks.md"]
+    trial = await undisturbed(tmp_path, strategy, corpus=MemoryCorpus(FOLDER), protected_sources=named, depth="medium")
+    trial.assert_completed()
+    state, reads, first = trial.state, trial.world.corpus.reads, ["corpus:manual/kitchen.md", "corpus:manual/locks.md"]
     assert reads[:2] == first
     # Agents side by side read what each of them finds.
     assert [reads.count(url) for url in first[: 1 if strategy == "orchestrator" else 2]] in ([1], [1, 1])
@@ -123,22 +96,26 @@ async def test_they_are_read_first_once_and_analyzed(tmp_path: Path, strategy: s
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_what_was_not_read_is_named(tmp_path: Path, strategy: str) -> None:
     """A file that is gone, and a page for a run that reads no pages: in the report, and in its limitations."""
-    world = World(tmp_path, MemoryCorpus(FOLDER))
-    state = await conduct(world, "gone.md", "https://example.org/page", strategy=strategy)
-    report = await report_of(world, state)
-    assert state.result is not None
+    named = ["gone.md", "https://example.org/page"]
+    trial = await undisturbed(tmp_path, strategy, protected_sources=named)
+    report = await trial.report()
     for address, reason in (("corpus:manual/gone.md", "not_found"), ("https://example.org/page", "--web")):
-        (line,) = (line for line in state.result.limitations if address in line)
+        (line,) = (line for line in trial.state.result.limitations if address in line)
         assert reason in line
         assert f"protected source was not read: {address}" in from_markdown(report)
-    assert world.corpus.reads[0] == "corpus:manual/gone.md"
+    assert trial.world.corpus.reads[0] == "corpus:manual/gone.md"
 
 
 def test_a_resumed_run_reads_what_the_earlier_one_did_not() -> None:
     """What it had no time for is no source that was found; what it read stays protected."""
     read, late = states.source("corpus:manual/locks.md"), "corpus:manual/late.md"
     resolved = states.resolved(protected_sources=[read.url, late])
-    stopped = states.state(resolved=resolved, status=RunStatus.PARTIAL, phase=Phase.GATHERING, plan=states.plan(QUERY))
+    stopped = states.state(
+        resolved=resolved,
+        status=RunStatus.PARTIAL,
+        phase=Phase.GATHERING,
+        plan=states.plan(states.sub_query("first question of the plan")),
+    )
     stopped.sources = states.sources(read)
     assert [late in line for line in add_unread_protected(stopped)] == [True]
     stored = ResearchState.model_validate_json(stopped.model_dump_json())
@@ -150,21 +127,33 @@ def test_a_resumed_run_reads_what_the_earlier_one_did_not() -> None:
 async def test_twenty_sources_are_no_limit_for_them(tmp_path: Path) -> None:
     """An analysis shows all 25 protected ones (C0-11)."""
     notes = {f"note-{number}.md": f"# Note {number}\n\n" + "A kettle boils. " * 90 for number in range(25)}
-    async with small_window(tmp_path, {**MANUAL, **notes}, 16_384) as (world, _):
-        state = await conduct(world, *notes, depth="light")
-    (analysis, *_) = await analyses_of(world, state)
-    assert {item.id for item in analysis.items} == set(protected_ids(state).values())
+    fields = {"protected_sources": list(notes)}
+    async with at_window(tmp_path, "supervisor", TokenBook(window=16_384), MANUAL | notes, **fields) as trial:
+        (analysis, *_) = await analyses_of(trial)
+    assert {item.id for item in analysis.items} == set(protected_ids(trial.state).values())
     assert len(analysis.items) == 25
 
 
 async def test_they_are_shortened_last(tmp_path: Path) -> None:
     """What a search found for the same analysis is cut to its beginning first (S0-150, S0-158)."""
-    words = "To prevent transaction ID wraparound the engine must vacuum every table. "
-    found = {f"note-{number}.md": f"# Note {number}\n\n{words * 40}" for number in range(8)}
+    found = {f"note-{number}.md": f"# Note {number}\n\n{ENGINE * 40}" for number in range(8)}
     kettles = {f"kettle-{number}.md": f"# Kettle {number}\n\n" + "A kettle boils. " * 180 for number in range(8)}
-    async with small_window(tmp_path, found | kettles, 16_384) as (world, _):
-        state = await conduct(world, *kettles, depth="light", limits={"max_source_characters": 3_000})
-    protected = set(protected_ids(state).values())
-    (analysis,) = (one for one in await analyses_of(world, state) if protected & {item.id for item in one.items})
+    fields = {"protected_sources": list(kettles), "limits": {"max_source_characters": 3_000}}
+    async with at_window(tmp_path, "supervisor", TokenBook(window=16_384), found | kettles, **fields) as trial:
+        analyses = await analyses_of(trial)
+    protected = set(protected_ids(trial.state).values())
+    (analysis,) = (one for one in analyses if protected & {item.id for item in one.items})
     assert {item.current_level for item in analysis.items if item.id not in protected} == {Level.TRUNCATED}
     assert not {Level.DROPPED, Level.TRUNCATED} & {one.current_level for one in analysis.items if one.id in protected}
+
+
+async def test_what_fits_no_window_is_not_paid_for(tmp_path: Path) -> None:
+    """Need and room are named, the report is written without the model, and the run is partial (S0-099, C0-10)."""
+    notes = {f"note-{number}.md": f"# Note {number}\n\n{ENGINE * 40}" for number in range(25)}
+    fields = {"protected_sources": list(notes), "depth": "medium"}
+    async with at_window(tmp_path, "supervisor", TokenBook(window=8_192), MANUAL | notes, **fields) as trial:
+        assert trial.state.result.outcome is Outcome.PARTIAL
+        assert "[1]" in await trial.report()
+    assert not {"analyzer", "synthesizer", "refiner"} & set(trial.api.counts())
+    why = r"needs about \d+ tokens and .* has with a margin of 15% room for \d+ .* or protect fewer sources"
+    assert re.search(why, "\n".join(trial.state.failed_branches))

@@ -1,6 +1,7 @@
 """The strategy `reflective`, driven by the real driver over real activities, without a server."""
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,22 @@ def prompts(trial: Trial, role: str) -> list[str]:
     return [request.prompt for request in trial.api.requests if request.role == role]
 
 
-def adds(monkeypatch: pytest.MonkeyPatch, work: str, **fields: Any) -> None:
-    sensible = getattr(reflective_work, work)
-    monkeypatch.setattr(reflective_work, work, lambda prompt: sensible(prompt) | fields)
+def answers(
+    monkeypatch: pytest.MonkeyPatch, work: str, change: Callable[[dict[str, Any], int], dict[str, Any]]
+) -> list[str]:
+    """Have a role answer otherwise than is sensible, by the number of the call from 1; the prompts that it gets."""
+    sensible, given = getattr(reflective_work, work), list[str]()
+
+    def answer(prompt: str) -> dict[str, Any]:
+        given.append(prompt)
+        return change(sensible(prompt), len(given))
+
+    monkeypatch.setattr(reflective_work, work, answer)
+    return given
+
+
+def adds(monkeypatch: pytest.MonkeyPatch, work: str, **fields: Any) -> list[str]:
+    return answers(monkeypatch, work, lambda sensible, _: sensible | fields)
 
 
 def reflections(monkeypatch: pytest.MonkeyPatch, *decisions: str) -> None:
@@ -119,13 +133,7 @@ async def test_sources_of_the_background_are_completed_by_a_read(tmp_path: Path)
 
 async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hits of the background become sources where it wants to read them; no search is made for that (S1-015, S1-031)."""
-    search, offered = reflective_work.searches, list[str]()
-
-    def choose(prompt: str) -> dict[str, Any]:
-        offered.append(prompt)
-        return search(prompt) | {"pages": [1, 1, 99]}
-
-    monkeypatch.setattr(reflective_work, "searches", choose)
+    offered = adds(monkeypatch, "searches", pages=[1, 1, 99])
     _, state, _ = await conducted(tmp_path)
     hit = ReflectivePosition.of(state).background[0]
     assert f"1. {hit.title}" in offered[0]
@@ -161,11 +169,10 @@ async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pyt
 async def test_the_planner_hears_why_the_plan_is_adjusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasoning, suggested changes and what the steps observed are in its request; the brief stays (S1-016, S1-058)."""
     reflections(monkeypatch, "adjust", "continue")
-    sensible, thoughts = reflective_work.steps, ["first thought", "second thought"]
-    monkeypatch.setattr(reflective_work, "steps", lambda prompt: sensible(prompt) | {"thought": thoughts.pop(0)})
-    trial, state, _ = await conducted(tmp_path)
-    assert (thoughts, state.plan.brief) == ([], "first thought")
-    second = prompts(trial, "step_planner")[1]
+    plans = answers(monkeypatch, "steps", lambda sensible, call: sensible | {"thought": f"thought {call}"})
+    _, state, _ = await conducted(tmp_path)
+    assert state.plan.brief == "thought 1"
+    _, second = plans
     assert "it says adjust" in second
     assert "look at limits" in second
     assert state.findings[0].statement[:60] in second
@@ -281,15 +288,9 @@ async def test_an_unusable_answer_is_named_in_plain_words(tmp_path: Path) -> Non
 async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first plan without steps is refused, whatever it claims; a later one ends the research (S1-019, C1-4)."""
     reflections(monkeypatch, "adjust")
-    plans: list[str] = []
-    sensible = reflective_work.steps
-
-    def steps(prompt: str) -> dict[str, Any]:
-        plans.append(prompt)
-        # The first answer is of no use, its repair is; the next plan has found enough.
-        return sensible(prompt) if len(plans) == 2 else {"has_enough_context": True, "thought": "enough", "steps": []}
-
-    monkeypatch.setattr(reflective_work, "steps", steps)
+    enough = {"has_enough_context": True, "thought": "enough", "steps": []}
+    # The first answer is of no use, its repair is; the next plan has found enough.
+    plans = answers(monkeypatch, "steps", lambda sensible, call: sensible if call == 2 else enough)
     _, state, _ = await conducted(tmp_path, depth="light")
     assert len(plans) == 3
     assert "steps: at least one step" in plans[1]
@@ -303,14 +304,12 @@ async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, mon
 
 async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its type is called, it is an analysis of what was read (S1-033)."""
-    sensible = reflective_work.steps
 
-    def steps(prompt: str) -> dict[str, Any]:
-        made = sensible(prompt)
+    def thinking(made: dict[str, Any], _: int) -> dict[str, Any]:
         made["steps"][1]["needs_search"] = False
         return made
 
-    monkeypatch.setattr(reflective_work, "steps", steps)
+    answers(monkeypatch, "steps", thinking)
     trial, state, _ = await conducted(tmp_path, depth="light")
     research, thought, _ = state.plan.steps
     assert [step.facet == StepKind.ANALYSIS for step in (research, thought)] == [False, True]
@@ -320,16 +319,11 @@ async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypa
 
 async def test_a_first_plan_without_a_search_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that only think have nothing to think about: the planner hears it, and plans again (S1-018, S1-033)."""
-    sensible, plans = reflective_work.steps, list[str]()
 
-    def steps(prompt: str) -> dict[str, Any]:
-        plans.append(prompt)
-        made = sensible(prompt)
-        for step in made["steps"] if len(plans) == 1 else []:
-            step["step_type"] = "analysis"
-        return made
+    def thinking(made: dict[str, Any], call: int) -> dict[str, Any]:
+        return made if call > 1 else made | {"steps": [step | {"step_type": "analysis"} for step in made["steps"]]}
 
-    monkeypatch.setattr(reflective_work, "steps", steps)
+    plans = answers(monkeypatch, "steps", thinking)
     trial, state, _ = await conducted(tmp_path, depth="light")
     assert len(plans) == 2
     assert "at least one step must search" in plans[1]

@@ -44,27 +44,19 @@ def _declared() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def world_over(
-    folder: Path, api: MessagesApi, window: int, tokens: TokenSettings = SETTINGS
-) -> AsyncIterator[World]:
-    """A world whose models all have one window at the endpoint."""
+async def run_at(
+    folder: Path, api: MessagesApi, window: int = 8_192, tokens: TokenSettings = SETTINGS, **fields: Any
+) -> AsyncIterator[tuple[ResearchRun, World]]:
+    """A run that has just begun, in a world whose models all have one window at the endpoint."""
     async with api:
         world = model_world(folder, api.base_url, None, window, tokens)
-        try:
-            yield world
-        finally:
-            await world.close()
+        yield ResearchRun(await begin(world, strategy="asking", **fields), Inbox(), world.host()), world
+        await world.close()
 
 
-async def run_in(world: World, **fields: Any) -> ResearchRun:
-    """A run that has just begun; another one of the same tenant has another id."""
-    state = await begin(world, strategy="asking", **fields)
-    return ResearchRun(state, Inbox(), world.host())
-
-
-async def refine(run: ResearchRun, world: World, draft: str = DRAFT) -> RefinerAnswer:
+async def refine(run: ResearchRun, world: World) -> RefinerAnswer:
     """Have the refiner judge a gap beside a draft."""
-    stored = await world.content.put_text(draft)
+    stored = await world.content.put_text(DRAFT)
     gaps = [Gap(id="gap-1", description="measured costs")]
     return await run.ask(REFINER, "refine", RefineInput(gaps=gaps, remaining_iterations=1, draft=stored))
 
@@ -82,8 +74,7 @@ def draft_of(api: MessagesApi) -> str:
 async def test_older_answers_of_a_conversation_are_summarised_once(tmp_path: Path) -> None:
     """By the named model, as data, with the canary and without tools; each is paid for once (S0-140, S0-177)."""
     api = MessagesApi(book=TokenBook(window=20_000))
-    async with world_over(tmp_path, api, 20_000) as world:
-        run = await run_in(world)
+    async with run_at(tmp_path, api, 20_000) as (run, _):
         turn = await run.turn(ASKER, "ask/1", AskerInput(word="vacuum"))
         for number in range(2, 16):
             answers = [ToolAnswer(call_id=one.id, text=f"See also: word{number}. {PROSE * 45}") for one in turn.calls]
@@ -105,30 +96,32 @@ async def test_older_answers_of_a_conversation_are_summarised_once(tmp_path: Pat
     assert not run.state.degraded
 
 
-async def test_a_draft_without_room_is_summarised_in_place_of_its_own_sentences(tmp_path: Path) -> None:
-    """The refiner gets the summary; without a named summarizer it gets sentences of the draft (S0-140)."""
-    for name, tokens in (("with", SETTINGS), ("without", TokenSettings())):
-        api = MessagesApi(book=TokenBook(window=8_192))
-        async with world_over(tmp_path / name, api, 8_192, tokens) as world:
-            run = await run_in(world)
-            answer = await refine(run, world)
-        assert answer.account.engine is EngineKind.MODEL
-        assert answer.account.content is not None
-        assert answer.account.content.shortened == 1
-        assert len(asked(api, "refiner")) == 1
-        assert len(asked(api, "summarizer")) == (name == "with")
-        assert draft_of(api).startswith(SUMMARY) == (name == "with")
-
-
-@pytest.mark.parametrize("scenario", ["status:401", "empty", "cut", "slow"])
-async def test_the_next_summarizer_takes_over(tmp_path: Path, scenario: str) -> None:
-    """In the configured order, each within its time (S0-140, S0-141, S0-177)."""
-    api = MessagesApi(by_model={"small": scenario})
-    async with world_over(tmp_path, api, 8_192, SETTINGS.model_copy(update={"summarization_timeout": 1.0})) as world:
-        run = await run_in(world)
-        await refine(run, world)
-    assert [request.model for request in asked(api, "summarizer")] == ["small", "other"]
-    assert draft_of(api).startswith(SUMMARY)
+@pytest.mark.parametrize(
+    ("scenario", "tokens", "limits", "models"),
+    [
+        ("good", SETTINGS, {}, ["small"]),
+        *((fault, SETTINGS, {}, ["small", "other"]) for fault in ("status:401", "empty", "cut", "slow")),
+        ("good", TokenSettings(), {}, []),
+        ("good", SETTINGS, {"max_model_calls": 10}, []),
+    ],
+)
+async def test_a_draft_without_room_is_summarised_in_place_of_its_own_sentences(
+    tmp_path: Path, scenario: str, tokens: TokenSettings, limits: dict[str, int], models: list[str]
+) -> None:
+    """By the named models in their order, each within its time; where none is named, or a limit forbids the summary,
+    the refiner is asked all the same, with sentences of the draft (S0-140, S0-141, S0-166, S0-177).
+    """
+    api = MessagesApi(book=TokenBook(window=8_192), by_model={"small": scenario})
+    tokens = tokens.model_copy(update={"summarization_timeout": 1.0})
+    async with run_at(tmp_path, api, tokens=tokens, limits=limits) as (run, world):
+        run.state.usage = run.state.usage.model_copy(update={"model_calls": 7})
+        answer = await refine(run, world)
+    assert [request.model for request in asked(api, "summarizer")] == models
+    assert len(asked(api, "refiner")) == 1
+    assert answer.account.engine is EngineKind.MODEL
+    assert answer.account.content.shortened == 1
+    assert draft_of(api).startswith(SUMMARY) == bool(models)
+    assert models or draft_of(api).splitlines()[0] in DRAFT
     assert not run.state.failed_branches
 
 
@@ -150,8 +143,7 @@ async def test_what_cannot_be_used_falls_to_the_sentences_of_the_text(
         lambda request, **fields: bad(request) if request.role == "summarizer" else good(request, **fields),
     )
     api = MessagesApi()
-    async with world_over(tmp_path, api, 8_192) as world:
-        run = await run_in(world)
+    async with run_at(tmp_path, api) as (run, world):
         answer = await refine(run, world)
     assert [request.model for request in asked(api, "summarizer")] == ["small", "other"]
     assert answer.account.engine is EngineKind.MODEL
@@ -166,11 +158,11 @@ async def test_another_run_of_the_tenant_does_not_pay_again(tmp_path: Path, shar
     """The same text at the same level is asked for once, unless the cache is off (S0-142, S0-177)."""
     api = MessagesApi()
     settings = SETTINGS.model_copy(update={"summarization_cache_enabled": shared})
-    async with world_over(tmp_path, api, 8_192, settings) as world:
-        for name in ("r-1", "r-2"):
-            run = await run_in(world)
-            run.state.resolved = run.resolved.model_copy(update={"research_id": name})
-            await refine(run, world)
+    async with run_at(tmp_path, api, tokens=settings) as (first, world):
+        run = ResearchRun(first.state.model_copy(deep=True), Inbox(), world.host())
+        run.state.resolved = run.resolved.model_copy(update={"research_id": "r-2"})
+        for each in (first, run):
+            await refine(each, world)
             assert draft_of(api).startswith(SUMMARY)
         assert run.state.usage_by_role[SUMMARIZER.name].model_calls == (0 if shared else 1)
     assert len(asked(api, "summarizer")) == (1 if shared else 2)
@@ -180,8 +172,7 @@ async def test_a_run_killed_between_summary_and_call_pays_neither_twice(tmp_path
     """The journal answers what was paid, without the cache too (S0-177)."""
     api = MessagesApi()
     settings = SETTINGS.model_copy(update={"summarization_cache_enabled": False})
-    async with world_over(tmp_path, api, 8_192, settings) as world:
-        run = await run_in(world)
+    async with run_at(tmp_path, api, tokens=settings) as (run, world):
         before = run.state.model_dump_json()
         work = run.host.implementations["refine_gaps"]  # type: ignore[attr-defined]
 
@@ -198,14 +189,3 @@ async def test_a_run_killed_between_summary_and_call_pays_neither_twice(tmp_path
         await refine(ResearchRun(ResearchState.model_validate_json(before), Inbox(), world.host()), world)
     assert [request.role for request in api.requests] == ["summarizer", "refiner"]
     assert again.state.usage.model_calls == 2
-
-
-async def test_a_limit_that_forbids_the_summary_does_not_forbid_the_call(tmp_path: Path) -> None:
-    """With one call left the draft is shortened by its own sentences, and the refiner is asked (S0-166)."""
-    api = MessagesApi()
-    async with world_over(tmp_path, api, 8_192) as world:
-        run = await run_in(world, limits={"max_model_calls": 10})
-        run.state.usage = run.state.usage.model_copy(update={"model_calls": 7})
-        await refine(run, world)
-    assert [request.role for request in api.requests] == ["refiner"]
-    assert draft_of(api).splitlines()[0] in DRAFT

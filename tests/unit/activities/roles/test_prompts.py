@@ -5,11 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.roles.prompt_rendering import (
-    load_prompt,
-    prompt_of,
-    render_role,
-)
+from activities.roles.prompt_rendering import load_prompt, prompt_of, render_role
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import roles
 from contracts.evidence import Gap

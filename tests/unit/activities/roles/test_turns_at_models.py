@@ -19,12 +19,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
 from tests.toy.asker import ASKER, AskerInput
-from tests.unit.activities.scripted import (
-    MemoryStore,
-    common,
-    environment,
-    role_activities,
-)
+from tests.unit.activities.scripted import MemoryStore, common, environment, role_activities
 
 MODEL = "claude-opus-4-8"
 PROSE = "Vacuum prevents transaction ID wraparound by freezing old rows in every table that it visits. "

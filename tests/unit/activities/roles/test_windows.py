@@ -72,11 +72,11 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(window: int, *, characters_per_token: float = 3.0, **options: Any) -> AsyncIterator[Bench]:
+async def bench(window: int) -> AsyncIterator[Bench]:
     """A bench whose endpoint has a small window, as its configuration says."""
-    own = {"default": EndpointCapabilities(window=window, **options.pop("own", {}))}
-    book = TokenBook(window=window, characters_per_token=characters_per_token, tokens_per_other=1.3, counts_tools=True)
-    async with MessagesApi(book=book, **options) as api, engine_for({"default": api}, own=own) as engine:
+    own = {"default": EndpointCapabilities(window=window)}
+    book = TokenBook(window=window, characters_per_token=3.0, tokens_per_other=1.3, counts_tools=True)
+    async with MessagesApi(book=book) as api, engine_for({"default": api}, own=own) as engine:
         yield Bench(engine, api)
 
 

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.evidence import Gap
-from contracts.orchestrator_roles import (
-    IntakeInput,
-)
+from contracts.orchestrator_roles import IntakeInput
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import QuestionRound
 from contracts.roles import PLANNER, ClarifyInput, PlanInput, RefineInput, ReflectInput, RoleInput

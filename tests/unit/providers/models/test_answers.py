@@ -13,13 +13,7 @@ from contracts.outcome import Usage
 from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, PlanInput, PlannerAnswer, RoleSpec, SynthesizerAnswer
 from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.vocabulary import EngineKind
-from providers.errors import (
-    AnswerCut,
-    AnswerRefused,
-    AnswerUnusable,
-    ContentCorrupt,
-    InvalidOutput,
-)
+from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput
 from providers.interfaces import EngineAnswer, EngineTask, Message
 from providers.models.answers import (
     MAX_ANSWER_CHARACTERS,

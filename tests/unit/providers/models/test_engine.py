@@ -24,7 +24,7 @@ from contracts.roles import (
     RoleSpec,
     WriteInput,
 )
-from contracts.vocabulary import EngineKind, Phase
+from contracts.vocabulary import Phase
 from providers.errors import (
     AnswerCut,
     AnswerRefused,
@@ -38,28 +38,19 @@ from providers.errors import (
 )
 from providers.interfaces import EngineTask
 from providers.models.chat import ChatMode, TokenCounts
-from providers.models.endpoints import (
-    EndpointCapabilities,
-)
+from providers.models.endpoints import EndpointCapabilities
 from providers.models.language_model import LanguageModelEngine
 from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import OpenLimiter, engine_for
 from tests.fakes.model_tokens import TokenBook
-from tests.unit.activities.scripted import finding, passage
+from tests.unit.activities.scripted import common, finding, passage
 
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 SENTENCE = "Vacuuming marks old rows as frozen, so that transaction ID wraparound cannot hide them."
 MAIN, SPARE = "claude-sonnet-4-6", "claude-haiku-4-5"
 PRICES = {MAIN: (3.0, 15.0), SPARE: (1.0, 5.0)}
-COMMON: dict[str, Any] = {
-    "research_id": "r-1",
-    "operation": "x/1",
-    "engine": EngineKind.MODEL,
-    "model": SPARE,
-    "date": "2026-11-21",
-    "query": QUESTION,
-}
+COMMON: dict[str, Any] = common(model=SPARE, query=QUESTION)
 SOURCES = (
     f'<question>\n{QUESTION}\n</question>\n<source-k7 id="src-1" title="Vacuum" url="u">\nk¦{SENTENCE}\n</source-k7>'
 )

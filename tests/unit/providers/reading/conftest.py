@@ -1,10 +1,11 @@
-"""Readers run in these tests as in their child processes."""
+"""Readers run in these tests as in their child processes; what they refuse has a kind."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 
 import pytest
 
+from providers.errors import SourceUnreadable
 from providers.isolation.child import RECURSION_LIMIT
 
 
@@ -15,3 +16,10 @@ def recursion_limit() -> Iterator[None]:
     sys.setrecursionlimit(RECURSION_LIMIT)
     yield
     sys.setrecursionlimit(before)
+
+
+async def kind_of(reading: Awaitable[object]) -> str:
+    """The kind of the refusal in which reading ends."""
+    with pytest.raises(SourceUnreadable) as raised:
+        await reading
+    return raised.value.kind

@@ -31,6 +31,7 @@ from tests.fakes.web import (
     redirect,
     reply,
 )
+from tests.unit.providers.reading.conftest import kind_of
 
 SOON = replace(POLICY, seconds=0.3)
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -61,12 +62,6 @@ def fetch(server: WebServer, egress: Egress) -> Fetch:
         return await egress.fetch(server.url(), policy)
 
     return fetching
-
-
-async def kind_of(fetching: Awaitable[Fetched]) -> str:
-    with pytest.raises(SourceUnreadable) as raised:
-        await fetching
-    return raised.value.kind
 
 
 # --- redirects and statuses ------------------------------------------------------------------------------------------

@@ -4,13 +4,7 @@ import pytest
 
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
-from providers.search.availability import (
-    choose,
-    probe,
-    probe_address,
-    provider_choices,
-    usable,
-)
+from providers.search.availability import choose, probe, probe_address, provider_choices, usable
 from providers.search.declarations import BY_MODEL, declared_names, search_declaration
 from tests.fakes.search_answers import PROVIDERS
 from tests.fakes.search_apis import SearchApis, open_provider

@@ -16,19 +16,22 @@ from contracts.vocabulary import Outcome
 from providers.storage.sessions import documents_of
 from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
-from tests.unit.workflows.test_checkpoints import Killed, KilledAfter, begun
+from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.phases.role_inputs import write_input
+from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
-PLANNED_AND_GATHERED, ANALYZED = 2, 3
+ANALYZED = 3
 
 
 async def stopped_after(world: World, units: int) -> ResearchRun:
-    run = await begun(world)
-    with pytest.raises(Killed):
-        await Driver(run, KilledAfter(units)).conduct()
+    """A run after so many of its units."""
+    run = ResearchRun(await begin(world), Inbox(), world.host())
+    for _ in range(units):
+        await Driver(run, SupervisorStrategy()).step()
+    await run.checkpoints.settle()
     return run
 
 
@@ -85,7 +88,7 @@ async def test_an_entry_that_is_gone_is_an_error(tmp_path: Path) -> None:
 async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:
     """State and notebook together name all that a run has stored, originals included."""
     world = World(tmp_path)
-    run = await begun(world)
+    run = await stopped_after(world, 0)
     assert await Driver(run, SupervisorStrategy()).conduct() is Outcome.COMPLETED
     stored = {"sha256:" + path.parent.name + path.name for path in (tmp_path / "content").glob("??/*")}
     whole = await world.notebooks.complete_state(run.state)
