@@ -176,6 +176,7 @@ async def test_a_host_is_lost_with_its_disk_and_others_carry_on(server: Server, 
         await client.get_workflow_handle("resumed").terminate("its history is lost")
         assert json.loads(await three.research(RESEARCH, "status", "resumed", "--json"))["status"] == "running"
         worker = await two.process(RESEARCH, "worker", log="worker.log")
+        stack.push_async_callback(worker.wait)
         stack.callback(worker.kill)
         await three.research(RESEARCH, "resume", "resumed", "--quiet")
         for research_id in ("goes-on", "resumed"):
