@@ -10,7 +10,7 @@ from pydantic import Field
 
 from contracts.base import Contract
 from contracts.lenient import UnfitAnswer, distinct, first, one_line
-from contracts.plan import MOST_QUESTIONS, QuestionRound
+from contracts.plan import QuestionRound
 from contracts.request import Turn
 from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
@@ -72,14 +72,6 @@ class AgentReportArguments(Contract):
     """The end of an agent's work."""
 
     open_questions: list[str] = Field(default=[], description="what of the task the pages do not answer")
-
-
-class QuestionArguments(Contract):
-    """Questions to the person."""
-
-    questions: list[Annotated[str, one_line(300)]] = Field(
-        description="short questions, each about one thing", min_length=1, max_length=MOST_QUESTIONS
-    )
 
 
 RESEARCH_AGENT: Final = ToolSpec(

@@ -131,8 +131,9 @@ class ResearchState(BaseModel):
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
-    spellings: dict[str, str] = {}
     """Stem → number of documents of the corpus with it, as far as known."""
+    spellings: dict[str, str] = {}
+    """Stem that no document has → the most similar word that one has."""
     evidence: dict[str, Evidence] = {}
     findings: list[Finding] = []
     gaps: list[Gap] = []
@@ -155,7 +156,7 @@ class ResearchState(BaseModel):
     fidelity: dict[str, FidelityTotals] = {}
     """What models were shown of their content, by phase."""
     shortened_calls: list[str] = []
-    """Hashes of the stored entries of the calls that did not show all of their content; at most so many."""
+    """Hashes of the stored entries of the calls that did not show all of their content: the newest `MOST_SHORTENED_CALLS`."""
     dropped_content_ids: list[str] = []
     """Ids of the items that a call did not show at all."""
     content_archive_hashes: list[str] = []

@@ -196,7 +196,7 @@ class Gathering:
         return record
 
     def _conditions(self, hit: SearchHit) -> dict[str, object]:
-        """Return what a page is judged by, and kept to, that no stored search says."""
+        """Return the conditions for fetching and judging a page that no search found."""
         resolved, date = self._run.resolved, self._run.state.started_at[:10]
         if hit.url.startswith(CORPUS_SCHEME):
             return {"tenant": resolved.tenant}

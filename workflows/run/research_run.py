@@ -376,7 +376,7 @@ class ResearchRun(RunContext):
 
         Raises `CallRefused`, or `Interrupted` if the run is to end.
         """
-        holdings, resolved = self.holdings, self.resolved
+        resolved, holdings = self.resolved, self.holdings
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
         reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES

@@ -37,7 +37,7 @@ class Summaries:
         finally:
             await abandon(run.host, calls)
         for call in calls:
-            call.result()  # an end of the run is the call's own end
+            call.result()  # raises where the run is to end
         return [entry for order in orders if (entry := self._entries[order.key])]
 
     async def _one(self, operation: str, order: SummaryOrder, turns: asyncio.Semaphore) -> None:
