@@ -156,7 +156,7 @@ class ResearchState(BaseModel):
     fidelity: dict[str, FidelityTotals] = {}
     """What models were shown of their content, by phase."""
     shortened_calls: list[str] = []
-    """Hashes of the stored entries of the calls that did not show all of their content: the newest `MOST_SHORTENED_CALLS`."""
+    """Hashes of the stored entries of calls that did not show all of their content, `MOST_SHORTENED_CALLS` at most."""
     dropped_content_ids: list[str] = []
     """Ids of the items that a call did not show at all."""
     content_archive_hashes: list[str] = []
