@@ -144,8 +144,8 @@ async def other_settings(settings: Settings, client: ResearchClient, sessions: S
     lines = []
     if others:
         lines.append(
-            f"workers with other settings are at work here ({', '.join(sorted(others))}): it is chance whose model and "
-            "limits a run gets; stop them, or start these with the same --model, --model-url and --config"
+            f"workers with other settings are running here ({', '.join(sorted(others))}): a run may get the model and "
+            "limits of either; stop them, or start these with the same --model, --model-url and --config"
         )
     if began:
         lines.append(
