@@ -2,11 +2,13 @@
 
 import shlex
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from contracts.base import Contract, StrictContract
+from contracts.outlines import WrittenOutline
+from contracts.request import Constraints
 from contracts.vocabulary import NodeKind, NodeStatus
 
 APPROVAL_PHRASE: Final = "Authorized to execute"
@@ -18,6 +20,7 @@ WITHOUT_SEARCH: Final = "analysis"
 MOST_QUESTIONS: Final = 3
 MOST_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000
+MOST_ASSUMPTIONS: Final = 10
 
 
 class WaitKind(StrEnum):
@@ -91,6 +94,9 @@ class PlannedQuery(StrictContract):
         return {"query": written} if isinstance(written, str) else written
 
 
+PlanLine = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
+
+
 class PlanRevision(StrictContract):
     """Revision of a plan by a person: words for the planner, or the plan itself."""
 
@@ -99,6 +105,10 @@ class PlanRevision(StrictContract):
     brief: str | None = Field(default=None, min_length=1, max_length=2_000)
     sub_queries: list[PlannedQuery] | None = Field(default=None, min_length=1, max_length=20)
     """All sub-queries in the order of importance, in place of those of the plan."""
+    outline: WrittenOutline | None = None
+    """All headings of the report in their order."""
+    questions: list[PlanLine] | None = Field(default=None, max_length=MOST_QUESTIONS)
+    assumptions: list[PlanLine] | None = Field(default=None, max_length=MOST_ASSUMPTIONS)
 
 
 class PlanNode(Contract):
@@ -149,6 +159,12 @@ class Plan(Contract):
     brief: str = ""
     nodes: list[PlanNode] = []
     """Parents before their children, otherwise in the order of the work."""
+    outline: list[str] = []
+    """Headings of the report in their order; empty where the plan does not fix them."""
+    questions: list[str] = []
+    """Questions to the person, which may be answered before the approval."""
+    assumptions: list[str] = []
+    """Answers to its questions that the plan assumes."""
 
     @property
     def sub_queries(self) -> list[PlanNode]:
@@ -187,3 +203,8 @@ class PlanAnswer(Contract):
     nodes: list[PlanNode] = []
     sub_queries: list[PlanNode] = []
     """Nodes that are searched for, and steps without searches yet."""
+    outline: list[str] = []
+    questions: list[str] = []
+    assumptions: list[str] = []
+    constraints: Constraints = Constraints()
+    """Audience, region, timeframe and language that the request names."""

@@ -6,6 +6,7 @@ from typing import Final
 from contracts.agents import AgentRecord, progress_of_agent
 from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
 from contracts.plan import PlanAnswer
+from contracts.request import Constraints
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
 from contracts.tokens import total_of
@@ -162,4 +163,8 @@ def plan_of(state: ResearchState) -> PlanAnswer:
         brief=state.plan.brief,
         nodes=state.plan.nodes,
         sub_queries=state.plan.parts,
+        outline=state.plan.outline,
+        questions=state.plan.questions,
+        assumptions=state.plan.assumptions,
+        constraints=state.resolved.constraints if state.resolved else Constraints(),
     )

@@ -10,7 +10,6 @@ from contracts.outcome import PERSON
 from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
 from contracts.roles import RoleSpec
-from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import RunStatus, StopReason
 from workflows.run.inbox import Interrupted, Reply
@@ -26,11 +25,6 @@ WAITS: Final = {
 """The status while a run waits, and the reason for its end if no one answers."""
 
 
-def needs_approval(state: ResearchState) -> bool:
-    """Return true if a person has yet to approve a plan, made or not."""
-    return state.resolution.gates.approve is not Approve.NONE and state.approved_version is None
-
-
 class HumanGate:
     """Gets the consent of a person before the work of a run."""
 
@@ -44,9 +38,9 @@ class HumanGate:
         Raises `Interrupted` when the run is stopped, the plan is rejected, or no one answers in time.
         """
         run, state, gates = self._run, self._run.state, self._run.resolved.gates
-        while gates.clarify is not Clarify.OFF and not state.clarification.done and not state.plan.nodes:
+        while gates.clarifies and not state.clarification.done and not state.plan.nodes:
             await self._clarify()
-        while needs_approval(state) and state.plan.nodes:
+        while state.needs_approval and state.plan.nodes:
             phrase = APPROVAL_PHRASE if gates.approve is Approve.PHRASE else None
             version = state.plan.version
             reply = await self._wait(
