@@ -8,10 +8,10 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field
 
+from contracts.base import Contract
 from contracts.lenient import UnfitAnswer, distinct, first, one_line
 from contracts.outlines import fitted_outline
 from contracts.plan import MOST_ASSUMPTIONS, MOST_QUESTIONS, QuestionRound
-from contracts.base import Contract
 from contracts.request import Constraints
 from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare

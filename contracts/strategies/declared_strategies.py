@@ -47,6 +47,8 @@ class StrategyDeclaration:
     """Questions to a person where the request names none: clarification, approval of the plan."""
     reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
     """Limits that differ where the model of a tier reasons by itself, by tier."""
+    live_report: bool = False
+    """True if the report grows by bounded updates and is whole at any time (`workflows.phases.drafts`)."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
