@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
 from contracts.checking_roles import ReviewInput
@@ -45,6 +46,7 @@ WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     orchestrator.IntakeInput: roles.take_in,
     orchestrator.OrchestrateInput: roles.orchestrate,
     orchestrator.WorkInput: roles.work,
+    living.LivingInput: roles.take_living_turn,
 }
 """Those that work on stored texts by their hashes, or on the transcript of the turns so far."""
 

@@ -108,7 +108,7 @@ async def analyze_opened(
         run.branch_failed(f"analysis of {plural(len(names), 'page')}: {reason_of(error)}")
         position.not_analyzed += names
         return
-    merge(run, task, with_what_follows(output, names))
+    merge(run, task, with_what_follows(output, names), in_parts=True)
     # A source that no call showed is not tried again.
     position.not_analyzed += [name for name in names if not run.state.sources[name].analyzed]
 

@@ -69,8 +69,8 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
         run.degrade(f"{plural(way.unreached, 'change')} of the report exceeded limits.max_update_characters")
 
 
-def take_step(run: ResearchRun, step: DraftStep) -> None:
-    """Make the text after an update the one of the report, and give its event."""
+def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
+    """Make the text after an update the one of the report, and give its event, with further fields."""
     name_text(run, step.draft)
     run.note(
         "report.updated",
@@ -79,6 +79,7 @@ def take_step(run: ResearchRun, step: DraftStep) -> None:
         characters=step.draft.characters,
         inserted=step.inserted,
         removed=step.removed,
+        **data,
     )
 
 
