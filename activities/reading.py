@@ -104,6 +104,8 @@ class ReadingActivities:
             publisher=found.publisher,
             content_hash=raw.hash,
             text=text,
+            media_type=media_type,
+            retrieved_at=found.retrieved_at,
             pages=pages,
             quality=found.quality,
             quality_reason=found.quality_reason if found.quality_reason.startswith(CHOSEN_BY_OPERATOR) else "",

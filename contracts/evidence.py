@@ -308,6 +308,9 @@ class ReadDetails(SourceDetails):
     url: str
     publisher: str | None = None
     retrieved_at: str | None = None
+    """Time of reading, ISO 8601."""
+    media_type: str = ""
+    """Of the original, as it was recognized; empty where it was not read."""
     quality: Quality = Quality.UNKNOWN
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
@@ -362,6 +365,51 @@ class Source(ReadDetails):
     def as_hit(self) -> SearchHit:
         """Return the hit that would lead to it again."""
         return SearchHit(**{name: getattr(self, name) for name in OF_HIT}, entries=self.hit_entries)
+
+
+class ArtifactKind(StrEnum):
+    """Kind of a stored file, for a viewer."""
+
+    PDF = "pdf"
+    HTML = "html"
+    TEXT = "text"
+
+
+KIND_OF: Final = {
+    "application/pdf": ArtifactKind.PDF,
+    "text/html": ArtifactKind.HTML,
+    "application/xhtml+xml": ArtifactKind.HTML,
+}
+"""Kind of an original by its media type; any other one is shown by its text."""
+
+
+class Artifact(Contract):
+    """A stored file of a source: the original as it was fetched, or the text that was read from it."""
+
+    file_id: str
+    """Hash of the file in the content store."""
+    name: str
+    kind: ArtifactKind
+    media_type: str = "text/plain"
+    source_id: str
+    source_url: str
+    retrieved_at: str | None = None
+
+
+def artifacts_of(sources: Iterable[Source]) -> list[Artifact]:
+    """Return the stored files of sources that were read: original and text, once where they are the same bytes."""
+    return [artifact for source in sources if source.text is not None for artifact in _artifacts(source, source.text)]
+
+
+def _artifacts(source: Source, text: DocumentRef) -> list[Artifact]:
+    shared = {"source_id": source.id, "source_url": source.url, "retrieved_at": source.retrieved_at}
+    file_name = urlsplit(source.url).path.rpartition("/")[2]
+    read = Artifact(file_id=text.hash, name=f"{source.title or file_name}.txt", kind=ArtifactKind.TEXT, **shared)
+    if source.content_hash in (None, text.hash):
+        return [read]
+    kind = KIND_OF.get(source.media_type.partition(";")[0].strip().lower(), ArtifactKind.TEXT)
+    known = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": source.media_type}
+    return [Artifact(kind=kind, **known, **shared), read]
 
 
 class QueryOutcome(StrEnum):

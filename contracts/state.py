@@ -122,6 +122,8 @@ class ResearchState(BaseModel):
     """Canonical URL → source id, for deduplication over iterations."""
     candidates: list[Candidate] = []
     """Every hit of every search of this iteration, read or not."""
+    passed_over: list[Candidate] = []
+    """Hits of earlier iterations and of agents that were not read; they become sources when the run closes."""
     lost_providers: dict[str, str] = {}
     """Search providers that failed during the run, with the reason: they are not used any more."""
     analyzed_sub_queries: list[str] = []
@@ -140,6 +142,7 @@ class ResearchState(BaseModel):
     draft: ReportDraft | None = None
     revisions: list[str] = []
     """Hashes of the newest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
+    """Hashes of the newest texts of a live report, forty at most, oldest first."""
     verdicts_entry: str = ""
     """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.evidence.VerdictsEntry`)."""
     verification: Verification = Verification()
@@ -280,6 +283,7 @@ class ResearchState(BaseModel):
             sub_queries=len(self.plan.sub_queries),
             sources=len(self.readable_sources()),
             sources_cited=len({citation.source_id for citation in self.citations}),
+            not_fetched=len(self.sources) - len(self.fetched_sources()),
             duplicates=self.duplicates,
             findings=len(self.findings),
             evidence=len(self.evidence),

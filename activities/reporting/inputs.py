@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
-from activities.reporting.addresses import KnownAddresses
+from activities.reporting.addresses import KnownAddresses, addresses_of
 from activities.reporting.citations import DraftMarks, citation_labels, number_citations, without_signs
 from activities.reporting.claims import CitedWords, FoundClaim, Tallied, count_verdicts, find_claims, judge
 from activities.reporting.drafts import without_source_lists
@@ -131,7 +131,7 @@ def gather_inputs(
         raise InvalidCall("the state has no resolved request or does not know how the run ended")
     passages = cut_passages(state.evidence, state.sources, texts)
     quotes = (passage.quote for passage in passages.values())
-    registry = KnownAddresses.of([source.url for source in state.sources.values()], resolved.query, quotes)
+    registry = KnownAddresses.of(addresses_of(state.sources.values()), resolved.query, quotes)
     foreign: list[str] = []
     marks = DraftMarks({key.lower(): [key] for key in state.evidence})
     parsed = parse(draft or "", marks, registry.filter(foreign), without_signs)

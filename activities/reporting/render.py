@@ -23,7 +23,7 @@ from activities.roles.grounding import load_texts
 from contracts.addresses import digest
 from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
-from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry
+from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry, artifacts_of
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
@@ -172,6 +172,9 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
             "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
         },
         "sources": [_source(source, inputs) for source in state.sources.values()],
+        "artifacts": [
+            _plain(file) | {"name": registry.strip(file.name)} for file in artifacts_of(state.sources.values())
+        ],
         "evidence": [_evidence(passage, registry) for passage in inputs.passages.values()],
         "findings": [_plain(one) | {"contradicts": _opposed(one, inputs)} for one in state.findings],
         "claims": [_claim(item, report) for item in inputs.claims],
@@ -212,10 +215,13 @@ def _without_addresses(value: Any, registry: KnownAddresses) -> Any:
 
 def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
     shown: dict[str, Any] = _without_addresses(_plain(source), inputs.registry)
+    files = artifacts_of([source])
     return shown | {
         "url": source.url,
         "aliases": source.aliases,
         "content_hash": source.raw.hash if source.raw else source.content_hash,
+        "file_id": files[0].file_id if files else None,
+        "notes": [finding.id for finding in inputs.state.findings if source.id in finding.source_ids],
         "media_type": source.raw.media_type if source.raw else "",
         "text_hash": source.text.hash if source.text else None,
         "pages_hash": source.pages.hash if source.pages else None,

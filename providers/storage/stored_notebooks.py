@@ -277,7 +277,8 @@ class Notebooks:
 
 def _source_fields(entry: SourceEntry) -> dict[str, Any]:
     text = entry.text.model_dump(mode="json", exclude_defaults=True) if entry.text else None
-    return {"url": entry.url, "title": entry.title, "text": text, "content_hash": entry.raw.hash if entry.raw else None}
+    same = entry.model_dump(mode="json", include={"url", "title", "media_type", "retrieved_at"})
+    return same | {"text": text, "content_hash": entry.raw.hash if entry.raw else None}
 
 
 def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:

@@ -263,6 +263,8 @@ class Gathering:
                 "quality_reason": record.quality_reason,
                 "best_quality": record.best_quality,
                 "content_hash": record.content_hash,
+                "media_type": record.media_type,
+                "retrieved_at": record.retrieved_at,
                 "text": record.text,
                 "pages": record.pages,
                 "entry": record.entry,

@@ -90,16 +90,18 @@ class LivingStrategy(Strategy):
         """Plan once more, with the person's message as guidance."""
         LivingPosition.of(state).next_unit = LivingUnit.PLANNING
 
-    async def write_early(self, run: ResearchRun, reason: StopReason) -> None:
-        """Put what was read and noted into the report by rules, within the reserve. Raises `Interrupted`."""
-        del reason
-        position = LivingPosition.of(run.state)
-        if run.state.plan.outline:
-            await start_report(run)
-            if waiting := unanalyzed(run.state, position):
-                await analyze_files(run, position, [source.id for source in waiting], EngineKind.EXTRACTIVE)
-                run.degrade("what was read last was analyzed without the model: the time for work was over")
-            await place_notes(run)
+    async def write_early(
+        self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
+    ) -> None:
+        """Put what was read and noted into the report by rules: no other writer rewrites it. Raises `Interrupted`."""
+        del reason, changed, engine
+        state = run.state
+        if not state.plan.outline:
+            return
+        if waiting := unanalyzed(state, LivingPosition.of(state)):
+            await analyze_files(run, LivingPosition.of(state), [one.id for one in waiting], EngineKind.EXTRACTIVE)
+            run.degrade("what was read last was analyzed without the model: the time for work was over")
+        await place_notes(run)
 
     def progress(self, state: ResearchState) -> Progress:
         """Return the plan, each section with its words, and the completion."""

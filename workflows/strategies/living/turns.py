@@ -349,7 +349,7 @@ def _answer_fetch(state: ResearchState, call_id: str, number: int) -> ToolAnswer
     if source is None or source.status is not SourceStatus.FULL or source.text is None:
         reason = source.status_reason if source and source.status_reason else "the limit of pages is reached"
         return ToolAnswer(call_id=call_id, text=f"Page {number}, “{title}”, could not be had: {reason}.", is_error=True)
-    text = f"Page {number}, “{source.title}”: file {file_id(source)}, {source.text.media_type}, "
+    text = f"Page {number}, “{source.title}”: file {file_id(source)}, {source.media_type}, "
     return ToolAnswer(call_id=call_id, text=f"{text}{source.text.size} characters of text.")
 
 

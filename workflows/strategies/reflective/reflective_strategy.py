@@ -40,6 +40,7 @@ from workflows.phases.searching import Answers, Searching
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
 from workflows.rules.gaps import after_follow_up
 from workflows.rules.query_matching import record_of
+from workflows.rules.sub_queries import pass_over_unread
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.reflective.plan import (
@@ -247,7 +248,7 @@ class ReflectiveStrategy(Strategy):
             position.suggested_changes = answer.suggested_changes if answer else []
             position.next_unit, action = UnitKind.PLANNING, Action.ITERATE
             state.start_new_iteration()
-            state.candidates = []
+            pass_over_unread(state)
         elif decided.decision is ReflectionDecision.COMPLETE:
             _skip_pending_steps(state)
             requested = pending_steps(state.plan)

@@ -10,10 +10,12 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from client.cli import watch
-from client.cli.context import RunInfo, ServerRun
+from client.cli.context import RunInfo, ServerRun, open_context
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
+from client.cli.read import _load_documents
 from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
+from contracts.addresses import digest
 from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult
 from contracts.report import fidelity_of_run
 from contracts.request import ResearchRequest
@@ -22,6 +24,7 @@ from contracts.tokens import ContentEntry, FidelityTotals, ItemFidelity, Level
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from tests.fakes import states
 from tests.unit.client.cli.command_line import put_text, research, save_run
+from workers.settings.loading import Flags
 
 QUESTION = "How does the engine prevent wraparound?"
 BEGUN = datetime.now(tz=UTC) - timedelta(seconds=40)
@@ -95,6 +98,26 @@ def test_a_draft_is_printed_and_marked(home: Path, status: RunStatus) -> None:
     assert rest == "# Answer\n\nSo it is.\n"
     without = research("report", "r-1", "--format", "html")
     assert (without.exit_code, "use --format md" in without.stderr) == (4, True)
+
+
+def test_of_a_running_run_the_newest_text_is_printed(home: Path) -> None:
+    """Its state names it before a checkpoint does; where the store is not on this machine, it comes through the
+    server (S2-022).
+    """
+    old, new = put_text(home, "old"), put_text(home, "new")
+    away = states.EMPTY_REF.model_copy(update={"hash": digest("away")})
+    handle = AsyncMock(report=AsyncMock(return_value=states.draft(document=new)))
+    handle.document.return_value = "from afar"
+    run = RunInfo("r-1", stored(status=RunStatus.RUNNING, draft=states.draft(document=old)), handle, running=True)
+
+    async def print_it() -> bytes:
+        async with open_context(Flags()) as context:
+            return (await _load_documents(context, run))["md"]
+
+    assert asyncio.run(print_it()).endswith(b"not checked.\n\nnew")
+    handle.report.return_value = states.draft(document=away)
+    assert asyncio.run(print_it()).endswith(b"not checked.\n\nfrom afar")
+    handle.document.assert_awaited_once_with("draft.md", tenant="default")
 
 
 @pytest.mark.parametrize("shown", [400, 900])
