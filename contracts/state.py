@@ -142,7 +142,6 @@ class ResearchState(BaseModel):
     draft: ReportDraft | None = None
     revisions: list[str] = []
     """Hashes of the newest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
-    """Hashes of the newest texts of a live report, forty at most, oldest first."""
     verdicts_entry: str = ""
     """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.evidence.VerdictsEntry`)."""
     verification: Verification = Verification()
