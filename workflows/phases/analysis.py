@@ -188,7 +188,7 @@ def _merge_gaps(
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)
     with _recorded_gap_changes(run):
-        if query.gap_id:
+        if query.gap_id and (fresh or not in_parts):
             state.gaps = gaps.after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
         # A follow-up without findings does not open the same gap under another name.
         opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []

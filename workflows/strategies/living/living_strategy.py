@@ -3,12 +3,14 @@
 from enum import StrEnum
 from typing import Final
 
+from contracts.addresses import sub_query_id
 from contracts.living_roles import DECOMPOSER, LIVING_AGENT, DecomposeInput
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
+from contracts.plan import PlanNode
 from contracts.roles import ProposedGap, SubQuery
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
-from contracts.vocabulary import Action, EngineKind, GapKind, NodeStatus, StopReason
+from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, NodeStatus, StopReason
 from workflows.phases.agent_reading import unanalyzed
 from workflows.phases.gathering import Gathering
 from workflows.phases.pause import call_hook
@@ -25,7 +27,7 @@ from workflows.strategies.living.turns import (
     unasked_queries,
 )
 from workflows.strategies.protocol import Finished, Strategy
-from workflows.strategies.units import carry_out, unit_progress
+from workflows.strategies.units import carry_out, unit_progress, unplanned_requests
 
 
 class LivingUnit(StrEnum):
@@ -47,6 +49,7 @@ class LivingStrategy(Strategy):
         position = LivingPosition.of(run.state)
         if position.finished:
             return Finished(_stop_reason(run.state, position))
+        _plan_requests(run, position)
         kind = LivingUnit(position.next_unit or LivingUnit.PLANNING)
         name, label = kind.value, LABELS[kind]
         work = {LivingUnit.PLANNING: _plan, LivingUnit.TURN: take_turn, LivingUnit.COMPLETION: _complete}[kind]
@@ -138,6 +141,20 @@ def _stop_reason(state: ResearchState, position: LivingPosition) -> StopReason:
     if position.turn > MOST_TURNS and not position.has_reported:
         return StopReason.MAX_ITERATIONS
     return StopReason.COVERAGE_SUFFICIENT if state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
+
+
+def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:
+    """Add a query for each request of a person since the plan, while turns are left; the outline stays as it is."""
+    state = run.state
+    if not state.plan.nodes or position.turn > MOST_TURNS:
+        return
+    for gap in unplanned_requests(state):
+        text = (gap.suggested_queries or [gap.description])[0][:500]
+        node = PlanNode(id=sub_query_id(text), text=text, origin=f"gap:{gap.id}", rationale=gap.description[:300])
+        state.plan = state.plan.with_nodes(node)
+        run.decide(AgentRole.SUPERVISOR, "query_added", gap.description, {"gap_id": gap.id})
+        if position.ended:
+            position.next_unit, position.ended, position.has_reported = LivingUnit.TURN, "", False
 
 
 # --- units -----------------------------------------------------------------------------------------------------------
