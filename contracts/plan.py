@@ -52,6 +52,7 @@ class Waiting(Contract):
 
     kind: WaitKind
     questions: list[str] = []
+    """About the question of the run, or those of the plan that is to be approved."""
     round: int = 0
     """Of the questions, from 1."""
     plan_version: int = 0
@@ -62,6 +63,10 @@ class Waiting(Contract):
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
     """End of the run without an answer, ISO 8601."""
+
+    def for_plan(self, plan: "Plan") -> "Waiting":
+        """Return the wait for the approval of another version of the plan."""
+        return self.model_copy(update={"plan_version": plan.version, "questions": plan.questions})
 
     def describe(self) -> str:
         """Name the awaited act of a person, as a clause."""
@@ -74,8 +79,10 @@ class Waiting(Contract):
         if self.kind is WaitKind.CLARIFICATION:
             return [f'research answer {research_id} "…"']
         phrase = f" --phrase {shlex.quote(self.phrase)}" if self.phrase else ""
+        answers = [f'research answer {research_id} "…"'] if self.questions else []
         return [
             f"research approve {research_id} --version {self.plan_version}{phrase}",
+            *answers,
             f"research plan {research_id} --edit",
             f'research steer {research_id} "…"',
             f"research reject {research_id}",
@@ -100,7 +107,7 @@ PlanLine = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 
 
 class PlanRevision(StrictContract):
-    """Revision of a plan by a person: words for the planner, or the plan itself."""
+    """Revision of a plan by a person: words for the planner, or parts of the plan itself."""
 
     guidance: str | None = Field(default=None, min_length=1, max_length=ANSWER_CHARACTERS)
     """Words for another plan by the planner."""

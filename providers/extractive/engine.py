@@ -37,6 +37,7 @@ WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
     reflective.ResearchStepInput: roles.search_for_step,
     reflective.ReflectOnStepInput: roles.reflect_on_step,
     orchestrator.OutlineInput: roles.outline,
+    living.DecomposeInput: roles.decompose,
 }
 """Functions of the roles by their input."""
 WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
