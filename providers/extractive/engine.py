@@ -8,6 +8,7 @@ from typing import Any, Final
 from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
 from contracts.checking_roles import ReviewInput
+from contracts.report_updates import UpdateInput
 from contracts.roles import (
     AnalyzeInput,
     ClarifyInput,
@@ -42,6 +43,7 @@ WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     AnalyzeInput: brief.analyze,
     WriteInput: brief.write,
     ReviewInput: roles.review,
+    UpdateInput: brief.quote_notes,
     orchestrator.IntakeInput: roles.take_in,
     orchestrator.OrchestrateInput: roles.orchestrate,
     orchestrator.WorkInput: roles.work,
