@@ -132,9 +132,9 @@ def research_live(body: Mapping[str, Any]) -> Blocks:
     fetched = {given["page"] for name, given in made if name == "fetch_url"}
     parsed = {given["file_id"] for name, given in made if name == "parse_content"}
     written = {note for name, given in made if name == "update_report" for note in given["notes"]}
-    pages = [int(number) for number in re.findall(r"^(\d+)\. ", answers, re.MULTILINE)]
+    pages = [int(number) for number in re.findall(r"(?<!\w)(\d+)\. ", answers)]
     files = [name for name in dict.fromkeys(re.findall(r"file ([0-9a-f]{12}),", answers)) if name not in parsed]
-    notes = [int(number) for number in re.findall(r"^note (\d+): ", answers, re.MULTILINE)]
+    notes = [int(number) for number in re.findall(r"note (\d+): ", answers)]
     due = [note for note in dict.fromkeys(notes) if note not in written]
     wave = [page for page in dict.fromkeys(pages) if page not in fetched][:5]
     share = -(-len(due) // len(headings)) if due else 1

@@ -1,8 +1,5 @@
 """The strategy `living`: plan → a person's approval → turns of an agent, which update the report → completion."""
 
-from enum import StrEnum
-from typing import Final
-
 from contracts.addresses import sub_query_id
 from contracts.living_roles import DECOMPOSER, LIVING_AGENT, DecomposeInput
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
@@ -17,28 +14,11 @@ from workflows.phases.pause import call_hook
 from workflows.rules.gaps import open_gaps, silent_gap
 from workflows.rules.sub_queries import plan_sub_queries
 from workflows.run.research_run import ResearchRun
+from workflows.strategies.living.position import LABELS, LivingPosition, LivingUnit, planned_queries, unasked_queries
 from workflows.strategies.living.report import place_notes, start_report
-from workflows.strategies.living.turns import (
-    MOST_TURNS,
-    LivingPosition,
-    analyze_files,
-    planned_queries,
-    take_turn,
-    unasked_queries,
-)
+from workflows.strategies.living.turns import MOST_TURNS, analyze_files, take_turn
 from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.units import carry_out, unit_progress, unplanned_requests
-
-
-class LivingUnit(StrEnum):
-    """The units of work, in the order in which they first come."""
-
-    PLANNING = "planning"
-    TURN = "turn"
-    COMPLETION = "completion"
-
-
-LABELS: Final = {LivingUnit.PLANNING: "plan", LivingUnit.TURN: "turn", LivingUnit.COMPLETION: "complete"}
 
 
 class LivingStrategy(Strategy):
@@ -50,7 +30,7 @@ class LivingStrategy(Strategy):
         if position.finished:
             return Finished(_stop_reason(run.state, position))
         _plan_requests(run, position)
-        kind = LivingUnit(position.next_unit or LivingUnit.PLANNING)
+        kind = position.next_unit
         name, label = kind.value, LABELS[kind]
         work = {LivingUnit.PLANNING: _plan, LivingUnit.TURN: take_turn, LivingUnit.COMPLETION: _complete}[kind]
         if kind is LivingUnit.TURN:
@@ -64,7 +44,7 @@ class LivingStrategy(Strategy):
         position, name = LivingPosition.of(run.state), opened.unit.name
         await call_hook(run, name, f"The unit {name} is done: {self.progress(run.state).summary}")
         pause = Pause(phase=name, action=Action.PROCEED)
-        match position.next_unit or LivingUnit.PLANNING:
+        match position.next_unit:
             case LivingUnit.PLANNING:
                 position.next_unit = LivingUnit.TURN
             case LivingUnit.TURN if position.ended:
@@ -188,14 +168,16 @@ async def _complete(run: ResearchRun) -> None:
     Raises `Interrupted`.
     """
     state, position = run.state, LivingPosition.of(run.state)
-    if due := unasked_queries(state):
+    if due := unasked_queries(state) if state.findings else planned_queries(state):
+        if position.has_reported:
+            run.branch_failed("the agent finished without a note: rules chose the pages that were read")
         await Gathering(run, due).carry_out()
     if waiting := unanalyzed(state, position):
         await analyze_files(run, position, [source.id for source in waiting])
     if due or waiting or not position.has_reported:
         await place_notes(run)
     state.analyzed_sub_queries = [query.id for query in state.plan.sub_queries]
-    for query in planned_queries(state):
+    for query in planned_queries(state) if run.resolved.engine is EngineKind.MODEL else ():
         if not query.finding_count and not query.stated_gaps:
             state.gaps = [*state.gaps, *open_gaps(state, [silent_gap(query)], f"sub_query:{query.id}")]
     drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]

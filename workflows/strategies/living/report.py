@@ -16,6 +16,8 @@ from workflows.run.research_run import ResearchRun
 
 SHORTEST_WORD = 4
 """Characters of a word that says what a heading is about."""
+STEM = 5
+"""Characters that forms of one word share."""
 
 
 async def start_report(run: ResearchRun) -> None:
@@ -110,5 +112,5 @@ def heading_for(state: ResearchState, finding: Finding) -> str:
 
 
 def subject_words(text: str) -> set[str]:
-    """Return the words of a text that say what it is about."""
-    return {word for word in normalized_text(text).split() if len(word) >= SHORTEST_WORD or not word.isascii()}
+    """Return the beginnings of the words of a text that say what it is about: forms of one word are one."""
+    return {word[:STEM] for word in normalized_text(text).split() if len(word) >= SHORTEST_WORD or not word.isascii()}

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from contracts.addresses import canonical_url, normalized_text, sub_query_id
-from contracts.evidence import DocumentRef, Source
+from contracts.evidence import Source
 from contracts.living_roles import (
     FETCH_TOOL,
     FETCH_URL,
@@ -32,7 +32,6 @@ from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
 from contracts.vocabulary import EngineKind, NodeStatus, SourceStatus
 from workflows.phases.agent_reading import (
-    ReadingPosition,
     analyze_opened,
     notes_on,
     pages_found,
@@ -47,8 +46,8 @@ from workflows.phases.role_inputs import analyze_input, extract_of, shown_at_onc
 from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
 from workflows.run.research_run import ResearchRun
+from workflows.strategies.living.position import LivingPosition, empty_sections, planned_queries, unasked_queries
 from workflows.strategies.living.report import notes_of, settled, unwritten, write_updates
-from workflows.strategies.units import UnitPosition
 
 MOST_TURNS: Final = 30
 """Turns of the agent: twenty pages in waves of five need about sixteen."""
@@ -60,28 +59,6 @@ NOTHING_NEW: Final = (
     "is not in the report yet, or finish."
 )
 ONE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
-
-
-class LivingPosition(UnitPosition, ReadingPosition):
-    """The unit that comes next, and values that turns pass to later ones."""
-
-    NAME: ClassVar[str] = "living"
-
-    turn: int = 1
-    transcript: DocumentRef | None = None
-    answers: list[ToolAnswer] = []
-    """Answers to the calls of the turn before."""
-    reminder: str = ""
-    idle_turns: int = 0
-    """Turns in a row that brought nothing."""
-    listed: list[int] = []
-    """Numbers of the pages that the agent was shown."""
-    has_reported: bool = False
-    """True once the agent has finished by itself."""
-    open_questions: list[str] = []
-    """Questions that it left open then."""
-    ended: str = ""
-    """Reason for which there is no further turn; empty while there is one."""
 
 
 @dataclass
@@ -318,6 +295,8 @@ def reason_against_finish(state: ResearchState, questions: Sequence[str]) -> str
     headings = [heading for heading in empty_sections(state) if normalized_text(heading) not in named]
     missing = [f"these queries of the plan were not asked: {'; '.join(queries)}"] if queries else []
     missing += [f"nothing stands under these headings: {'; '.join(headings)}"] if headings else []
+    if pages_found(state) and not state.fetched_sources():
+        return "No page was fetched yet: titles answer nothing. Fetch the pages that promise most, and have them read."
     if not missing:
         return ""
     return f"{'. '.join(missing)}. Do so, or name each of them in open_questions with the reason."
@@ -381,23 +360,6 @@ def _answer_update(
         lines.append(f"No room was left for the notes {', '.join(map(str, written.left))}: ask for them once more.")
     result = {"heading": asked.heading, "inserted": step.inserted, "removed": step.removed}
     return ToolAnswer(call_id=call_id, text="\n".join(lines)), result | {"report": step.draft.document.hash}
-
-
-# --- the plan and the report -----------------------------------------------------------------------------------------
-def planned_queries(state: ResearchState) -> list[PlanNode]:
-    """Return the queries that the person approved, in their order."""
-    return [query for query in state.plan.sub_queries if query.origin != CHOSEN_BY_AGENT]
-
-
-def unasked_queries(state: ResearchState) -> list[PlanNode]:
-    """Return the approved queries that nothing was searched for yet."""
-    return [query for query in planned_queries(state) if query.status is NodeStatus.PENDING]
-
-
-def empty_sections(state: ResearchState) -> list[str]:
-    """Return the headings with nothing under them."""
-    words = state.draft.words_by_section if state.draft else {}
-    return [heading for heading in state.plan.outline if not words.get(heading)]
 
 
 def is_same_heading(one: str, other: str) -> bool:
