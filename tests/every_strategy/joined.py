@@ -33,8 +33,8 @@ from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
 
-SMALL: Final[dict[str, Any]] = {"depth": "light"}
-"""What every request of the suites asks for: the least that is a whole run."""
+SMALL: Final[dict[str, Any]] = {"depth": "light", "gates": {"approve": "none"}}
+"""What every request of the suites asks for: the least that is a whole run, and no person's yes."""
 UNPAID: Final = ("save_session", "prepare_research", "check_providers", "take_turn")
 """Activities that are no part of a unit's work."""
 
