@@ -60,7 +60,7 @@ CACHED: Final = 2_000
 MOST_REMOVED: Final = 0.5
 """Share of a section that one update may remove."""
 RAW_HTML: Final = re.compile(r"<(?:/?[a-z][^<>]{0,500}|!--|![a-z]|\?)", re.IGNORECASE)
-PIECE: Final = re.compile(r"[^\n.!?]*+(?:\n|[.!?]++(?:\[ev-\w{1,64}\]|[^\s\w])*+ ?|\Z)")
+PIECE: Final = re.compile(r"[^\n.!?]*+(?:\n|[.!?]++(?:\[ev-\w{1,64}\]|[^\s\w])*+|\Z)")
 """About a sentence of a stored draft; a line at most."""
 STALE: Final = "the section has changed since this update was written, or it was applied already: write it anew"
 
