@@ -88,7 +88,9 @@ def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outco
     if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
         # What was read is worth a report, which names what was missing.
         return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
-    return Outcome.PARTIAL if reason is StopReason.USER_STOPPED else Outcome.EMPTY
+    if reason is StopReason.USER_STOPPED:
+        return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
+    return Outcome.EMPTY
 
 
 def result_of(

@@ -7,8 +7,8 @@ from contracts.plan import PlanNode
 from contracts.roles import ProposedGap, SubQuery
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, NodeStatus, StopReason
-from workflows.phases.agent_reading import unanalyzed
+from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, StopReason
+from workflows.phases.agent_reading import pages_found, source_of_page, unanalyzed
 from workflows.phases.gathering import Gathering
 from workflows.phases.pause import call_hook
 from workflows.rules.gaps import open_gaps, silent_gap
@@ -47,27 +47,31 @@ class LivingStrategy(Strategy):
         match position.next_unit:
             case LivingUnit.PLANNING:
                 position.next_unit = LivingUnit.TURN
-            case LivingUnit.TURN if position.ended:
+            case LivingUnit.TURN if position.ended and _has_work_left(run.state, position):
                 position.next_unit = LivingUnit.COMPLETION
                 pause = Pause(phase=name, action=Action.PROCEED, rationale=position.ended)
-            case LivingUnit.COMPLETION:
+            case LivingUnit.TURN if not position.ended:
+                pass
+            case LivingUnit.TURN | LivingUnit.COMPLETION:
+                _state_open_questions(run, position)
                 position.finished = True
-                pause = Pause(phase=name, action=Action.COMPLETE)
+                pause = Pause(phase=name, action=Action.COMPLETE, rationale=position.ended)
         run.state.pause = pause
         return pause
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """Let the agent go on unless it had finished; what was asked and read stays."""
-        del redo_analysis  # what rules have noted stays in the report, and the agent may read on
+        del redo_analysis  # a note of rules stays in the report
         position = LivingPosition.of(state)
-        position.finished = False
-        pending = {"status": NodeStatus.PENDING, "status_reason": ""}
-        skipped = [node for node in state.plan.nodes if node.status is NodeStatus.SKIPPED]
-        state.plan = state.plan.with_nodes(*(node.model_copy(update=pending) for node in skipped))
-        if state.plan.nodes:
-            if not position.has_reported or unasked_queries(state):
-                position.ended, position.idle_turns, position.turn = "", 0, min(position.turn, MOST_TURNS)
-            position.next_unit = LivingUnit.COMPLETION if position.ended else LivingUnit.TURN
+        # Pages that were lost are opened again, and files that no analysis showed are analyzed.
+        position.opened = [number for number in position.opened if source_of_page(state, number) is not None]
+        position.not_analyzed, position.finished = [], False
+        if not state.plan.nodes:
+            return
+        if not position.has_reported or not state.findings:
+            position.ended, position.has_reported, position.idle_turns = "", False, 0
+            position.turn = min(position.turn, MOST_TURNS)
+        position.next_unit = LivingUnit.COMPLETION if position.ended else LivingUnit.TURN
 
     def replan(self, state: ResearchState) -> None:
         """Plan once more, with the person's message as guidance."""
@@ -162,6 +166,12 @@ async def _plan(run: ResearchRun) -> None:
     )
 
 
+def _has_work_left(state: ResearchState, position: LivingPosition) -> bool:
+    """Return true if the agent left something of the plan undone."""
+    nothing_noted = not state.findings and pages_found(state)
+    return bool(nothing_noted or not position.has_reported or unasked_queries(state) or unanalyzed(state, position))
+
+
 async def _complete(run: ResearchRun) -> None:
     """Do what the agent left undone: approved queries that it never asked, pages not read, notes that stand nowhere.
 
@@ -169,14 +179,17 @@ async def _complete(run: ResearchRun) -> None:
     """
     state, position = run.state, LivingPosition.of(run.state)
     if due := unasked_queries(state) if state.findings else planned_queries(state):
-        if position.has_reported:
+        if position.has_reported and not state.findings:
             run.branch_failed("the agent finished without a note: rules chose the pages that were read")
         await Gathering(run, due).carry_out()
     if waiting := unanalyzed(state, position):
         await analyze_files(run, position, [source.id for source in waiting])
-    if due or waiting or not position.has_reported:
-        await place_notes(run)
-    state.analyzed_sub_queries = [query.id for query in state.plan.sub_queries]
+    await place_notes(run)
+
+
+def _state_open_questions(run: ResearchRun, position: LivingPosition) -> None:
+    """Enter as gaps the questions that the agent left open, and the queries that nothing answers."""
+    state = run.state
     for query in planned_queries(state) if run.resolved.engine is EngineKind.MODEL else ():
         if not query.finding_count and not query.stated_gaps:
             state.gaps = [*state.gaps, *open_gaps(state, [silent_gap(query)], f"sub_query:{query.id}")]

@@ -1,6 +1,7 @@
 """One turn of the agent: its calls are sorted, carried out side by side, and answered."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,12 +26,12 @@ from contracts.living_roles import (
     UpdateArguments,
     WebSearchArguments,
 )
-from contracts.plan import CHOSEN_BY_AGENT, PlanNode
+from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
 from contracts.report_updates import REPORTER, AppliedUpdate, ReporterResult
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
-from contracts.vocabulary import EngineKind, NodeStatus, SourceStatus
+from contracts.vocabulary import EngineKind, NodeKind, NodeStatus, SourceStatus
 from workflows.phases.agent_reading import (
     analyze_opened,
     notes_on,
@@ -42,7 +43,7 @@ from workflows.phases.agent_reading import (
     unanalyzed,
 )
 from workflows.phases.drafts import update_input
-from workflows.phases.role_inputs import analyze_input, extract_of, shown_at_once
+from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
 from workflows.run.research_run import ResearchRun
@@ -58,6 +59,11 @@ NOTHING_NEW: Final = (
     "That turn brought nothing new. If one more does not, the research ends: search in other words, write down what "
     "is not in the report yet, or finish."
 )
+QUESTION: Final = "question"
+"""Id of the task of an analysis while it lasts: the question itself."""
+NOTES_OF_FILE: Final = 4
+"""Most notes on one file."""
+CONTRIBUTION_CHARACTERS: Final = 300
 ONE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
 
 
@@ -82,6 +88,9 @@ async def take_turn(run: ResearchRun) -> None:
     output = await run.turn(LIVING_AGENT, step, request_of(run, position))
     calls = [call for call in output.calls if not call.problem]
     work = _sorted(run, position, calls)
+    # Files are analyzed one by one, so no search is left to be analyzed at the end.
+    searched = [node.id for node in (*state.plan.sub_queries, *work.searches.values())]
+    state.analyzed_sub_queries = list(dict.fromkeys(searched))
     before = _Found.of(state)
     answers, results = await _carried_out(run, position, work, calls)
     _finish(state, position, calls, answers)
@@ -231,20 +240,43 @@ async def _carried_out(
 async def analyze_files(
     run: ResearchRun, position: LivingPosition, files: Sequence[str], engine: EngineKind | None = None
 ) -> None:
-    """Have sources analyzed, those of each query in one call, all calls side by side. Raises `Interrupted`."""
+    """Have each source analyzed in a call of its own, side by side: what is noted depends on no other file.
+
+    Raises `Interrupted`.
+    """
     state = run.state
-    by_query: dict[str, list[Source]] = {}
-    for source in (state.sources[name] for name in files):
-        by_query.setdefault(source.sub_query_ids[0], []).append(source)
-    known = {node.id: node for node in state.plan.nodes}
-    jobs = []
-    for name, sources in by_query.items():
-        query = known.get(name) or PlanNode(id=name, text=run.resolved.query, origin=CHOSEN_BY_AGENT)
-        extracts = [extract_of(source) for source in shown_at_once(state, sources)]
-        request = analyze_input(run, query, issues=[]).model_copy(update={"sources": extracts})
-        step = f"analyze/{position.turn}/{name}"
-        jobs.append(asyncio.ensure_future(analyze_opened(run, position, step, query, request, engine)))
-    await settled(run, jobs)
+    task = PlanNode(
+        id=QUESTION,
+        text=run.resolved.query,
+        kind=NodeKind.TASK,
+        needs_search=False,
+        facet=OTHER_FORM,
+        expected_contribution="; ".join(state.plan.outline)[:CONTRIBUTION_CHARACTERS],
+    )
+    request = analyze_input(run, task, issues=[]).model_copy(update={"max_findings": NOTES_OF_FILE})
+    requests = {
+        f"analyze/{name}": request.model_copy(update={"sources": [extract_of(state.sources[name])]}) for name in files
+    }
+    try:
+        await analyze_opened(run, position, task, requests, engine)
+    finally:
+        _attribute(state)
+
+
+def _attribute(state: ResearchState) -> None:
+    """Give each note to the first query that found its source, and count notes for every query that did."""
+    first = {source.id: source.sub_query_ids[0] for source in state.sources.values() if source.sub_query_ids}
+    state.findings = [
+        finding.model_copy(update={"sub_query_id": first.get(finding.source_ids[0], QUESTION)})
+        if finding.sub_query_id == QUESTION and finding.source_ids
+        else finding
+        for finding in state.findings
+    ]
+    noted = {name for finding in state.findings for name in finding.source_ids}
+    found = Counter(name for source in state.sources.values() if source.id in noted for name in source.sub_query_ids)
+    nodes = [node for node in state.plan.nodes if node.id != QUESTION]
+    nodes = [node.model_copy(update={"finding_count": found[node.id]}) for node in nodes]
+    state.plan = state.plan.model_copy(update={"nodes": nodes})
 
 
 @dataclass(frozen=True)
