@@ -76,6 +76,8 @@ class ReportDraft(Contract):
     """True for an answer without research, without citations."""
     empty: bool = False
     """True for the brief without any finding, without citations."""
+    words_by_section: dict[str, int] = {}
+    """Of a live report: words under each heading of the outline, in its order."""
 
 
 ASKED_BY_PERSON: Final = "steer"

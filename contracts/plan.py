@@ -149,6 +149,8 @@ class Plan(Contract):
     brief: str = ""
     nodes: list[PlanNode] = []
     """Parents before their children, otherwise in the order of the work."""
+    outline: list[str] = []
+    """Headings of the report in their order; empty where the plan does not fix them."""
 
     @property
     def sub_queries(self) -> list[PlanNode]:

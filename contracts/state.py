@@ -141,7 +141,7 @@ class ResearchState(BaseModel):
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
     revisions: list[str] = []
-    """Hashes of the newest texts of a live report, forty at most, oldest first."""
+    """Hashes of the newest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
     verdicts_entry: str = ""
     """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.evidence.VerdictsEntry`)."""
     verification: Verification = Verification()

@@ -227,7 +227,7 @@ def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAn
     """Grounding of a role's answers; a role from outside the product may have `ground` in its module."""
     if role.tools:
         return ground_turn
-    if role.writes_report:
+    if issubclass(role.result, SynthesizerResult):
         return ground_report
     if role.module is not None:
         return getattr(import_module(role.module), "ground", _fit)

@@ -45,6 +45,8 @@ class StrategyDeclaration:
     """Role that clarifies the question where the request wants it; one with tools calls one to ask."""
     reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
     """Limits that differ where the model of a tier reasons by itself, by tier."""
+    live_report: bool = False
+    """True if the report grows by bounded updates and is whole at any time (`workflows.phases.drafts`)."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
