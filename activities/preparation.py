@@ -92,7 +92,7 @@ def resolve(
         protected_sources=protected,
         web=web,
         limits=limits,
-        gates=presets.effective_gates(request.gates, engine),
+        gates=presets.effective_gates(declaration(request.strategy).gates, request.gates, engine),
         hook=_hook(request, configuration),
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),

@@ -14,6 +14,7 @@ from temporalio.service import RPCError
 
 from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, attempt
+from activities.metadata import described_strategy, settings_schema
 from activities.preparation import RunRefused, resolve, resolve_again
 from activities.searching import sources_to_offer
 from contracts import failures, messages
@@ -25,6 +26,7 @@ from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import apply_change, digest_of, unpack_json
+from contracts.strategies import declaration
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
@@ -71,6 +73,15 @@ class RecordsActivities:
                     return resolve_again(stored, asked, self.configuration)
                 corpus = CorpusSnapshot(name=asked.corpus, files=1) if asked.corpus else None
                 return resolve(request.research_id, asked, self.configuration, corpus, search_attributes=False)
+
+    @activity.defn(name="describe_research")
+    async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
+        """Describe the settings of a strategy and the place of the sessions; nothing is read or stored."""
+        strategy = declaration(request.strategy) if request.strategy else described_strategy()
+        return messages.ResearchMetadata(
+            research_collection=self.configuration.collection,
+            research_settings_schema=settings_schema(strategy, self.configuration),
+        )
 
     @activity.defn(name="take_turn")
     async def take_turn(self, request: messages.TurnRequest) -> messages.QueueTurn:

@@ -31,6 +31,8 @@ PREPARE_RESEARCH: Final = ActivitySpec("prepare_research", messages.PrepareReque
 """Resolve the request against the workers' configuration; load the session to go on from."""
 PREVIEW_RESEARCH: Final = ActivitySpec("preview_research", messages.PrepareRequest, ResolvedResearch)
 """Resolve the request as `prepare_research` would, and store nothing."""
+DESCRIBE_RESEARCH: Final = ActivitySpec("describe_research", messages.MetadataRequest, messages.ResearchMetadata)
+"""Describe the settings of a strategy and the place of the sessions."""
 PREPARE_AGENT: Final = ActivitySpec("prepare_agent", PrepareAgentRequest, str)
 """Store the resolution of an agent for its calls; the hash of its entry."""
 CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, dict[str, str])
@@ -66,4 +68,5 @@ ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = (
     *(PREPARE_RESEARCH, PREVIEW_RESEARCH, PREPARE_AGENT, CHECK_PROVIDERS, TAKE_TURN, SEARCH, READ_SOURCE, JOIN_REPORT),
     *(SAVE_SESSION, RENDER_REPORT, EXTRACT_CLAIMS, FINALIZE_VERIFICATION, APPLY_CORRECTIONS, READ_DOCUMENT),
     *(APPLY_REPORT_UPDATES, SPLIT_DRAFT),
+    DESCRIBE_RESEARCH,
 )

@@ -1,5 +1,7 @@
 """Requests and results of activities that are no role."""
 
+from typing import Any
+
 from pydantic import Field
 
 from contracts.base import CompactModel
@@ -41,6 +43,28 @@ class Prepared(CompactModel):
     """Hash of `resolved` in the run's notebook."""
     has_turn: bool = False
     """True if the run may begin at once; else it waits for its turn."""
+
+
+class PlannedRun(CompactModel):
+    """Output of the workflow `deep-research-plan`: the run that it has started."""
+
+    research_id: str
+
+
+class MetadataRequest(CompactModel):
+    """Input of `describe_research`."""
+
+    strategy: str = ""
+    """Empty: the one whose plans wait for a person's approval, else the default of requests."""
+
+
+class ResearchMetadata(CompactModel):
+    """What a front end needs before any run."""
+
+    research_collection: str = ""
+    """Place of the sessions: a folder, or the URL of a store."""
+    research_settings_schema: dict[str, Any] = {}
+    """JSON Schema of the settings of a request, without references, with the defaults that are in force."""
 
 
 class TurnRequest(RunRequest):

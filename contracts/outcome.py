@@ -368,6 +368,12 @@ class ResearchStatus(Contract):
     advice: list[str] = []
     waiting: Waiting | None = None
     """Open question to a person."""
+    outline: list[str] = []
+    """Headings that the plan fixes for the report; empty where it fixes none."""
+    questions: list[str] = []
+    """Questions of the plan to the person."""
+    assumptions: list[str] = []
+    """Answers that the plan assumes."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}

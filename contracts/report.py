@@ -131,6 +131,9 @@ class ReportPlan(Contract):
 
     brief: str = ""
     nodes: BoundedList[PlanNode] = []
+    outline: BoundedList[str] = []
+    questions: BoundedList[str] = []
+    assumptions: BoundedList[str] = []
 
 
 class ReportVerification(VerificationSummary):

@@ -194,9 +194,20 @@ class Gates(RequestPart):
     policy: GatePolicy = GatePolicy.STRICT
     think: ThinkMode | None = None
     """None: a model where a model works, the gate's rules alone elsewhere."""
-    clarify: Clarify = Clarify.OFF
-    approve: Approve = Approve.NONE
+    clarify: Clarify | None = None
+    """None, also of the next field: the preset of the strategy; without one, nobody is asked."""
+    approve: Approve | None = None
     hook: Name | None = None
+
+    @property
+    def clarifies(self) -> bool:
+        """True if a person may be asked what the question means."""
+        return self.clarify not in (None, Clarify.OFF)
+
+    @property
+    def requires_approval(self) -> bool:
+        """True if a person approves the plan."""
+        return self.approve not in (None, Approve.NONE)
 
 
 class Checks(RequestPart):

@@ -206,6 +206,13 @@ class ResearchState(BaseModel):
         return self.resolved
 
     @property
+    def needs_approval(self) -> bool:
+        """True if a person has yet to approve the plan, made or not; one with an outline in each of its versions."""
+        if not self.resolution.gates.requires_approval or (self.approved_version and not self.plan.outline):
+            return False
+        return self.approved_version is None or self.approved_version != self.plan.version
+
+    @property
     def scope(self) -> str:
         """The agent of this state, whose name prefixes the names of its calls; empty for a run of its own."""
         return self.task.id if self.task else ""

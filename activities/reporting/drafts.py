@@ -21,6 +21,7 @@ from activities.reporting.markdown import write
 from activities.reporting.tree import Block, Blocks, clean_characters, heading, parse, sentences
 from contracts.evidence import ReportDraft
 from contracts.messages import JoinRequest
+from contracts.outlines import SOURCE_HEADING
 from contracts.texts import shorten
 from providers.interfaces import ContentStore
 from providers.text import words
@@ -29,12 +30,6 @@ MARKDOWN: Final = "text/markdown"
 TITLE_CHARACTERS: Final = 120
 SUMMARY_CHARACTERS: Final = 500
 SUMMARY_SENTENCES: Final = 3
-SOURCE_HEADING: Final = re.compile(
-    r"(?:\d{1,9}[.)]?\s{0,9})?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
-    r"|quellen|quellenverzeichnis|literatur|références|bibliographie|fuentes|referencias|fonti|bronnen)"
-    r"(?: cited| used)?:?",
-    re.IGNORECASE,
-)
 
 
 # --- from a writer's text to a draft ---------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
 from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry, artifacts_of
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
-from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
+from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import ContentEntry
@@ -183,7 +183,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         ],
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
-        "plan": {"brief": state.plan.brief, "nodes": state.plan.nodes},
+        "plan": _taken(state.plan, *ReportPlan.model_fields),
         "queries": (searches := state.searches()),
         "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": usage_document(state),

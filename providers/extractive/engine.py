@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
 from contracts.checking_roles import ReviewInput
@@ -36,6 +37,7 @@ WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
     reflective.ResearchStepInput: roles.search_for_step,
     reflective.ReflectOnStepInput: roles.reflect_on_step,
     orchestrator.OutlineInput: roles.outline,
+    living.DecomposeInput: roles.decompose,
 }
 """Functions of the roles by their input."""
 WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {

@@ -7,6 +7,7 @@ counts as their reasons.
 from collections.abc import Mapping
 from typing import Final
 
+from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
 from contracts import roles
@@ -23,6 +24,8 @@ from providers.text import language_data, meaning_words, sentence_spans
 QUERY_CHARACTERS: Final = 400
 SHORTEST_QUERY: Final = 10
 """Characters, which the gate after planning demands."""
+GUIDED: Final = "guidance"
+"""Facet of a query that a person or the operator wants."""
 SUBJECT_WORDS: Final = 8
 FEW_WORDS, MANY_WORDS = 4, 14
 """Words of meaning up to which a question is simple, and from which it is complex."""
@@ -50,7 +53,7 @@ def _queries(task: roles.BriefedInput, most: int, tried: set[str]) -> list[tuple
     guided = [each.text for each in task.guidance if each.origin != "rules"]
     proposed = [
         (question, "The question in its own words.", "question"),
-        *((text, "A person or the operator wants it looked at.", "guidance") for text in guided),
+        *((text, "A person or the operator wants it looked at.", GUIDED) for text in guided),
         *((f"{subject} {form}", "The words of the question in another form.", OTHER_FORM)
           for form in language_data(task.language).forms),
     ]  # fmt: skip
@@ -63,6 +66,19 @@ def _queries(task: roles.BriefedInput, most: int, tried: set[str]) -> list[tuple
             tried.add(known)
             found.append((query, rationale, facet))
     return found[: max(1, most)]
+
+
+def decompose(task: living.DecomposeInput) -> living.DecomposerAnswer:
+    """Propose the question, its words in other forms, and a heading for each of them; ask only without a subject."""
+    queries = _queries(task, task.most_queries, tried=set())
+    headings = iter(language_data(task.language).headings)
+    asked = clarify(roles.ClarifyInput(query=task.query, language=task.language, rounds=task.rounds))
+    return living.DecomposerAnswer(
+        brief="Passages about the question as it was asked, then about its words in other forms.",
+        clarifying_questions=asked.questions,
+        expanded_queries=[query for query, _, _ in queries],
+        outline=[query if facet == GUIDED else next(headings) for query, _, facet in queries],
+    )
 
 
 def clarify(task: roles.ClarifyInput) -> roles.ClarifierAnswer:

@@ -54,6 +54,19 @@ def outline(prompt: str) -> dict[str, Any]:
     }
 
 
+def decomposition(prompt: str) -> dict[str, Any]:
+    """A query and a heading for each aspect, and the questions that the clarifier of the product would ask."""
+    question = question_of(prompt).rstrip("?. ")
+    most = int(re.findall(r"at most (\d+) queries", prompt)[-1])
+    return {
+        "brief": f"What is known about: {question}.",
+        "clarifying_questions": clarification(prompt)["questions"],
+        "expanded_queries": [f"{question}: {aspect}" for aspect in ASPECTS[:most]],
+        "outline": [aspect.capitalize() for aspect in ASPECTS],
+        "assumptions": ["The current version is meant."],
+    }
+
+
 def take_in(body: Mapping[str, Any]) -> Blocks:
     """Hand over, or ask what the clarifier of the product would ask."""
     asked = clarification(opening_of(body))["questions"]

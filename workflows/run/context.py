@@ -12,7 +12,6 @@ from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
 from contracts.plan import Plan, PlanNode
 from contracts.presets import with_choice
-from contracts.request import Approve
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
@@ -50,7 +49,7 @@ class RunContext:
     @property
     def is_permitted(self) -> bool:
         """True if searches and reads may leave this machine: no approval is needed, or a plan was approved."""
-        return self.resolved.gates.approve is Approve.NONE or bool(self.state.approved_version)
+        return not self.state.needs_approval
 
     # --- time ------------------------------------------------------------------------------------------------------
     def now_text(self) -> str:
@@ -134,9 +133,18 @@ class RunContext:
         return is_excluded(found.title, found.url, self.resolved.exclude)
 
     # --- plan ------------------------------------------------------------------------------------------------------
-    def draft_plan(self, brief: str, nodes: list[PlanNode]) -> None:
+    def draft_plan(
+        self,
+        brief: str,
+        nodes: list[PlanNode],
+        *,
+        outline: Sequence[str] = (),
+        questions: Sequence[str] = (),
+        assumptions: Sequence[str] = (),
+    ) -> None:
         """Put a new version of the plan in the place of the one that there is."""
-        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes)
+        texts = {"outline": list(outline), "questions": list(questions), "assumptions": list(assumptions)}
+        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts)
         count, part = len(self.state.plan.parts), "sub-query" if self.state.plan.sub_queries else "step"
         self.note("plan.drafted", plural(count, part), count=count, version=self.state.plan.version)
 

@@ -122,9 +122,9 @@ def test_explicit_limits_win_over_the_preset() -> None:
 
 def test_a_model_thinks_only_where_a_model_works() -> None:
     """Without a model the gate's rules alone are the think-pause (X-9)."""
-    assert effective_gates(Gates(), EngineKind.MODEL).think is ThinkMode.MODEL
-    assert effective_gates(Gates(), EngineKind.EXTRACTIVE).think is ThinkMode.RULES
-    assert effective_gates(Gates(think=ThinkMode.OFF), EngineKind.MODEL).think is ThinkMode.OFF
+    assert effective_gates(Gates(), Gates(), EngineKind.MODEL).think is ThinkMode.MODEL
+    assert effective_gates(Gates(), Gates(), EngineKind.EXTRACTIVE).think is ThinkMode.RULES
+    assert effective_gates(Gates(), Gates(think=ThinkMode.OFF), EngineKind.MODEL).think is ThinkMode.OFF
 
 
 def test_the_same_question_has_the_same_id() -> None:

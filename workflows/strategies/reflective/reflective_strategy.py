@@ -34,7 +34,6 @@ from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
-from workflows.phases.human_gate import needs_approval
 from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import shown_at_once
 from workflows.phases.searching import Answers, Searching
@@ -121,7 +120,7 @@ class ReflectiveStrategy(Strategy):
                     Route.DIRECT: UnitKind.ANSWER,
                     Route.QUICK: UnitKind.PLANNING,
                     # Before a plan is approved nothing is searched.
-                    Route.DEEP: UnitKind.PLANNING if needs_approval(run.state) else UnitKind.BACKGROUND,
+                    Route.DEEP: UnitKind.PLANNING if run.state.needs_approval else UnitKind.BACKGROUND,
                 }[position.route]
             case UnitKind.BACKGROUND:
                 position.next_unit = UnitKind.PLANNING
