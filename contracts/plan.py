@@ -173,6 +173,11 @@ class Plan(Contract):
     assumptions: list[str] = []
     """Answers to its questions that the plan assumes."""
 
+    def texts(self) -> dict[str, list[str]]:
+        """Return all that a person approves of it, as an event has it."""
+        queries = [node.text for node in self.parts]
+        return {"queries": queries, **{name: getattr(self, name) for name in ("outline", "questions", "assumptions")}}
+
     @property
     def sub_queries(self) -> list[PlanNode]:
         """The nodes that are searched for."""
