@@ -75,7 +75,7 @@ class AgentOutput(AgentEvent):
     current_agent_name: str
 
 
-class ToolCall(AgentEvent, ToolSelection):
+class ToolCallEvent(AgentEvent, ToolSelection):
     """A call that is carried out."""
 
     type: Literal["ToolCall"] = "ToolCall"
@@ -173,7 +173,7 @@ class WorkflowCancelledEvent(AgentEvent):
 
 
 AnyAgentEvent: TypeAlias = (
-    AgentInput | AgentStream | ToolCall | ToolCallResult | AgentOutput | StopEvent | WorkflowCancelledEvent
+    AgentInput | AgentStream | ToolCallEvent | ToolCallResult | AgentOutput | StopEvent | WorkflowCancelledEvent
 )
 
 
@@ -261,7 +261,7 @@ class Translation:
         self._open |= {call.tool_id: call for call in turn.calls}
         response = ChatMessage(role="assistant", content=turn.text)
         output = AgentOutput(response=response, tool_calls=turn.calls, current_agent_name=turn.agent, **turn.last)
-        return [output, *(ToolCall(**call.model_dump(), **turn.last) for call in turn.calls)]
+        return [output, *(ToolCallEvent(**call.model_dump(), **turn.last) for call in turn.calls)]
 
     def end(self, result: ResearchResult) -> list[AnyAgentEvent]:
         """Return the end of the run."""
@@ -315,7 +315,7 @@ class Translation:
         kwargs = {"heading": heading} if heading else {}
         call = ToolSelection(tool_id=f"{UPDATE_REPORT}-{event.seq}", tool_name=UPDATE_REPORT, tool_kwargs=kwargs)
         result = self._result(call, event.text, event.data, place, is_error=False)
-        return [ToolCall(**call.model_dump(), **place), result]
+        return [ToolCallEvent(**call.model_dump(), **place), result]
 
     def _plan(self, event: Event) -> list[AnyAgentEvent]:
         """Translate a version of the plan: made by the planner, or edited by a person."""
@@ -328,7 +328,7 @@ class Translation:
         found = DecomposeQueryResult.of(version, data)
         output = ToolOutput(tool_name=DECOMPOSE_QUERY, content=event.text, raw_output=found)
         made = call.model_dump() | place
-        return [ToolCall(**made), ToolCallResult(**made, tool_output=output)]
+        return [ToolCallEvent(**made), ToolCallResult(**made, tool_output=output)]
 
     def _close(self, text: str, place: dict[str, Any]) -> list[AnyAgentEvent]:
         """Answer the calls that nothing else will answer, by an error."""

@@ -35,8 +35,8 @@ class NotingCorpus(MemoryCorpus):
 @pytest.mark.parametrize("name", NAMES)
 async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: str) -> None:
     """With a cap of one source over the run every other page that was found is a source that was not fetched; those
-    that were read say when, of what kind they were, and which stored files they have (C2-10, S2-004, S2-011, S2-012,
-    S2-035, S2-051).
+    that were read say when, of what kind they were, and which stored files they have
+    (C2-10, S2-004, S2-011, S2-012, S2-035, S2-051).
     """
     corpus = NotingCorpus()
     async with trial_of(tmp_path, name, corpus=corpus, limits=Limits(max_sources=1)) as trial:

@@ -16,7 +16,7 @@ from client.agent_events import (
     SessionRecord,
     SessionStatus,
     StopEvent,
-    ToolCall,
+    ToolCallEvent,
     ToolCallResult,
     Translation,
     UpdateReportResult,
@@ -261,7 +261,7 @@ def test_every_call_has_one_answer_after_it() -> None:
     """Calls that nothing answered before the run ended have an error for an answer."""
     open_calls = [*LOG[:8], called(1, "c1", "web_search"), called(1, "c2", "update_report")]
     events = translated(open_calls, ended(Outcome.CANCELLED))
-    order = [event.tool_id for event in events if isinstance(event, ToolCall)]
+    order = [event.tool_id for event in events if isinstance(event, ToolCallEvent)]
     answers = [event for event in events if isinstance(event, ToolCallResult)]
     assert [event.tool_id for event in answers] == order
     assert [event.tool_output.is_error for event in answers] == [False, False, False, True, True]
@@ -272,8 +272,8 @@ def test_every_call_has_one_answer_after_it() -> None:
 # --- ends ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.CANCELLED])
 def test_a_run_ends_with_its_result(outcome: Outcome) -> None:
-    """`StopEvent` holds the whole result; that of a failure has the reason which the log gave before (S2-041, S2-052,
-    C2-3).
+    """`StopEvent` holds the whole result; that of a failure has the reason which the log gave before
+    (S2-041, S2-052, C2-3).
     """
     failed = outcome in FAILURES
     error = [("status", "the store is full", {"level": "error"})] if failed else []
