@@ -5,10 +5,9 @@ no other. They are a translation of the log (`ResearchHandle.agent_events`), and
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from contracts.base import Contract
 from contracts.evidence import Artifact, artifacts_of
@@ -22,7 +21,7 @@ PLANNER: Final = "planner"
 """Agent of the plan and of the questions about it."""
 OF_TURN: Final = ("agent.said", "tool.called")
 """Events of the log that one turn of an agent gives together."""
-UNANSWERED: Final = "the run ended before this call was answered"
+UNANSWERED: Final = "this call was not answered"
 
 
 # --- the seven events ------------------------------------------------------------------------------------------------
@@ -96,17 +95,6 @@ class DecomposeQueryResult(Contract):
     outline: list[str] = []
     assumptions: list[str] = []
 
-    @classmethod
-    def of(cls, version: int, texts: Mapping[str, Any]) -> Self:
-        """Return a version of the plan from its texts (`Plan.texts`)."""
-        return cls(
-            version=version,
-            clarifying_questions=texts["questions"],
-            expanded_queries=texts["queries"],
-            outline=texts["outline"],
-            assumptions=texts["assumptions"],
-        )
-
 
 class UpdateReportResult(Contract):
     """The report after an update; after a refused one it is as before."""
@@ -179,12 +167,12 @@ AnyAgentEvent: TypeAlias = (
 
 # --- statuses --------------------------------------------------------------------------------------------------------
 STATUSES: Final = {
-    SessionStatus.PLANNING: (RunStatus.CREATED, RunStatus.QUEUED, RunStatus.RUNNING),
     SessionStatus.AWAITING_APPROVAL: (RunStatus.AWAITING_CLARIFICATION, RunStatus.AWAITING_APPROVAL),
     SessionStatus.RUNNING: (RunStatus.RUNNING,),
     SessionStatus.COMPLETED: (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.EMPTY),
     SessionStatus.FAILED: (RunStatus.FAILED, RunStatus.REFUSED, RunStatus.TIMED_OUT),
     SessionStatus.CANCELLED: (RunStatus.CANCELLED,),
+    SessionStatus.PLANNING: (RunStatus.CREATED, RunStatus.QUEUED, RunStatus.RUNNING),
 }
 """Statuses of a run that each status of a session stands for; a run that works is planning until it has a plan."""
 
@@ -193,32 +181,19 @@ def session_status(status: RunStatus, *, planned: bool = True) -> SessionStatus:
     """Return the status of a session; `planned` is false while a run that works has no plan to go by."""
     if status is RunStatus.RUNNING and not planned:
         return SessionStatus.PLANNING
-    return next(
-        each
-        for each, statuses in STATUSES.items()
-        if status in statuses and (each, status) != (SessionStatus.PLANNING, RunStatus.RUNNING)
-    )
+    return next(each for each, statuses in STATUSES.items() if status in statuses)
 
 
 # --- the translation -------------------------------------------------------------------------------------------------
-@dataclass
-class _Turn:
-    """A turn of an agent, as far as the log has it."""
-
-    step: str
-    agent: str
-    text: str = ""
-    calls: list[ToolSelection] = field(default_factory=list)
-    last: dict[str, Any] = field(default_factory=dict)
-    """Number and time of its last entry."""
-
-
 class Translation:
     """Translates the log of one run, entry by entry; the texts of reports are left to be fetched by their hashes."""
 
     def __init__(self, question: str) -> None:
         self._question = question
-        self._turn: _Turn | None = None
+        self._turn: AgentOutput | None = None
+        """The turn whose entries are being read."""
+        self._step = ""
+        """Name of that turn in the log."""
         self._open: dict[str, ToolSelection] = {}
         """Calls without an answer, by id."""
         self._report = ""
@@ -246,9 +221,8 @@ class Translation:
             case "plan.approved" | "plan.rejected":
                 return [*before, _input(event.text, place)]
             case "wait.started":
-                response = ChatMessage(role="assistant", content=event.text)
-                return [*before, AgentOutput(response=response, current_agent_name=PLANNER, **place)]
-            case "status" if data.get("level") == "error":
+                return [*before, AgentOutput(response=_spoken(event.text), current_agent_name=PLANNER, **place)]
+            case "status" if data.get("level") == "error" or "ends" in data:
                 self._error = event.text
                 return [*before, *self._close(event.text, place)]
         return before
@@ -258,18 +232,15 @@ class Translation:
         turn, self._turn = self._turn, None
         if turn is None:
             return []
-        self._open |= {call.tool_id: call for call in turn.calls}
-        response = ChatMessage(role="assistant", content=turn.text)
-        output = AgentOutput(response=response, tool_calls=turn.calls, current_agent_name=turn.agent, **turn.last)
-        return [output, *(ToolCallEvent(**call.model_dump(), **turn.last) for call in turn.calls)]
+        self._open |= {call.tool_id: call for call in turn.tool_calls}
+        return [turn, *(ToolCallEvent(**call.model_dump(), seq=turn.seq, time=turn.time) for call in turn.tool_calls)]
 
     def end(self, result: ResearchResult) -> list[AnyAgentEvent]:
         """Return the end of the run."""
         before = [*self.rest(), *self._close(UNANSWERED, {"time": result.ended_at})]
         if result.outcome is Outcome.CANCELLED:
-            message = f"the state is kept: `research resume {result.research_id}` goes on"
-            end = {"research_id": result.research_id, "message": message, "time": result.ended_at}
-            return [*before, WorkflowCancelledEvent(**end)]
+            name, message = result.research_id, f"the state is kept: `research resume {result.research_id}` continues"
+            return [*before, WorkflowCancelledEvent(research_id=name, message=message, time=result.ended_at)]
         failed = result.outcome in FAILURES
         message = (self._error or "; ".join(result.limitations) or result.stop_reason.text) if failed else ""
         status = session_status(RunStatus(result.outcome.value))
@@ -277,17 +248,16 @@ class Translation:
         return [*before, stop]
 
     def _read_turn(self, event: Event) -> list[AnyAgentEvent]:
-        data, agent = event.data, str(event.data.get("role", ""))
-        step = str(data.get("step", agent))
-        before = self.rest() if self._turn and self._turn.step != step else []
-        turn = self._turn = self._turn or _Turn(step, agent)
-        turn.last = _place(event)
+        data, place, agent = event.data, _place(event), str(event.data.get("role", ""))
+        before = [] if data.get("step") == self._step else [*self.rest(), *self._close(UNANSWERED, place)]
+        self._step = str(data.get("step"))
+        turn = self._turn or AgentOutput(response=_spoken(""), current_agent_name=agent)
         if event.type == "tool.called":
-            turn.calls.append(_selection(data))
+            self._turn = turn.model_copy(update={"tool_calls": [*turn.tool_calls, _selection(data)], **place})
             return before
-        turn.text = str(data.get("text") or event.text)
-        stream = AgentStream(delta=turn.text, response=turn.text, current_agent_name=agent, **turn.last)
-        return [*before, stream]
+        text = str(data.get("text") or event.text)
+        self._turn = turn.model_copy(update={"response": _spoken(text), **place})
+        return [*before, AgentStream(delta=text, response=text, current_agent_name=agent, **place)]
 
     def _answer(self, event: Event) -> AnyAgentEvent:
         """Translate the answer to a call; a log that has lost the beginning of a run may lack the call."""
@@ -319,16 +289,11 @@ class Translation:
 
     def _plan(self, event: Event) -> list[AnyAgentEvent]:
         """Translate a version of the plan: made by the planner, or edited by a person."""
-        data, place, version = event.data, _place(event), int(event.data.get("version", 0))
-        call = ToolSelection(
-            tool_id=f"{DECOMPOSE_QUERY}-{version}",
-            tool_name=DECOMPOSE_QUERY,
-            tool_kwargs={"initial_query": self._question},
-        )
-        found = DecomposeQueryResult.of(version, data)
+        found = DecomposeQueryResult.model_validate(event.data)
+        name, kwargs = f"{DECOMPOSE_QUERY}-{found.version}", {"initial_query": self._question}
+        call = ToolCallEvent(tool_id=name, tool_name=DECOMPOSE_QUERY, tool_kwargs=kwargs, **_place(event))
         output = ToolOutput(tool_name=DECOMPOSE_QUERY, content=event.text, raw_output=found)
-        made = call.model_dump() | place
-        return [ToolCallEvent(**made), ToolCallResult(**made, tool_output=output)]
+        return [call, ToolCallResult(**call.model_dump(exclude={"type"}), tool_output=output)]
 
     def _close(self, text: str, place: dict[str, Any]) -> list[AnyAgentEvent]:
         """Answer the calls that nothing else will answer, by an error."""
@@ -338,6 +303,10 @@ class Translation:
 
 def _place(event: Event) -> dict[str, Any]:
     return {"seq": event.seq, "time": event.time}
+
+
+def _spoken(text: str) -> ChatMessage:
+    return ChatMessage(role="assistant", content=text)
 
 
 def _input(text: str, place: dict[str, Any]) -> AgentInput:
@@ -356,15 +325,6 @@ def _selection(data: dict[str, Any]) -> ToolSelection:
 
 
 # --- the record of a session -----------------------------------------------------------------------------------------
-class SessionSettings(Contract):
-    """Limits of a run, by the names of the seven events' settings."""
-
-    patch_chunk_size: int
-    max_search_results_per_query: int
-    max_sources: int
-    timeout_seconds: float
-
-
 class SessionSource(Contract):
     """A source of a run."""
 
@@ -387,7 +347,8 @@ class SessionRecord(Contract):
     research_id: str
     status: SessionStatus
     initial_query: str
-    settings: SessionSettings
+    settings: dict[str, int | float]
+    """Limits by the names of the design: `patch_chunk_size`, `max_sources`, …"""
     plan: DecomposeQueryResult
     sources: list[SessionSource] = []
     artifacts: list[Artifact] = []
@@ -407,13 +368,13 @@ def session_record(
         research_id=resolved.research_id,
         status=session_status(state.status, planned=bool(plan.nodes) and not state.needs_approval),
         initial_query=resolved.query,
-        settings=SessionSettings(
-            patch_chunk_size=resolved.limits.max_update_characters,
-            max_search_results_per_query=resolved.search.max_results_per_query,
-            max_sources=resolved.limits.max_sources,
-            timeout_seconds=resolved.limits.deadline_seconds,
-        ),
-        plan=DecomposeQueryResult.of(plan.version, plan.texts()),
+        settings={
+            "patch_chunk_size": resolved.limits.max_update_characters,
+            "max_search_results_per_query": resolved.search.max_results_per_query,
+            "max_sources": resolved.limits.max_sources,
+            "timeout_seconds": resolved.limits.deadline_seconds,
+        },
+        plan=DecomposeQueryResult.model_validate(plan.texts()),
         sources=[
             SessionSource(
                 url=source.url,

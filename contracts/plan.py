@@ -173,10 +173,15 @@ class Plan(Contract):
     assumptions: list[str] = []
     """Answers to its questions that the plan assumes."""
 
-    def texts(self) -> dict[str, list[str]]:
-        """Return all that a person approves of it, as an event has it."""
-        queries = [node.text for node in self.parts]
-        return {"queries": queries, **{name: getattr(self, name) for name in ("outline", "questions", "assumptions")}}
+    def texts(self) -> dict[str, Any]:
+        """Return all that a person approves of it, as events of the log have it."""
+        return {
+            "version": self.version,
+            "clarifying_questions": self.questions,
+            "expanded_queries": [node.text for node in self.parts],
+            "outline": self.outline,
+            "assumptions": self.assumptions,
+        }
 
     @property
     def sub_queries(self) -> list[PlanNode]:

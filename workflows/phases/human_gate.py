@@ -166,7 +166,7 @@ class HumanGate:
         run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
         parts = "steps" if plan.parts and not plan.parts[0].needs_search else "sub-queries"
         text = f"plan version {plan.version}: {count} {parts}"
-        run.note("plan.revised", text, version=plan.version, **plan.texts())
+        run.note("plan.revised", text, **plan.texts())
         run.checkpoints.save_in_background()
 
     async def _next_reply(self, waiting: Waiting) -> Reply:

@@ -147,7 +147,7 @@ class RunContext:
         self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts)
         plan = self.state.plan
         count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
-        self.note("plan.drafted", plural(count, part), count=count, version=plan.version, **plan.texts())
+        self.note("plan.drafted", plural(count, part), count=count, **plan.texts())
 
     def retries(self, phase: str) -> bool:
         """Return whether the last pause demands a phase again."""

@@ -47,7 +47,12 @@ SEVEN = {
 QUESTION = "How does the engine prevent wraparound?"
 TEXTS = {digest(text): text for text in ("# R\n\n## A\n", "# R\n\n## A\n\none\n", "# R\n\n## A\n\none two\n")}
 OUTLINE, ONE, TWO = TEXTS
-PLAN = {"queries": ["freezing"], "questions": ["Which version?"], "outline": ["A"], "assumptions": ["version 16"]}
+PLAN = {
+    "clarifying_questions": ["Which version?"],
+    "expanded_queries": ["freezing"],
+    "outline": ["A"],
+    "assumptions": ["version 16"],
+}
 
 
 def called(turn: int, call: str, tool: str, arguments: object = None) -> tuple[str, str, dict[str, Any]]:
@@ -66,7 +71,7 @@ LOG: list[tuple[str, str, dict[str, Any]]] = [
     ("plan.drafted", "1 sub-query", {"count": 1, "version": 1, **PLAN}),
     ("wait.started", "waiting for approval: research approve r-1 --version 1", {"kind": "approval"}),
     ("guidance.given", "person: version 16", {"origin": "person"}),
-    ("plan.drafted", "1 sub-query", {"count": 1, "version": 2, **PLAN, "questions": []}),
+    ("plan.drafted", "1 sub-query", {"count": 1, "version": 2, **PLAN, "clarifying_questions": []}),
     ("plan.approved", "plan version 2 is approved", {"version": 2}),
     ("report.updated", "9 characters", {"report": OUTLINE, "inserted": 9, "removed": 0}),
     ("guidance.given", "rules: go on", {"origin": "rules"}),
@@ -238,13 +243,7 @@ def test_payloads_are_plain_and_typed() -> None:
     events = translated(LOG, ended())
     results = {event.tool_id: event for event in events if isinstance(event, ToolCallResult)}
     plan = results["decompose_query-1"].tool_output.raw_output.model_dump()
-    assert plan == {
-        "version": 1,
-        "clarifying_questions": PLAN["questions"],
-        "expanded_queries": PLAN["queries"],
-        "outline": PLAN["outline"],
-        "assumptions": PLAN["assumptions"],
-    }
+    assert plan == {"version": 1, **PLAN}
     update = results["c3"].tool_output.raw_output
     assert isinstance(update, UpdateReportResult)
     assert (update.report, update.heading, update.inserted, update.removed) == (ONE, "A", 5, 0)
@@ -267,6 +266,27 @@ def test_every_call_has_one_answer_after_it() -> None:
     assert [event.tool_output.is_error for event in answers] == [False, False, False, True, True]
     assert cast("UpdateReportResult", answers[-1].tool_output.raw_output).report == OUTLINE
     assert events[-1].type == "WorkflowCancelledEvent"
+
+
+def test_texts_of_a_run_that_is_cut_short_are_not_lost() -> None:
+    """The call under way is answered by the reason, and what rules add then are updates of their own, as they are after
+    a call that a turn left open (S2-022, S2-031).
+    """
+    late = [("report.updated", "14 characters", {"report": ONE}), ("report.updated", "18 characters", {"report": TWO})]
+    cut = [
+        called(1, "c1", "update_report"),
+        ("status", "ending early: stopped", {"level": "warning", "ends": "user_stopped"}),
+    ]
+    left = [called(1, "c1", "update_report"), called(2, "c2", "finish"), returned(2, "c2", "finish", "done")]
+    for entries, reason in ((cut, "ending early: stopped"), (left, "this call was not answered")):
+        answers = [event for event in translated([*entries, *late], ended()) if isinstance(event, ToolCallResult)]
+        assert (answers[0].tool_id, answers[0].tool_output.content, answers[0].tool_output.is_error) == (
+            "c1",
+            reason,
+            True,
+        )
+        texts = [one.tool_output.raw_output for one in answers if one.tool_id.startswith("update_report-")]
+        assert [cast("UpdateReportResult", one).report for one in texts] == [ONE, TWO]
 
 
 # --- ends ------------------------------------------------------------------------------------------------------------
@@ -347,7 +367,7 @@ def test_a_record_has_all_fields_and_is_the_same_when_it_is_read_again() -> None
         record.model_dump()
     )
     assert (record.status, record.initial_query, record.events_cursor) == ("running", QUESTION, 7)
-    assert record.settings.model_dump() == {
+    assert record.settings == {
         "patch_chunk_size": state.resolution.limits.max_update_characters,
         "max_search_results_per_query": state.resolution.search.max_results_per_query,
         "max_sources": state.resolution.limits.max_sources,
