@@ -14,6 +14,7 @@ from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
+from activities.reporting.updates import LiveReportActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
@@ -119,7 +120,7 @@ class World:
         )
         verifying = VerifyingActivities(self.content, self.sessions, self.notebooks)
         revising = RevisionActivities(self.content)
-        others = (records, searching, reading, reporting, verifying, revising)
+        others = (records, searching, reading, reporting, verifying, revising, LiveReportActivities(self.content))
         names = [spec.name for spec in ACTIVITIES]
         return [*roles.register(), *(getattr(each, name) for each in others for name in names if hasattr(each, name))]
 

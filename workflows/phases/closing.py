@@ -23,6 +23,7 @@ from contracts.vocabulary import (
 )
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
+from workflows.phases.drafts import take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.rules.duplicates import add_unread_protected
 from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
@@ -165,7 +166,7 @@ async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, wri
     """
     state = run.state
     by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
-    state.draft = None
+    await take_draft(run, None)
     state.verdicts_entry = ""
     run.operation_done(RENDER)
     run.branch_failed(f"the text of the report could not be laid out ({problem})")
@@ -191,7 +192,7 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
         except Interrupted:
             run.degrade("no text could be written, not even without the model")
             return
-    run.state.draft = output.draft
+    await take_draft(run, output.draft)
 
 
 def _layout_seconds(remaining: float) -> float:

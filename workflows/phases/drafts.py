@@ -26,7 +26,7 @@ from contracts.report_updates import (
     UpdatesRequest,
 )
 from contracts.strategies import declaration
-from contracts.texts import plural, shorten
+from contracts.texts import shorten
 from contracts.vocabulary import EngineKind
 from workflows.phases.role_inputs import extract_of
 from workflows.run.calls import CallOptions, call_options, is_cancelled, reason_of
@@ -66,7 +66,7 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
         others = {name: getattr(draft, name) for name in (*NOT_IN_THE_TEXT, "revision")}
         run.state.draft = run.state.draft.model_copy(update=others)
     if way.unreached:
-        run.degrade(f"{plural(way.unreached, 'change')} of the report exceeded limits.max_update_characters")
+        run.degrade("parts of a new text exceed limits.max_update_characters, so the report lacks them")
 
 
 def take_step(run: ResearchRun, step: DraftStep) -> None:
@@ -137,10 +137,10 @@ async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> Ap
     return applied
 
 
-async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> AppliedUpdates | None:
-    """Have the reporter meet the notes of a review, section by section; the result is not the text yet.
+async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> ReportDraft | None:
+    """Have the reporter meet the notes of a review, section by section; the result is not the text of the report yet.
 
-    None if no section was changed. Raises `Interrupted`, `ActivityError`.
+    None if no section was changed. Raises `Interrupted`.
     """
     draft = run.state.draft
     if draft is None:
@@ -160,8 +160,14 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Appli
         raise
     by_model = (one.update for one in written if one.account.engine is EngineKind.MODEL)
     updates = [update for update in by_model if update.operations]
-    applied = await apply_updates(run, updates) if updates else None
-    return applied if applied and any(outcome.step for outcome in applied.outcomes) else None
+    try:
+        applied = await apply_updates(run, updates) if updates else None
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        run.degrade(f"the report was not revised ({reason_of(error)})")
+        return None
+    return applied.draft if applied and applied.draft != draft else None
 
 
 async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraft) -> DraftSteps:

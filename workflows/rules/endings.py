@@ -194,6 +194,8 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     lines += [lost] if (lost := lost_sources(state)) else []
     if state.findings and state.draft:
         lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
+    empty = [name for name, count in state.draft.words_by_section.items() if not count] if state.draft else []
+    lines += [f"Nothing was written under: {'; '.join(empty)}"] if empty else []
     lines += [f"Not answered: {text}" for text in find_unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]

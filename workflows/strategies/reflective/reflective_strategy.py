@@ -33,6 +33,7 @@ from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
+from workflows.phases.drafts import take_draft
 from workflows.phases.gathering import Gathering
 from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import shown_at_once
@@ -222,7 +223,7 @@ class ReflectiveStrategy(Strategy):
         run.note("plan.drafted", plural(count, "step"), count=count, **state.plan.texts())
 
     async def _research(self, run: ResearchRun) -> None:
-        run.state.draft = None  # it lacks the findings of this step
+        await take_draft(run, None)  # it lacks the findings of this step
         pending = pending_steps(run.state.plan)
         if pending:
             await research_step(run, pending[0])
@@ -232,7 +233,7 @@ class ReflectiveStrategy(Strategy):
     async def _answer(self, run: ResearchRun) -> None:
         output = await run.ask(RESPONDER, "answer", RespondInput(context=run.resolved.earlier_turns))
         by_model = output.account.engine is EngineKind.MODEL
-        run.state.draft = output.draft.model_copy(update={"direct": by_model, "empty": not by_model})
+        await take_draft(run, output.draft.model_copy(update={"direct": by_model, "empty": not by_model}))
 
     # --- reflection ------------------------------------------------------------------------------------------------
     async def _reflect_on_step(self, run: ResearchRun, unit: str, position: ReflectivePosition) -> Pause:

@@ -44,6 +44,7 @@ WRITING: dict[str, Any] = {
     "source_count": 9,
     "high_quality_sources": 4,
 }
+NOTES = {name: WRITING[name] for name in ("findings", "evidence", "sources")}
 REFINING: dict[str, Any] = {
     "gaps": [Gap(id="gap-1", description="measured costs", suggested_queries=["cost of freezing"])],
     "remaining_iterations": 2,
@@ -65,6 +66,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "synthesizer": WRITING,
     "refiner": REFINING,
     "supervisor": REFLECTING,
+    "reporter": {"heading": "What it does", "outline": ["What it does"], **NOTES},
 }
 """What inputs of roles need or name, but for what all have in common."""
 WITHOUT_QUESTION = {"clarifier", "reviewer", "checker", "corrector", "summarizer"}
