@@ -51,7 +51,8 @@ async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: st
         assert {by_url[url]["status"] for url in unread} == {"not_fetched"}
         files = {file["file_id"]: file for file in document["artifacts"]}
         for url in corpus.reads:
-            read = by_url[url]
+            read, live = by_url[url], state.sources[by_url[url]["id"]]
+            assert (live.retrieved_at, live.media_type) == (read["retrieved_at"], read["media_type"])
             assert (read["retrieved_at"], read["media_type"]) == (READ_AT.isoformat(), "text/markdown")
             assert set(read["notes"]) <= {finding["id"] for finding in document["findings"]}
             assert files[read["file_id"]]["source_url"] == url
