@@ -407,8 +407,9 @@ def _artifacts(source: Source, text: DocumentRef) -> list[Artifact]:
     read = Artifact(file_id=text.hash, name=f"{source.title or file_name}.txt", kind=ArtifactKind.TEXT, **shared)
     if source.content_hash in (None, text.hash):
         return [read]
-    kind = KIND_OF.get(source.media_type.partition(";")[0].strip().lower(), ArtifactKind.TEXT)
-    known = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": source.media_type}
+    media_type = source.raw.media_type if source.raw else source.media_type
+    kind = KIND_OF.get(media_type.partition(";")[0].strip().lower(), ArtifactKind.TEXT)
+    known = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": media_type}
     return [Artifact(kind=kind, **known, **shared), read]
 
 

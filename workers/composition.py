@@ -205,6 +205,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     return [
         records.prepare_research,
         records.preview_research,
+        records.describe_research,
         records.prepare_agent,
         records.save_session,
         records.read_document,

@@ -15,7 +15,7 @@ from contracts.outcome import HOOK, PERSON, Usage
 from contracts.request import EARLIER, Verify
 from contracts.resolved import Estimate, between
 from contracts.state import ResearchState
-from contracts.strategies import declaration, usage_by_share, writer_engine
+from contracts.strategies import usage_by_share, writer_engine
 from contracts.texts import shorten
 from contracts.tokens import LOW_FIDELITY, tokens_of_share
 from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, Outcome, Quality, SourceStatus, StopReason
@@ -206,7 +206,7 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     wishes = [resolved.report_language, "; ".join(resolved.output.sections or []), readers.audience, readers.region]
     if any(wishes) and writer_engine(inputs.state.engine_by_role) is not EngineKind.MODEL:
         yield Fact(say("fact_asked"), say("wishes_not_told"), [wish for wish in wishes if wish])
-    if declaration(resolved.strategy).gates.requires_approval and not resolved.gates.requires_approval:
+    if resolved.approval_waived:
         yield _fact(say, "approval")
     given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:

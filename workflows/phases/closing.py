@@ -77,7 +77,8 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     state = run.state
     skip_unfinished(state, STOP_REASON_TEXTS[reason])
     if reason not in NATURAL_STOPS:
-        run.note("status", f"ending early: {STOP_REASON_TEXTS[reason]}", level="warning")
+        text = f"ending early: {STOP_REASON_TEXTS[reason]}"
+        run.note("status", text, level="warning", ends=reason.value)
         await _write_from_results_so_far(run, reason, writer)
     await _check_draft(run, reason)
     while True:
