@@ -582,8 +582,9 @@ class LiveReportActivities:
     async def split_draft(self, request: SplitRequest) -> DraftSteps:
         """Store each text on the way to another one; figures that do not follow from a text are those of the last."""
         async with attempt(RECORDS):
-            base, before = await self._base(request)
             target = await self.content.get_text(request.after.document)
+            outline = request.outline or [name for name, _ in split_sections(parse_draft(target)) if name]
+            base, before = await self._base(request.model_copy(update={"outline": outline}))
             after = await asyncio.to_thread(fit_to_outline, target, before)
             reports, unreached = await asyncio.to_thread(steps_between, before, after, request.most_characters)
             steps = [] if request.base else [DraftStep(draft=base)]
