@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from contracts.outlines import HEADING_CHARACTERS, MOST_HEADINGS
 from contracts.plan import WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
 from tests.every_strategy.joined import Trial, begin_again, trial_of
+from tests.fakes import tool_work
 from tests.toy.outlining import ANOTHER_OUTLINE, outlining_declared
 from workflows.run import inbox
 from workflows.status import details_markdown, plan_of, status_of
@@ -87,6 +89,27 @@ async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
         assert plan_of(stored).model_copy(update={"waiting": known.waiting}) == known
 
 
+async def test_an_outline_of_a_model_that_cannot_be_used_is_cut_and_the_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred headings with markup, twice, and of 10 kB: merged and cut, which is told to whoever watches (S2-010)."""
+    plan = tool_work.decomposition
+    many = ["## **Costs**", "costs", "word " * 2_000, *(f"Part {number}" for number in range(100))]
+    monkeypatch.setattr(tool_work, "decomposition", lambda prompt: plan(prompt) | {"outline": many})
+    async with planned(tmp_path) as trial:
+        await trial.asked()
+        outline = trial.state.plan.outline
+        assert (outline[0], len(outline)) == ("Costs", MOST_HEADINGS)
+        assert max(map(len, outline)) <= HEADING_CHARACTERS
+        log = "\n".join(event.text for event in trial.state.events)
+        for note in (
+            "headings that were empty, repeated",
+            "headings were shortened",
+            "headings beyond the limit of 20",
+        ):
+            assert note in log
+
+
 async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Path) -> None:
     """Each answer and each edit is a version of its own; what was seen before cannot be approved or answered any more
     (S2-018, C2-8).
@@ -113,6 +136,8 @@ async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Pa
         prompts = [one.prompt for one in trial.api.requests if one.role == "decomposer"]
         assert "the freezing of rows" in prompts[1]
         assert "the newest" in prompts[-1]
+        asked = [one.questions for one in trial.state.clarification.rounds]
+        assert asked == [["Which part of “How?” do you mean?"], ["Which release?"]]
         assert "Freezing" in prompts[-1]  # the outline that is replaced
         with pytest.raises(inbox.Unacceptable, match="version: 3 is older than the plan that there is"):
             inbox.read_approval(trial.state, [], 3)
