@@ -134,10 +134,13 @@ def pass_over_unread(state: ResearchState) -> None:
 
 
 def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
-    """Remember unread hits, each page once, and `MOST_PASSED_OVER` at most."""
-    known: dict[str, Candidate] = {}
-    for one in (*state.passed_over, *unread):
-        known.setdefault(canonical_url(one.hit.url), one)
+    """Remember unread hits that the request does not exclude, each page once, and `MOST_PASSED_OVER` at most."""
+    known = {canonical_url(one.hit.url): one for one in state.passed_over}
+    for one in unread:
+        if not is_excluded(one.hit.title, one.hit.url, state.resolution.exclude):
+            # The entries of the search have the title; a checkpoint need not.
+            hit = one.hit.model_copy(update={"title": "" if one.hit.entries else one.hit.title})
+            known.setdefault(canonical_url(hit.url), one.model_copy(update={"hit": hit}))
     state.passed_over = list(known.values())[:MOST_PASSED_OVER]
 
 
@@ -146,6 +149,5 @@ def list_not_fetched(state: ResearchState) -> None:
     pass_over(state, unread_hits(state))
     known = Identities(state.sources, state.aliases)
     for one in state.passed_over:
-        identity = known.identity_of(one.hit)
-        if identity not in state.sources and not is_excluded(one.hit.title, one.hit.url, state.resolution.exclude):
-            state.sources[identity] = Source.of_hit(one.hit, [one.sub_query_id])
+        state.sources.setdefault(known.identity_of(one.hit), Source.of_hit(one.hit, [one.sub_query_id]))
+    state.passed_over = []
