@@ -170,7 +170,7 @@ def _writing(request: WriteInput) -> dict[str, Any]:
     }
 
 
-SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash", "media_type", "retrieved_at")
+SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash", "media_type")
 FINDING_FIELDS_OF_ENTRY: Final = ("statement", "confidence", "evidence_ids", "source_ids")
 """Fields of a source or a finding that are in its entry, so that no checkpoint sends them.
 

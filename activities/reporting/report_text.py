@@ -12,6 +12,7 @@ from activities.reporting.words import ReportWords
 from contracts.checking import Correction, CorrectionAction
 from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
+from contracts.protected_sources import NAMED
 from contracts.request import EARLIER, Verify
 from contracts.resolved import Estimate, between
 from contracts.state import ResearchState
@@ -259,8 +260,8 @@ def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield _fact(say, "not_searched", items)
     if inputs.unread:
         items = [f"{each.title}: {say.name('status', each.status)}{_because(each.status_reason, say)}"
-                 for each in inputs.unread]  # fmt: skip
-        yield _fact(say, "not_read", _first(items, say), sources=say.count("source", len(items)))
+                 for each in inputs.unread if each.status is SourceStatus.FAILED or each.provider == NAMED]  # fmt: skip
+        yield _fact(say, "not_read", _first(items, say), sources=say.count("source", len(inputs.unread)))
 
 
 def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:

@@ -6,6 +6,7 @@ import pytest
 
 from activities.reporting.addresses import addresses_of
 from contracts.evidence import Candidate, DocumentRef
+from contracts.outcome import Ending
 from contracts.protected_sources import NAMED
 from contracts.request import Limits
 from contracts.vocabulary import Outcome, SourceStatus, StopReason
@@ -15,7 +16,7 @@ from tests.fakes import states
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.world import READ_AT
 from workflows.driver import Driver
-from workflows.rules.sub_queries import list_not_fetched, pass_over_unread
+from workflows.rules.sub_queries import pass_over_unread
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
@@ -24,11 +25,11 @@ class NotingCorpus(MemoryCorpus):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: set[str] = set()
+        self.found: dict[str, str] = {}
 
     async def search(self, request):
         response = await super().search(request)
-        self.found |= {hit.url for hit in response.hits}
+        self.found |= {hit.url: hit.title for hit in response.hits}
         return response
 
 
@@ -41,18 +42,18 @@ async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: st
     corpus = NotingCorpus()
     async with trial_of(tmp_path, name, corpus=corpus, limits=Limits(max_sources=1)) as trial:
         await trial.conduct()
-        state, document = trial.state, await trial.document()
-        assert corpus.found <= {source.url for source in state.sources.values()}
+        state, document = await trial.world.notebooks.complete_state(trial.state), await trial.document()
         unread = {source.url for source in state.sources.values() if source.status is SourceStatus.NOT_FETCHED}
+        assert {source.url: source.title for source in state.sources.values()} == corpus.found
         assert len(corpus.reads) == 1 < len(corpus.found)
-        assert unread == corpus.found - set(corpus.reads)
+        assert unread == corpus.found.keys() - set(corpus.reads)
         assert state.result.counts.not_fetched == len(unread)
         by_url = {source["url"]: source for source in document["sources"]}
         assert {by_url[url]["status"] for url in unread} == {"not_fetched"}
         files = {file["file_id"]: file for file in document["artifacts"]}
         for url in corpus.reads:
-            read, live = by_url[url], state.sources[by_url[url]["id"]]
-            assert (live.retrieved_at, live.media_type) == (read["retrieved_at"], read["media_type"])
+            read = by_url[url]
+            assert trial.state.sources[read["id"]].media_type == read["media_type"]
             assert (read["retrieved_at"], read["media_type"]) == (READ_AT.isoformat(), "text/markdown")
             assert set(read["notes"]) <= {finding["id"] for finding in document["findings"]}
             assert files[read["file_id"]]["source_url"] == url
@@ -106,28 +107,27 @@ async def test_a_failure_is_stated_before_the_end(tmp_path: Path, name: str) -> 
 
 
 def test_a_page_that_was_read_or_excluded_is_not_listed() -> None:
-    """Under whatever address it was found; the list is the same when the run closes again, and a page that a resumed
-    run reads is a source like any other (C2-10).
+    """Under whatever address or DOI it was found; while a run goes on none is, so that a resumed one may read it
+    (C2-10).
     """
-    known = states.source("https://e.org/read", aliases=["https://e.org/short"])
+    known = states.source("https://e.org/read", aliases=["https://e.org/short"], doi="10.1000/a")
     state = states.state(sources=states.sources(known))
     state.resolved = state.resolved.model_copy(update={"exclude": ["forbidden"]})
-    urls = ("https://e.org/short", "https://e.org/left?utm_source=x", "https://e.org/left", "https://e.org/later")
-    state.candidates = [
-        Candidate(sub_query_id=f"sq-{rank}", hit=states.hit(url, rank)) for rank, url in enumerate(urls, start=1)
-    ]
+    urls = ("short", "left?utm_source=x", "left", "later", "same")
+    found = [states.hit(f"https://e.org/{name}", rank) for rank, name in enumerate(urls, start=1)]
+    found[-1] = found[-1].model_copy(update={"doi": "10.1000/a"})
+    state.candidates = [Candidate(sub_query_id=f"sq-{hit.rank}", hit=hit) for hit in found]
     pass_over_unread(state)
     forbidden = states.hit("https://e.org/not", 1).model_copy(update={"title": "A forbidden page"})
     state.candidates = [Candidate(sub_query_id="sq-5", hit=forbidden)]
-    for _ in range(2):
-        list_not_fetched(state)
-        listed = [source for source in state.sources.values() if source.status is SourceStatus.NOT_FETCHED]
-        assert [(source.url, source.sub_query_ids) for source in listed] == [
-            ("https://e.org/left?utm_source=x", ["sq-2"]),
-            ("https://e.org/later", ["sq-4"]),
-        ]
-        assert state.counts().not_fetched == 2
-    assert state.fetched_sources() == states.sources(known)
+    assert (state.not_fetched(), state.counts().not_fetched) == ({}, 0)
+    ended = {"outcome": "completed", "stop_reason": "no_open_gaps", "completeness": "full", "ended_at": ""}
+    state.ending = Ending.model_validate(ended)
+    assert [(source.url, source.sub_query_ids) for source in state.not_fetched().values()] == [
+        ("https://e.org/left?utm_source=x", ["sq-2"]),
+        ("https://e.org/later", ["sq-4"]),
+    ]
+    assert state.counts().not_fetched == 2
 
 
 def test_an_unread_page_is_no_address_of_a_report() -> None:

@@ -135,7 +135,7 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
     assert content.documents[record.text.hash].decode() == "Vacuum 🧹 text"
     assert record.content_hash == entry.raw.hash
     assert (entry.title, record.text.size) == ("From the hit", 13)
-    assert record.retrieved_at == entry.retrieved_at == "2026-11-21T00:00:00+00:00"
+    assert entry.retrieved_at == "2026-11-21T00:00:00+00:00"
     assert record.media_type == entry.media_type == "text/html"
     assert "Vacuum 🧹" not in record.model_dump_json()
 
