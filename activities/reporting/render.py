@@ -275,12 +275,8 @@ def _usage(state: ResearchState) -> dict[str, Any]:
     limit = state.resolved.limits.max_tokens if state.resolved else None
     used = usage_by_share(state.usage_by_role).items() if limit is not None else ()
     shares = {share.value: {"limit": tokens_of_share(share, limit or 0), "tokens": tokens} for share, tokens in used}
-    return (
-        state.usage.model_dump(mode="json")
-        | ({"by_share": shares} if shares else {})
-        | {
-            name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}
-            for name, parts in known.items()
-            if parts
-        }
-    )
+    tables = {
+        name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}
+        for name, parts in known.items()
+    }
+    return _plain(state.usage) | {name: table for name, table in ({"by_share": shares} | tables).items() if table}

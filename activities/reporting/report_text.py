@@ -25,7 +25,6 @@ from contracts.vocabulary import (
     EngineKind,
     NodeStatus,
     Outcome,
-    Quality,
     SourceStatus,
     StopReason,
 )
@@ -116,7 +115,7 @@ def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
     section = "; ".join(headings[:3] + [say("and_more", count=more)] * (more > 0))
     pages = pages_of(source, (passage.evidence.page for passage in item.passages), say)
     place = f" § {section}" * bool(section) + f" · {pages}" * bool(pages)
-    quality = inputs.show(quality_words(source.quality, source.quality_reason, say))
+    quality = inputs.show(quality_words(source, say))
     read = say("read_on", day=say.day(source.retrieved_at))
     words = f"{inputs.show(source.title) or say('untitled')}{place} · {quality} · {read} · "
     link = inputs.registry.link_of(source.url)
@@ -386,8 +385,8 @@ def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> s
     return f"{say.name(kind, 'many' if len(numbers) > 1 else 'one')} {shown}"
 
 
-def quality_words(quality: Quality, reason: str, say: ReportWords) -> str:
+def quality_words(source: Source, say: ReportWords) -> str:
     """Return a source's quality with the reason for it; for documents of the operator the reason says it all."""
-    if reason == OWN_DOCUMENTS:
-        return say.translated(reason)
-    return say.name("quality", quality.value) + _because(reason, say)
+    if source.quality_reason == OWN_DOCUMENTS:
+        return say.translated(source.quality_reason)
+    return say.name("quality", source.quality.value) + _because(source.quality_reason, say)
