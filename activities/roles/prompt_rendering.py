@@ -7,7 +7,7 @@ value is guarded when it is printed, and never read as a template: braces in a p
 import html
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
@@ -163,10 +163,19 @@ class PromptBlocks:
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
         return [self._source(source, topic, values[source.id], best=source.id in best) for source in given]
 
-    def findings(self) -> list[list[PromptBlock]]:
-        """The findings of each iteration, each with the words of its passages."""
-        iterations = itertools.groupby(self.request.findings, key=lambda finding: finding.iteration)
-        return [[self._finding(finding) for finding in findings] for _, findings in iterations]
+    def iterations(self) -> Iterator[tuple[list[str], list[PromptBlock], list[SourceExtract]]]:
+        """Sub-queries, findings and newly cited sources of each iteration; a later prompt begins with the same ones.
+
+        The words of a passage are with the first finding that rests on it.
+        """
+        queries, findings, cited = self.request.sub_queries, self.request.findings, self.cited_sources()
+        first = {key: one for one in reversed(findings) for key in (*one.evidence_ids, *one.source_ids)}
+        for number in sorted({one.iteration for one in (*queries, *findings)}):
+            yield (
+                [query.text for query in queries if query.iteration == number],
+                [self._finding(finding, first) for finding in findings if finding.iteration == number],
+                [source for source in cited if first[source.id].iteration == number],
+            )
 
     def end_part(self) -> PromptBlock:
         """The end of a part that later calls begin with, too."""
@@ -198,8 +207,7 @@ class PromptBlocks:
     def _source(self, source: SourceExtract, topic: str, value: float, *, best: bool) -> PromptBlock:
         stored = self.documents.get(source.text.hash, "") if source.text else ""
         protected = source.id in self.request.protected_source_ids
-        most = (self.request.protected_characters if protected else None) or self.request.source_characters
-        text = excerpt(stored, source.sections, topic, most)
+        text = excerpt(stored, source.sections, topic, self.request.characters_of(source))
         self.characters.append((len(stored), len(text)))
 
         def render(level: Level) -> str:
@@ -210,10 +218,13 @@ class PromptBlocks:
         last = Level.COMPRESSED if best else Level.HEADLINE if protected else self._last
         return self._item(ContentItem(source.id, "source", render, rank, value, last))
 
-    def _finding(self, finding: Finding) -> PromptBlock:
+    def _finding(self, finding: Finding, first: Mapping[str, Finding]) -> PromptBlock:
         def render(level: Level) -> str:
             quoted = RATIOS[level] > RATIOS[Level.HEADLINE]
-            passages = self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]) if quoted else 0)
+            passages = [
+                (item, quote if first[item.id].id == finding.id else "")
+                for item, quote in self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]) if quoted else 0)
+            ]
             return self._part("finding", level, finding=finding, passages=passages, quoted=quoted)
 
         certain = finding.confidence in (Confidence.HIGH, Confidence.CONFIRMED)
