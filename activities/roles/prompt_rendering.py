@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from activities.reporting.citations import without_markers
 from activities.roles.claim_checking import with_control
 from activities.roles.summarizing import levels_of, shorter_form
-from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
+from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, marked, seal
 from contracts.call_sizes import QUOTE_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
@@ -265,7 +265,7 @@ class PromptBlocks:
         return self._item(replace(item, levels=levels, originals=lambda: [text]))
 
     def _item(self, item: ContentItem) -> PromptBlock:
-        item = replace(item, measure=_sealed_tokens)
+        item = replace(item, measure=lambda text: estimated_tokens(marked(text)))
         self.shown.append(item)
         return PromptBlock(item.text(self.levels.get(item.id, Level.FULL)))
 
@@ -307,11 +307,6 @@ class PromptBlocks:
 def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
     """The sources that a prompt shows, in their order; those at the level `dropped` are not shown."""
     return [one for one in request.sources[: most_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
-
-
-def _sealed_tokens(text: str) -> float:
-    """Return the tokens of a part of a prompt after it is sealed, which makes its marks and signs longer."""
-    return estimated_tokens(seal(text, ""))
 
 
 def _recency(published_at: str | None, today: str) -> float:

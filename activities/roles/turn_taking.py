@@ -27,7 +27,7 @@ from contracts.tokens import Level
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
 from providers.interfaces import EngineTask, Message, RenderedPrompt
-from providers.tokens.allotment import ContentItem
+from providers.tokens.allotment import ContentItem, estimated_tokens
 from providers.tokens.shortening import shortened
 
 SHORT_ANSWER: Final = 600
@@ -62,10 +62,8 @@ def turn_task(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, docum
         request,
         documents,
         system=with_canary(file.system, request.canary),
-        prompt=opening,
-        prompt_version=file.version,
-        messages=messages,
         whole=RenderedPrompt(opening, messages=messages, items=items),
+        prompt_version=file.version,
         render=lambda levels: RenderedPrompt(opening, messages=with_levels(messages, request, documents, levels)),
     )
 
@@ -173,6 +171,7 @@ def _group(
         priority=1 - 1 / (1 + number),
         levels=(Level.HEADLINE,),
         originals=lambda: [_words_of(block["content"]) for block in blocks],
+        measure=lambda text: estimated_tokens(json.dumps(text, ensure_ascii=False)),
     )
 
 
