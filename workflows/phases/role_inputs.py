@@ -45,11 +45,11 @@ def shown_at_once(state: ResearchState, sources: list[Source]) -> list[Source]:
 def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:
     """Return the request to the analyzer of one sub-query."""
     state = run.state
-    now = {each.id for each in queries_to_analyze(state)}
+    others = [each for each in queries_to_analyze(state) if each.id != query.id]
+    at_length = {one.id for each in others for one in sources_of(run, each) if one.sub_query_ids[0] == each.id}
 
     def is_seen(source: Source) -> bool:
-        first = source.sub_query_ids[0]
-        return first != query.id and (source.analyzed or first in now)
+        return source.sub_query_ids[0] != query.id and (source.analyzed or source.id in at_length)
 
     return AnalyzeInput(
         brief=state.plan.brief,

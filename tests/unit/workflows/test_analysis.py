@@ -86,6 +86,9 @@ def test_a_source_is_considered_at_length_once() -> None:
 
     assert considered(first) == {"corpus:m/a": 12_000, "corpus:m/b": 12_000}
     assert considered(second) == {"corpus:m/a": 1_000}
+    others = [states.source(f"corpus:m/{number}", rank=0, sub_query_ids=[first.id]) for number in range(20)]
+    made.sources = states.sources(shared, lost, *others)  # the first question has more than one analysis shows
+    assert considered(second) == {"corpus:m/a": 12_000}
     made.analyzed_sub_queries = [first.id, second.id]  # the analysis of the first question did not read one of them
     made.sources[shared.id] = shared.model_copy(update={"analyzed": True})
     assert considered(later) == {"corpus:m/a": 1_000, "corpus:m/b": 12_000}
