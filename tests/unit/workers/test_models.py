@@ -13,7 +13,7 @@ from contracts.resolved import CorpusSnapshot, ModelPrice, ResolvedResearch
 from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured, Unavailable
-from providers.interfaces import EngineTask
+from providers.interfaces import EngineTask, RenderedPrompt
 from providers.shared.limits import Limiter
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.messages_api import MessagesApi
@@ -53,7 +53,9 @@ def task(tier_model: str | None) -> EngineTask:
         date="2026-11-22",
         query="How does vacuum work?",
     )
-    return EngineTask(PLANNER, given, {}, "role: planner\n\nYou plan.", "<question>\nHow?\n</question>", "1")
+    return EngineTask(
+        PLANNER, given, {}, "role: planner\n\nYou plan.", RenderedPrompt("<question>\nHow?\n</question>"), "1"
+    )
 
 
 @asynccontextmanager

@@ -22,9 +22,7 @@ HOUR = 3_600.0
 
 
 @asynccontextmanager
-async def planned(
-    folder: Path, engine: str = "model", name: str = "living", **fields: Any
-) -> AsyncIterator[Trial]:
+async def planned(folder: Path, engine: str = "model", name: str = "living", **fields: Any) -> AsyncIterator[Trial]:
     """A run that has begun, of a strategy whose preset is that a person approves the plan."""
     with outlining_declared():
         async with trial_of(folder, name, engine, **({"gates": {}} | fields)) as trial:
