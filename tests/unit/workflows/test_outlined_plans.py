@@ -23,11 +23,14 @@ HOUR = 3_600.0
 
 @asynccontextmanager
 async def planned(folder: Path, engine: str = "model", **fields: Any) -> AsyncIterator[Trial]:
-    """A run of the toy that has begun."""
+    """A run of the toy that has begun; it is cancelled if it has not ended with the block."""
     with outlining_declared():
         async with trial_of(folder, "outlining", engine, **fields) as trial:
             trial.start()
             yield trial
+            if not trial.task.done():
+                await trial.cancel()
+                await asyncio.wait([trial.task])
 
 
 @pytest.mark.parametrize("engine", ["model", "extractive"])
