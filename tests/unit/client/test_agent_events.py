@@ -1,4 +1,4 @@
-"""The seven events: a golden log, the ends of a run, statuses both ways, and the record of a session."""
+"""The seven events: a golden log, the ends of a run, statuses both ways, and what is left of a long log."""
 
 import json
 from typing import Any, cast
@@ -13,7 +13,6 @@ from client.agent_events import (
     OF_TURN,
     STATUSES,
     AnyAgentEvent,
-    SessionRecord,
     SessionStatus,
     StopEvent,
     ToolCallEvent,
@@ -21,17 +20,13 @@ from client.agent_events import (
     Translation,
     UpdateReportResult,
     WorkflowCancelledEvent,
-    session_record,
     session_status,
 )
 from client.client_errors import DocumentMissing, NoWorker
 from client.handle import ResearchHandle
 from contracts.addresses import digest
-from contracts.evidence import DocumentRef
 from contracts.outcome import Event, EventPage, ResearchResult
-from contracts.plan import Plan
-from contracts.state import ResearchState
-from contracts.vocabulary import FAILURES, Outcome, RunStatus, SourceStatus, StopReason
+from contracts.vocabulary import FAILURES, Outcome, RunStatus, StopReason
 from tests.fakes import states
 from workflows.run.context import MAX_EVENTS, add_event, page_after
 
@@ -325,7 +320,7 @@ def test_a_cancelled_run_can_be_resumed() -> None:
     assert "research resume r-1" in end.message
 
 
-# --- statuses and records --------------------------------------------------------------------------------------------
+# --- statuses and the log --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("planned", [True, False])
 @pytest.mark.parametrize("status", RunStatus)
 def test_statuses_are_mapped_both_ways(status: RunStatus, planned: bool) -> None:
@@ -337,50 +332,6 @@ def test_statuses_are_mapped_both_ways(status: RunStatus, planned: bool) -> None
     assert mapped == expected.get(status, mapped)
     if status is RunStatus.RUNNING:
         assert mapped == ("running" if planned else "planning")
-
-
-def test_a_record_has_all_fields_and_is_the_same_when_it_is_read_again() -> None:
-    """Status, question, settings, plan, sources with their files and notes, artifacts, report and the cursor of the
-    log; from the stored state it is what it was from the live one (S2-004, S2-008, S2-011, S2-012, S2-044, C2-11).
-    """
-    source = states.source(
-        "https://e.org/a.pdf",
-        content_hash=digest("raw"),
-        media_type="application/pdf",
-        text=DocumentRef(hash=digest("text")),
-        retrieved_at="2026-11-21T12:00:00+00:00",
-        snippet="about freezing",
-    )
-    unread = states.source("https://e.org/b", status=SourceStatus.NOT_FETCHED)
-    state = states.state(
-        status=RunStatus.RUNNING,
-        plan=Plan(version=2, nodes=[states.sub_query("freezing")], outline=["A"], questions=[], assumptions=["16"]),
-        sources=states.sources(source, unread),
-        findings=[states.finding("Vacuum freezes rows.", source_ids=[source.id])],
-        event_count=7,
-    )
-    record = session_record(state, "# R\n", translated(LOG, ended()))
-    reloaded = ResearchState.model_validate_json(state.model_dump_json())
-    assert session_record(reloaded, "# R\n", record.events) == record
-    assert SessionRecord.model_validate_json(record.model_dump_json()) == record
-    assert {"research_id", "status", "initial_query", "settings", "plan", "sources", "artifacts"} <= set(
-        record.model_dump()
-    )
-    assert (record.status, record.initial_query, record.events_cursor) == ("running", QUESTION, 7)
-    assert record.settings == {
-        "patch_chunk_size": state.resolution.limits.max_update_characters,
-        "max_search_results_per_query": state.resolution.search.max_results_per_query,
-        "max_sources": state.resolution.limits.max_sources,
-        "timeout_seconds": state.resolution.limits.deadline_seconds,
-    }
-    assert (record.plan.expanded_queries, record.plan.outline) == (["freezing"], ["A"])
-    read, listed = record.sources
-    assert (read.file_id, read.notes, read.snippet) == (digest("raw"), "Vacuum freezes rows.", "about freezing")
-    assert (read.retrieved_at, listed.retrieved_at, listed.file_id) == (source.retrieved_at, None, None)
-    assert [(file.file_id, file.kind, file.source_url) for file in record.artifacts] == [
-        (digest("raw"), "pdf", source.url),
-        (digest("text"), "text", source.url),
-    ]
 
 
 def test_the_log_only_grows_and_the_state_has_its_newest_part() -> None:
