@@ -150,7 +150,7 @@ def refer_source(source: SourceExtract) -> SourceExtract:
     if source.entry is None:
         return source
     quality = source.quality if source.changed else Quality.UNKNOWN
-    return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries)
+    return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries, again=source.again)
 
 
 def _writing(request: WriteInput) -> dict[str, Any]:

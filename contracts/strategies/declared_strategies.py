@@ -19,7 +19,7 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import EngineKind, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
-PLANNED: Final = ("living", "recursive")
+PLANNED: Final = ("recursive",)
 """Names that requests may come to use: refused with `not available yet` until they are declared."""
 
 

@@ -49,6 +49,7 @@ WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     orchestrator.IntakeInput: roles.take_in,
     orchestrator.OrchestrateInput: roles.orchestrate,
     orchestrator.WorkInput: roles.work,
+    living.LivingInput: roles.take_living_turn,
 }
 """Those that work on stored texts by their hashes, or on the transcript of the turns so far."""
 

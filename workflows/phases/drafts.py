@@ -69,8 +69,8 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
         run.degrade("parts of a new text exceed limits.max_update_characters, so the report lacks them")
 
 
-def take_step(run: ResearchRun, step: DraftStep) -> None:
-    """Make the text after an update the one of the report, and give its event."""
+def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
+    """Make the text after an update the one of the report, and give its event, with further fields."""
     name_text(run, step.draft)
     run.note(
         "report.updated",
@@ -79,6 +79,7 @@ def take_step(run: ResearchRun, step: DraftStep) -> None:
         characters=step.draft.characters,
         inserted=step.inserted,
         removed=step.removed,
+        **data,
     )
 
 
@@ -125,7 +126,7 @@ async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> Ap
     request = UpdatesRequest(
         research_id=run.resolved.research_id,
         tenant=run.resolved.tenant,
-        base=run.state.draft,
+        base=_slim(run.state.draft),
         title=_title(run),
         outline=outline_of(run),
         most_characters=run.resolved.limits.max_update_characters,
@@ -167,7 +168,7 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
             raise
         run.degrade(f"the report was not revised ({reason_of(error)})")
         return None
-    return applied.draft if applied and applied.draft != draft else None
+    return applied.draft if applied and any(outcome.step for outcome in applied.outcomes) else None
 
 
 async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraft) -> DraftSteps:
@@ -175,16 +176,21 @@ async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraf
     request = SplitRequest(
         research_id=run.resolved.research_id,
         tenant=run.resolved.tenant,
-        base=before,
+        base=_slim(before),
         title=_title(run),
         outline=outline_of(run),
         most_characters=run.resolved.limits.max_update_characters,
-        after=after,
+        after=_slim(after) or after,
     )
     options = _options(run, "split", "divide a change of the report into updates")
     way = await run.host.execute(activities.SPLIT_DRAFT, request, options)
     run.operation_done("split")
     return way
+
+
+def _slim(draft: ReportDraft | None) -> ReportDraft | None:
+    """Return a draft without the longer figures that follow from its text: the activities do not need them."""
+    return draft and draft.model_copy(update={name: [] for name in ("sections", "evidence_ids")})
 
 
 def _title(run: ResearchRun) -> str:

@@ -109,6 +109,16 @@ def test_the_live_view_shows_status_and_news() -> None:
     asked = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which one?"], round=1)
     text = shown(status(waiting=asked), width=140)
     assert ('research answer r-20261121-7k3f "…"' in text, "Which one?" in text) == (True, True)
+    approval = Waiting(kind=WaitKind.APPROVAL, questions=["Since when?"], plan_version=2)
+    text = shown(status(waiting=approval, outline=["Costs", "Limits"]), width=140)
+    for part in (
+        "§ Costs",
+        "§ Limits",
+        "Since when?",
+        "research approve r-20261121-7k3f --version 2",
+        "research answer",
+    ):
+        assert part in text, part
     assert "waiting for the first answer of a worker" in shown(None)
 
 

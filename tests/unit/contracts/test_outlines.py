@@ -1,10 +1,12 @@
 """Outlines: what a model proposes is made fit, what a person writes is refused by field."""
 
+import random
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from activities.reporting.addresses import KnownAddresses
 from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
 from activities.reporting.tree import heading, paragraph
@@ -104,3 +106,32 @@ def test_what_a_decomposer_proposes_is_bounded_and_new() -> None:
     for name, value in (("expanded_queries", ["?"]), ("outline", ["#"])):
         with pytest.raises(UnfitAnswer, match=f"{name}: at least one"):
             DecomposerAnswer.model_validate(ANSWER | {name: value}).fitted(asked, [])
+
+
+def test_a_cleaned_heading_stays_as_it_is() -> None:
+    """Whatever was mixed into a text, cleaning it again changes nothing, and neither do the text of a draft and the
+    removal of addresses from a report.
+    """
+    parts = ["a", "word ", "#", " ", "-", "_", "*", "`", "<b>", "[x](https://a.test)", "www.a.test", "&lt;", "&", "\\"]
+    parts += [
+        "|",
+        "~~",
+        "$x$",
+        "1. ",
+        "![i](u)",
+        "[ev-1234]",
+        "\n",
+        "\u202e",
+        "\x1b",
+        "日本",
+        "a@b.de",
+        "://",
+        "]",
+        "\u3000",
+    ]
+    chance = random.Random(1)
+    for _ in range(500):
+        name = heading_of("".join(chance.choice(parts) for _ in range(chance.randint(1, 9))))
+        assert heading_of(name) == name == KnownAddresses({}).strip(name)
+        text = write([heading(2, name), paragraph("Text.")]).text if name else ""
+        assert [block.words for block in parse_draft(text) if block.kind == "heading"] == ([name] if name else [])

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from contracts.outlines import HEADING_CHARACTERS, MOST_HEADINGS
 from contracts.plan import WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
 from tests.every_strategy.joined import Trial, begin_again, trial_of
+from tests.fakes import tool_work
 from tests.toy.outlining import ANOTHER_OUTLINE, outlining_declared
 from workflows.run import inbox
 from workflows.status import details_markdown, plan_of, status_of
@@ -20,10 +22,10 @@ HOUR = 3_600.0
 
 
 @asynccontextmanager
-async def planned(folder: Path, engine: str = "model", **fields: Any) -> AsyncIterator[Trial]:
-    """A run of the toy that has begun."""
+async def planned(folder: Path, engine: str = "model", name: str = "living", **fields: Any) -> AsyncIterator[Trial]:
+    """A run that has begun, of a strategy whose preset is that a person approves the plan."""
     with outlining_declared():
-        async with trial_of(folder, "outlining", engine, **fields) as trial:
+        async with trial_of(folder, name, engine, **({"gates": {}} | fields)) as trial:
             trial.start()
             yield trial
 
@@ -74,7 +76,8 @@ async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
         assert known.questions == waiting.questions == ["Which part of “How?” do you mean?"]
         assert known.assumptions == ["The current version is meant."]
         assert known.constraints.model_dump(exclude_none=True) == constraints
-        assert [node.text for node in known.sub_queries] == ["How: how it works", "How: which settings it has"]
+        aspects = ("how it works", "which settings it has", "where it fails")
+        assert [node.text for node in known.sub_queries] == [f"How: {aspect}" for aspect in aspects]
         status = status_of(trial.state, now)
         shown = (status.outline, status.questions, status.assumptions)
         assert shown == (known.outline, known.questions, known.assumptions)
@@ -85,6 +88,27 @@ async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
         assert all(value in prompt for value in constraints.values())
         stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
         assert plan_of(stored).model_copy(update={"waiting": known.waiting}) == known
+
+
+async def test_an_outline_of_a_model_that_cannot_be_used_is_cut_and_the_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred headings with markup, twice, and of 10 kB: merged and cut, which is told to whoever watches (S2-010)."""
+    plan = tool_work.decomposition
+    many = ["## **Costs**", "costs", "word " * 2_000, *(f"Part {number}" for number in range(100))]
+    monkeypatch.setattr(tool_work, "decomposition", lambda prompt: plan(prompt) | {"outline": many})
+    async with planned(tmp_path) as trial:
+        await trial.asked()
+        outline = trial.state.plan.outline
+        assert (outline[0], len(outline)) == ("Costs", MOST_HEADINGS)
+        assert max(map(len, outline)) <= HEADING_CHARACTERS
+        log = "\n".join(event.text for event in trial.state.events)
+        for note in (
+            "headings that were empty, repeated",
+            "headings were shortened",
+            "headings beyond the limit of 20",
+        ):
+            assert note in log
 
 
 async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Path) -> None:
@@ -105,7 +129,7 @@ async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Pa
         third = await trial.asked(3)
         assert (third.questions, trial.state.plan.outline) == (["Which release?"], ["Freezing", "Costs"])
         assert trial.state.plan.assumptions == []
-        assert len(trial.state.plan.nodes) == 2  # not named, so unchanged
+        assert len(trial.state.plan.nodes) == 3  # not named, so unchanged
         with pytest.raises(inbox.Unacceptable, match="version: the plan is version 3 by now"):
             inbox.read_answers(trial.state, [], ["the newest"], 2)
         await trial.answer(inbox.read_answers(trial.state, [], ["the newest"], 3))
@@ -113,6 +137,8 @@ async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Pa
         prompts = [one.prompt for one in trial.api.requests if one.role == "decomposer"]
         assert "the freezing of rows" in prompts[1]
         assert "the newest" in prompts[-1]
+        asked = [one.questions for one in trial.state.clarification.rounds]
+        assert asked == [["Which part of “How?” do you mean?"], ["Which release?"]]
         assert "Freezing" in prompts[-1]  # the outline that is replaced
         with pytest.raises(inbox.Unacceptable, match="version: 3 is older than the plan that there is"):
             inbox.read_approval(trial.state, [], 3)
@@ -126,7 +152,7 @@ async def test_headings_change_by_a_version_with_its_own_yes_alone(tmp_path: Pat
     """After the approval a person cannot edit them, and what a strategy would change waits like the first plan, also in
     another process (C2-9).
     """
-    async with planned(tmp_path, metadata={"another_outline": True}) as trial:
+    async with planned(tmp_path, name="outlining", metadata={"another_outline": True}) as trial:
         await trial.asked()
         approved = trial.state.plan.outline
         await trial.answer(inbox.read_approval(trial.state, [], 1))
@@ -137,7 +163,7 @@ async def test_headings_change_by_a_version_with_its_own_yes_alone(tmp_path: Pat
         left = trial.left
         await trial.cancel()
         await asyncio.wait([trial.task])
-        again = await begin_again(trial, metadata={"another_outline": True})
+        again = await begin_again(trial, gates={}, metadata={"another_outline": True})
         again.start()
         assert (await again.asked(2)).plan_version == 2
         assert again.left == left

@@ -77,9 +77,10 @@ class FakeHandle:
     def __init__(self, refused: int = 0) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.refused = refused
+        self.shown = PLAN
 
     async def plan(self) -> PlanAnswer:
-        return PLAN
+        return self.shown
 
     def __getattr__(self, message: str) -> Callable[..., Awaitable[str]]:
         async def send(*arguments: Any) -> str:
@@ -110,12 +111,14 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         (APPROVAL, "n\n", ("reject_plan",)),
         (APPROVAL, "\nleave version 9 out\n", ("revise_plan", {"guidance": "leave version 9 out"}, 2)),
         (QUESTIONS, "the second\n\n", ("answer", ["the second", ""], 1)),
+        (APPROVAL.model_copy(update={"questions": ["Which?"]}), "a\nthe second\n", ("answer", ["the second"], 2)),
     ],
-    ids=["yes", "phrase", "no", "words", "answers"],
+    ids=["yes", "phrase", "no", "words", "answers", "answers to a plan"],
 )  # fmt: skip
 async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed: str, sent: tuple[Any, ...]) -> None:
     """Each reply becomes its message; a refused one is asked again."""
     handle = FakeHandle(refused=1 if typed == "y\n" else 0)
+    handle.shown = PLAN.model_copy(update={"questions": waiting.questions})
     os.write(keyboard, (typed * (1 + handle.refused)).encode())
     await asyncio.wait_for(ask_here(handle, waiting), 10)  # type: ignore[arg-type]
     assert handle.sent == [sent]
