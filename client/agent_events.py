@@ -276,7 +276,8 @@ class Translation:
 
     def _update(self, event: Event) -> list[AnyAgentEvent]:
         """Translate a new text; that of a call which is under way comes with the answer to it."""
-        if any(call.tool_name == UPDATE_REPORT for call in self._open.values()):
+        self._report = str(event.data["report"])
+        if event.data.get("call_id") in self._open:
             return []
         place, heading = _place(event), event.data.get("heading")
         kwargs = {"heading": heading} if heading else {}

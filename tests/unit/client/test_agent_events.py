@@ -79,7 +79,7 @@ LOG: list[tuple[str, str, dict[str, Any]]] = [
     returned(1, "c2", "fetch_url", "page 1 is too large", error=True),
     called(2, "c3", "update_report", {"heading": "A", "notes": [1]}),
     called(2, "c4", "update_report", {"heading": "B", "notes": [1]}),
-    ("report.updated", "14 characters", {"report": ONE, "inserted": 5, "removed": 0}),
+    ("report.updated", "14 characters", {"report": ONE, "inserted": 5, "removed": 0, "call_id": "c3"}),
     returned(2, "c3", "update_report", "5 characters inserted", report=ONE, heading="A", inserted=5, removed=0),
     returned(2, "c4", "update_report", "there is no heading B", error=True),
     ("report.updated", "18 characters", {"report": TWO, "heading": "A", "inserted": 4, "removed": 0}),
@@ -264,15 +264,17 @@ def test_every_call_has_one_answer_after_it() -> None:
 
 
 def test_texts_of_a_run_that_is_cut_short_are_not_lost() -> None:
-    """The call under way is answered by the reason, and what rules add then are updates of their own, as they are after
-    a call that a turn left open (S2-022, S2-031).
+    """The call under way is answered by the reason, with the text that it led to already; what rules add then are
+    updates of their own, as they are after a call that a turn left open (S2-022, S2-031).
     """
+    made = ("report.updated", "9 characters", {"report": OUTLINE, "call_id": "c1"})
     late = [("report.updated", "14 characters", {"report": ONE}), ("report.updated", "18 characters", {"report": TWO})]
     cut = [
         called(1, "c1", "update_report"),
+        made,
         ("status", "ending early: stopped", {"level": "warning", "ends": "user_stopped"}),
     ]
-    left = [called(1, "c1", "update_report"), called(2, "c2", "finish"), returned(2, "c2", "finish", "done")]
+    left = [called(1, "c1", "update_report"), made, called(2, "c2", "finish"), returned(2, "c2", "finish", "done")]
     for entries, reason in ((cut, "ending early: stopped"), (left, "this call was not answered")):
         answers = [event for event in translated([*entries, *late], ended()) if isinstance(event, ToolCallResult)]
         assert (answers[0].tool_id, answers[0].tool_output.content, answers[0].tool_output.is_error) == (
@@ -280,8 +282,8 @@ def test_texts_of_a_run_that_is_cut_short_are_not_lost() -> None:
             reason,
             True,
         )
-        texts = [one.tool_output.raw_output for one in answers if one.tool_id.startswith("update_report-")]
-        assert [cast("UpdateReportResult", one).report for one in texts] == [ONE, TWO]
+        texts = [one.tool_output.raw_output for one in answers if one.tool_name == "update_report"]
+        assert [cast("UpdateReportResult", one).report for one in texts] == [OUTLINE, ONE, TWO]
 
 
 # --- ends ------------------------------------------------------------------------------------------------------------
