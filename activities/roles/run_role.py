@@ -152,7 +152,7 @@ class RoleActivities:
         """The result with labels of findings and evidence; they themselves are in the notebook."""
         cited = {source_id for finding in result.findings for source_id in finding.source_ids}
         sources = [
-            source.model_copy(update={"snippet": "", "sections": [], "entry": None, "hit_entries": []})
+            source.model_copy(update={"snippet": "", "sections": [], "links": [], "entry": None, "hit_entries": []})
             for source in request.sources
             if source.id in cited
         ]
