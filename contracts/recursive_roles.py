@@ -36,6 +36,7 @@ from contracts.roles import (
     RoleAnswer,
     RoleInput,
     RoleSpec,
+    SourceExtract,
 )
 from contracts.tokens import TokenShare
 from contracts.vocabulary import GapKind, Quality, Tier
@@ -95,6 +96,7 @@ class Decision(StrEnum):
 class ScanInput(AnalyzeInput):
     """Hand-off to the scanner: an excerpt of one candidate; the sub-query is the need."""
 
+    sources: list[SourceExtract] = Field(min_length=1, max_length=1)
     MOST_CHARACTERS: ClassVar[int | None] = SCANNED_CHARACTERS
 
 
@@ -245,6 +247,7 @@ def _leaf(node: str, proposed: ProposedLeaf) -> TreeLeaf:
 class ExtractInput(AnalyzeInput):
     """Hand-off to the extractor: one source and one task; the sub-query is the leaf."""
 
+    sources: list[SourceExtract] = Field(min_length=1, max_length=1)
     task_type: TaskType
     task_detail: str = ""
 

@@ -127,8 +127,8 @@ def answers(goals: st.SearchStrategy[str], leaves: st.SearchStrategy[Any]) -> st
 GOOD_ANSWERS = answers(st.integers(0, 10_000).map("part {}".format), st.lists(GOOD_LEAF, min_size=1, max_size=3))
 ANSWERS = GOOD_ANSWERS | GOOD_ANSWERS | answers(GOALS, st.lists(ANY_LEAF, max_size=4))
 BOUNDED = st.builds(
-    TreeBounds, most_nodes=st.integers(1, 5), most_leaves=st.integers(1, 3), sources=st.just(SOURCES),
-    most_levels=st.integers(1, 5), most_rounds=st.integers(1, 3),
+    TreeBounds, most_nodes=st.integers(1, 12), most_leaves=st.integers(2, 5), sources=st.just(SOURCES),
+    most_levels=st.integers(2, 5), most_rounds=st.integers(1, 3),
 )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def addition(tree: ResearchTree, place: int, answer: dict[str, Any]) -> tuple[st
     return (node.id, found) if found is not None else None
 
 
-@given(ANSWERS, st.lists(st.tuples(st.integers(0, 8), ANSWERS), max_size=6), BOUNDED)
+@given(GOOD_ANSWERS, st.lists(st.tuples(st.integers(0, 8), ANSWERS), min_size=1, max_size=6), BOUNDED)
 def test_no_graft_breaks_a_limit_or_loses_anything(
     answer: dict[str, Any], corrections: list[tuple[int, dict[str, Any]]], bounds: TreeBounds
 ) -> None:
