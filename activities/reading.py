@@ -106,7 +106,6 @@ class ReadingActivities:
             content_hash=raw.hash,
             text=text,
             media_type=media_type,
-            retrieved_at=found.retrieved_at,
             pages=pages,
             quality=found.quality,
             quality_reason=found.quality_reason if found.quality_reason.startswith(CHOSEN_BY_OPERATOR) else "",

@@ -155,7 +155,7 @@ def _material_tokens(request: RoleInput) -> int:
             _tokens(source.title + source.url)
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS
-            + _shown_characters(source.text, request.source_characters)
+            + _shown_characters(source.text, request.characters_of(source))
             for source in request.sources[: most_sources(request)]
         )
     if isinstance(request, WriteInput):
@@ -176,9 +176,8 @@ def _material_tokens(request: RoleInput) -> int:
 def _notes_tokens(request: WriteInput | UpdateInput) -> int:
     """Tokens of findings with their passages, and of the titles of their sources."""
     titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
-    # The statement is repeated for each of its passages.
     findings = sum(
-        LINE_TOKENS + len(finding.evidence_ids) * (_tokens(finding.statement) + QUOTE_CHARACTERS + LINE_TOKENS)
+        LINE_TOKENS + _tokens(finding.statement) + len(finding.evidence_ids) * (QUOTE_CHARACTERS + LINE_TOKENS)
         for finding in request.findings
     )
     return titles + findings

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from contracts.addresses import canonical_url, evidence_id, source_id
+from contracts.addresses import canonical_url, doi_of, evidence_id, source_id
 from contracts.base import CompactModel, Contract
 from contracts.names import CORPUS_SCHEME
 from contracts.texts import DOCUMENT_HASH
@@ -308,7 +308,7 @@ class ReadDetails(SourceDetails):
     url: str
     publisher: str | None = None
     retrieved_at: str | None = None
-    """Time of reading, ISO 8601."""
+    """Time of reading, ISO 8601; a workflow leaves it to the entry."""
     media_type: str = ""
     """Of the original, as it was recognized; empty where it was not read."""
     quality: Quality = Quality.UNKNOWN
@@ -367,6 +367,12 @@ class Source(ReadDetails):
         return SearchHit(**{name: getattr(self, name) for name in OF_HIT}, entries=self.hit_entries)
 
 
+def keys_of(found: SearchHit | Source) -> list[str]:
+    """Return the values that hits of one source share: the canonical URL, and the DOI if there is one."""
+    name = doi_of(found.doi) or doi_of(found.url)
+    return [canonical_url(found.url), *([f"doi:{name}"] if name else [])]
+
+
 class ArtifactKind(StrEnum):
     """Kind of a stored file, for a viewer."""
 
@@ -407,8 +413,9 @@ def _artifacts(source: Source, text: DocumentRef) -> list[Artifact]:
     read = Artifact(file_id=text.hash, name=f"{source.title or file_name}.txt", kind=ArtifactKind.TEXT, **shared)
     if source.content_hash in (None, text.hash):
         return [read]
-    kind = KIND_OF.get(source.media_type.partition(";")[0].strip().lower(), ArtifactKind.TEXT)
-    known = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": source.media_type}
+    media_type = source.raw.media_type if source.raw else source.media_type
+    kind = KIND_OF.get(media_type.partition(";")[0].strip().lower(), ArtifactKind.TEXT)
+    known = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": media_type}
     return [Artifact(kind=kind, **known, **shared), read]
 
 

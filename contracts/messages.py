@@ -183,10 +183,8 @@ class ReadRecord(CompactModel):
     publisher: str | None = None
     content_hash: str
     text: DocumentRef
-    media_type: str = ""
-    """Of the original, as it was recognized."""
-    retrieved_at: str | None = None
-    """Time of reading, ISO 8601."""
+    media_type: str = "text/html"
+    """Of the original, as it was recognized; most are pages, so this costs no history of theirs."""
     pages: DocumentRef | None = None
     """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
     quality: Quality

@@ -156,7 +156,7 @@ def refer_source(source: SourceExtract) -> SourceExtract:
     if source.entry is None:
         return source
     quality = source.quality if source.changed else Quality.UNKNOWN
-    return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries)
+    return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries, again=source.again)
 
 
 def _writing(request: WriteInput) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _writing(request: WriteInput) -> dict[str, Any]:
     }
 
 
-SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash", "media_type", "retrieved_at")
+SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash", "media_type")
 FINDING_FIELDS_OF_ENTRY: Final = ("statement", "confidence", "evidence_ids", "source_ids")
 """Fields of a source or a finding that are in its entry, so that no checkpoint sends them.
 

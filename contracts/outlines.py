@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from html import unescape
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
@@ -14,6 +15,8 @@ MOST_HEADINGS: Final = 20
 HEADING_CHARACTERS: Final = 120
 MARKUP: Final = str.maketrans(dict.fromkeys("\\`*<>[]"))
 """Signs that make code, emphasis, HTML, links and citations."""
+ADDRESS: Final = re.compile(r"//|www\.|(?:https?|ftp|wss?|mailto|corpus):|[\w.+-]@\w", re.IGNORECASE)
+"""Part of a word that names a page, a document or a mailbox."""
 SOURCE_HEADING: Final = re.compile(
     r"(?:\d{1,9}[.)]?\s{0,9})?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
     r"|quellen|quellenverzeichnis|literatur|références|bibliographie|fuentes|referencias|fonti|bronnen)"
@@ -25,9 +28,11 @@ SOURCE_HEADING: Final = re.compile(
 
 def heading_of(text: str) -> str:
     """Return a text as a heading: one line of plain words, without markup and addresses, cut to its length."""
-    line = visible(text[: 8 * HEADING_CHARACTERS]).replace(REPLACEMENT, " ").translate(MARKUP)
-    words = [word.strip("_") for word in line.split() if "://" not in word and not word.casefold().startswith("www.")]
-    return shorten(" ".join(words).lstrip("#+=- "), HEADING_CHARACTERS)
+    line = visible(unescape(text[: 8 * HEADING_CHARACTERS])).replace(REPLACEMENT, " ").translate(MARKUP)
+    words = [word.strip("_") for word in line.split() if not ADDRESS.search(word)]
+    heading = shorten(" ".join(filter(None, words)).lstrip("#+=- "), HEADING_CHARACTERS)
+    # What was taken away may have hidden something else.
+    return heading if heading == text else heading_of(heading)
 
 
 def fitted_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:

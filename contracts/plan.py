@@ -175,6 +175,16 @@ class Plan(Contract):
     assumptions: list[str] = []
     """Answers to its questions that the plan assumes."""
 
+    def texts(self) -> dict[str, Any]:
+        """Return all that a person approves of it, as events of the log have it."""
+        return {
+            "version": self.version,
+            "clarifying_questions": self.questions,
+            "expanded_queries": [node.text for node in self.parts],
+            "outline": self.outline,
+            "assumptions": self.assumptions,
+        }
+
     @property
     def sub_queries(self) -> list[PlanNode]:
         """The nodes that are searched for."""

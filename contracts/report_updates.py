@@ -143,7 +143,7 @@ class AppliedUpdates(CompactModel):
     """Outcome of each update in order."""
 
     base: ReportDraft
-    """The text before the first one: the given one, or the headings of the outline."""
+    """The text before the first one: the given one as it was given, or the headings of the outline."""
     outcomes: list[AppliedUpdate] = []
 
     @property

@@ -210,6 +210,8 @@ class ResolvedResearch(SharedSettings):
     """True if the web is searched."""
     limits: EffectiveLimits
     gates: Gates
+    approval_waived: bool = False
+    """True if the request does without the approval of the plan that its strategy waits for."""
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
     """`light` is by rules, without a model."""

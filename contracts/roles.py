@@ -35,6 +35,8 @@ MOST_GAPS: Final = 3
 MOST_SUGGESTIONS: Final = 3
 MOST_FOLLOW_UPS: Final = 3
 MOST_NOTES: Final = 10
+AGAIN_CHARACTERS: Final = 1_000
+"""Of a source that the analysis of another sub-query considers at length: those that match this one best."""
 Priority = Annotated[int, within(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
 
 
@@ -204,6 +206,8 @@ class SourceExtract(Contract):
     """Hashes of the entries of other searches that found it."""
     changed: bool = False
     """The quality differs from that of the entry."""
+    again: bool = False
+    """Another sub-query found it first: the analysis of that one considers more of its text."""
 
 
 class AnalyzeInput(RoleInput):
@@ -228,6 +232,12 @@ class AnalyzeInput(RoleInput):
     def subject(self) -> str:
         """The sub-query."""
         return self.sub_query.text
+
+    def characters_of(self, source: SourceExtract) -> int:
+        """Return how many characters of a source are considered; a protected one is considered at length each time."""
+        if source.id in self.protected_source_ids:
+            return self.protected_characters or self.source_characters
+        return min(self.source_characters, AGAIN_CHARACTERS) if source.again else self.source_characters
 
 
 class Quote(Contract):

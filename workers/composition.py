@@ -205,6 +205,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     return [
         records.prepare_research,
         records.preview_research,
+        records.describe_research,
         records.prepare_agent,
         records.save_session,
         records.read_document,
@@ -254,7 +255,7 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
 
     models, key = settings.models, settings.model_keys().get(name)
     address = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else ".".join(models.place_of_address(name))
-    places = EndpointPlaces(key_variable(name), address)
+    places = EndpointPlaces(key_variable(name), address, f"models.endpoints.{name}.silence_seconds")
     secret, base_url = key.get_secret_value() if key else None, models.address_of(name) or DEFAULT_BASE_URL
     chat: Chat | None = None
     remedy = ""

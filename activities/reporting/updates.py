@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Final
 
 from temporalio import activity
@@ -33,7 +34,6 @@ from activities.reporting.tree import (
     Run,
     heading,
     one_line,
-    parse_words,
     sentences,
 )
 from contracts.addresses import digest
@@ -115,12 +115,12 @@ def read_live(text: str) -> LiveText:
     title, sections = "", list[tuple[str, str]]()
     for chunk in _chunks(text):
         if chunk.startswith("## "):
-            sections.append((_heading_words(chunk), ""))
+            sections.append((_read_block(chunk)[0].words, ""))
         elif sections:
             name, body = sections[-1]
             sections[-1] = (name, f"{body}\n\n{chunk}" if body else chunk)
         else:
-            title = title or _heading_words(chunk)
+            title = title or _read_block(chunk)[0].words
     return LiveText(title, tuple(sections))
 
 
@@ -141,11 +141,6 @@ def _chunks(text: str) -> Iterator[str]:
 @lru_cache(maxsize=CACHED)
 def _head(level: int, name: str) -> str:
     return write([heading(level, name)]).text.strip()
-
-
-@lru_cache(maxsize=CACHED)
-def _heading_words(line: str) -> str:
-    return parse_words(line)
 
 
 @lru_cache(maxsize=CACHED)
@@ -209,8 +204,9 @@ def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
 
 def describe_live(base: ReportDraft, report: LiveText) -> ReportDraft:
     """Return a draft with the figures of a live report, whose text is not stored yet."""
-    words = {name: sum(_words_in(chunk) for chunk in _chunks(body)) for name, body in report.sections}
-    cited = [key for _, body in report.sections for chunk in _chunks(body) for key in _cited_in(chunk)]
+    figures = {name: [_figures_of(chunk) for chunk in _chunks(body)] for name, body in report.sections}
+    words = {name: sum(count for count, _ in known) for name, known in figures.items()}
+    cited = list(dict.fromkeys(key for known in figures.values() for _, keys in known for key in keys))
     return base.model_copy(
         update={
             "title": shorten(report.title, TITLE_CHARACTERS),
@@ -220,20 +216,17 @@ def describe_live(base: ReportDraft, report: LiveText) -> ReportDraft:
             "words_by_section": words,
             "characters": len(report.text.strip()),
             "has_headings": bool(report.sections),
-            "evidence_ids": list(dict.fromkeys(cited)),
+            "evidence_ids": cited,
             "empty": not cited,
         }
     )
 
 
 @lru_cache(maxsize=CACHED)
-def _words_in(chunk: str) -> int:
-    return len(words_of(" ".join(sentence.words for sentence in sentences(_read_block(chunk)))))
-
-
-@lru_cache(maxsize=CACHED)
-def _cited_in(chunk: str) -> tuple[str, ...]:
-    return tuple(cited_evidence(_read_block(chunk)))
+def _figures_of(chunk: str) -> tuple[int, list[str]]:
+    """Return the number of words of a block, and the evidence that it cites."""
+    blocks = _read_block(chunk)
+    return len(words_of(" ".join(sentence.words for sentence in sentences(blocks)))), cited_evidence(blocks)
 
 
 def measure(before: str, after: str) -> tuple[int, int]:
@@ -471,27 +464,24 @@ Edits = Generator[Blocks, bool, None]
 def _edits(before: Blocks, after: Blocks) -> Edits:
     """Change a section into another one, by one sentence, item or block at a time."""
     cells = [_split_block(block) for block in before]
-    place = 0
-    for kind, i1, i2, j1, j2 in _compare(before, after):
-        if kind == "equal":
-            place += i2 - i1
-            continue
-        for old, new in zip(range(i1, i2), range(j1, j2), strict=False):
-            if _is_alike(before[old], after[new]):
-                yield from _edit_parts(cells, place, _split_block(after[new]))
-            else:
-                yield from _edit_parts(cells, place, [])
-                cells.insert(place + 1, [])
-                yield from _edit_parts(cells, place + 1, _split_block(after[new]))
-                place += 1
-            place += 1
-        for _ in range(i2 - i1 - (j2 - j1)):
-            yield from _edit_parts(cells, place, [])
-            place += 1
-        for new in range(j1 + (i2 - i1), j2):
+    for place, (old, new) in enumerate(_pair(before, after)):
+        if old is None:
             cells.insert(place, [])
-            yield from _edit_parts(cells, place, _split_block(after[new]))
-            place += 1
+        if old is not new:
+            yield from _edit_parts(cells, place, _split_block(new) if new else [])
+
+
+def _pair(before: Blocks, after: Blocks) -> Iterator[tuple[Block | None, Block | None]]:
+    """Give the blocks of both sections in order: the same twice, those that become one another, and others alone."""
+    for kind, i1, i2, j1, j2 in _compare(before, after):
+        for old, new in zip_longest(before[i1:i2], after[j1:j2]):
+            if kind == "equal":
+                yield old, old
+            elif old and new and not _is_alike(old, new):
+                yield old, None
+                yield None, new
+            else:
+                yield old, new
 
 
 def _is_alike(old: Block, new: Block) -> bool:
@@ -500,25 +490,23 @@ def _is_alike(old: Block, new: Block) -> bool:
 
 
 def _edit_parts(cells: list[list[Block]], place: int, target: Sequence[Block]) -> Edits:
-    """Change the parts of one block; without any left it goes."""
-    old, at = list(cells[place]), 0
+    """Change the parts of one block; without any left it goes. What takes the place of a part that stays is dropped."""
+    old, parts, at = list(cells[place]), cells[place], 0
     for kind, i1, i2, j1, j2 in _compare(old, target):
-        if kind == "equal":
-            at += i2 - i1
-            continue
-        for number in range(max(i2 - i1, j2 - j1)):
-            stays = False
-            if number < i2 - i1:
-                gone = cells[place].pop(at)
+        for gone, come in () if kind == "equal" else zip_longest(old[i1:i2], target[j1:j2]):
+            if gone:
+                del parts[at]
                 if not (yield _whole(cells)):
-                    cells[place].insert(at, gone)
-                    stays, at = True, at + 1
-            if number < j2 - j1 and not stays:
-                cells[place].insert(at, target[j1 + number])
+                    parts.insert(at, gone)
+                    at += 1
+                    continue
+            if come:
+                parts.insert(at, come)
                 if (yield _whole(cells)):
                     at += 1
                 else:
-                    del cells[place][at]
+                    del parts[at]
+        at += (i2 - i1) * (kind == "equal")
 
 
 def _whole(cells: Sequence[Sequence[Block]]) -> Blocks:
@@ -582,8 +570,10 @@ class LiveReportActivities:
     async def split_draft(self, request: SplitRequest) -> DraftSteps:
         """Store each text on the way to another one; figures that do not follow from a text are those of the last."""
         async with attempt(RECORDS):
-            base, before = await self._base(request)
             target = await self.content.get_text(request.after.document)
+            names = (name for name, _ in split_sections(parse_draft(target)) if name)
+            outline = request.outline or list(dict.fromkeys(names)) or [request.title]
+            base, before = await self._base(request.model_copy(update={"outline": outline}))
             after = await asyncio.to_thread(fit_to_outline, target, before)
             reports, unreached = await asyncio.to_thread(steps_between, before, after, request.most_characters)
             steps = [] if request.base else [DraftStep(draft=base)]

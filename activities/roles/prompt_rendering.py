@@ -7,7 +7,7 @@ value is guarded when it is printed, and never read as a template: braces in a p
 import html
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
@@ -20,7 +20,7 @@ from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
 from activities.roles.reporter import section_of
 from activities.roles.summarizing import levels_of, shorter_form
-from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
+from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, marked, seal
 from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
@@ -172,10 +172,19 @@ class PromptBlocks:
         """The first links of the sources."""
         return [link for source in self.request.sources for link in source.links[:SHOWN_LINKS]]
 
-    def findings(self) -> list[list[PromptBlock]]:
-        """The findings of each iteration, each with the words of its passages."""
-        iterations = itertools.groupby(self.request.findings, key=lambda finding: finding.iteration)
-        return [[self._finding(finding) for finding in findings] for _, findings in iterations]
+    def iterations(self) -> Iterator[tuple[list[str], list[PromptBlock], list[SourceExtract]]]:
+        """Sub-queries, findings and newly cited sources of each iteration; a later prompt begins with the same ones.
+
+        The words of a passage are with the first finding that rests on it.
+        """
+        queries, findings, cited = self.request.sub_queries, self.request.findings, self.cited_sources()
+        first = {key: one for one in reversed(findings) for key in (*one.evidence_ids, *one.source_ids)}
+        for number in sorted({one.iteration for one in (*queries, *findings)}):
+            yield (
+                [query.text for query in queries if query.iteration == number],
+                [self._finding(finding, first) for finding in findings if finding.iteration == number],
+                [source for source in cited if first[source.id].iteration == number],
+            )
 
     def end_part(self) -> PromptBlock:
         """The end of a part that later calls begin with, too."""
@@ -219,8 +228,7 @@ class PromptBlocks:
     def _source(self, source: SourceExtract, topic: str, value: float, *, best: bool) -> PromptBlock:
         stored = self.documents.get(source.text.hash, "") if source.text else ""
         protected = source.id in self.request.protected_source_ids
-        most = (self.request.protected_characters if protected else None) or self.request.source_characters
-        text = excerpt(stored, source.sections, topic, most)
+        text = excerpt(stored, source.sections, topic, self.request.characters_of(source))
         self.characters.append((len(stored), len(text)))
 
         def render(level: Level) -> str:
@@ -231,10 +239,13 @@ class PromptBlocks:
         last = Level.COMPRESSED if best else Level.HEADLINE if protected else self._last
         return self._item(ContentItem(source.id, "source", render, rank, value, last))
 
-    def _finding(self, finding: Finding) -> PromptBlock:
+    def _finding(self, finding: Finding, first: Mapping[str, Finding]) -> PromptBlock:
         def render(level: Level) -> str:
             quoted = RATIOS[level] > RATIOS[Level.HEADLINE]
-            passages = self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]) if quoted else 0)
+            passages = [
+                (item, quote if first[item.id].id == finding.id else "")
+                for item, quote in self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]) if quoted else 0)
+            ]
             return self._part("finding", level, finding=finding, passages=passages, quoted=quoted)
 
         certain = finding.confidence in (Confidence.HIGH, Confidence.CONFIRMED)
@@ -275,7 +286,7 @@ class PromptBlocks:
         return self._item(replace(item, levels=levels, originals=lambda: [text]))
 
     def _item(self, item: ContentItem) -> PromptBlock:
-        item = replace(item, measure=_sealed_tokens)
+        item = replace(item, measure=lambda text: estimated_tokens(marked(text)))
         self.shown.append(item)
         return PromptBlock(item.text(self.levels.get(item.id, Level.FULL)))
 
@@ -317,11 +328,6 @@ class PromptBlocks:
 def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
     """The sources that a prompt shows, in their order; those at the level `dropped` are not shown."""
     return [one for one in request.sources[: most_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
-
-
-def _sealed_tokens(text: str) -> float:
-    """Return the tokens of a part of a prompt after it is sealed, which makes its marks and signs longer."""
-    return estimated_tokens(seal(text, ""))
 
 
 def _recency(published_at: str | None, today: str) -> float:

@@ -48,7 +48,7 @@ from contracts.tokens import ContentEntry
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured, SummariesNeeded
-from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask
+from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask, RenderedPrompt
 from providers.storage.stored_notebooks import Notebooks
 
 FEWEST_CHARACTERS: Final = 300
@@ -167,18 +167,16 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
     if isinstance(request, ToolTurnInput):
         task = turn_task(role, request, documents)
     elif request.engine is not EngineKind.MODEL:
-        return EngineTask(role, request, documents, "", "", "")
+        return EngineTask(role, request, documents, "", RenderedPrompt(""), "")
     else:
-        file, whole = prompt_of(role), render_role(role, request, documents)
+        file = prompt_of(role)
         task = EngineTask(
             role,
             request,
             documents,
             system=with_canary(file.system, request.canary),
-            prompt=whole.prompt,
+            whole=render_role(role, request, documents),
             prompt_version=file.version,
-            common_ends=whole.common_ends,
-            whole=whole,
             render=lambda levels: render_role(role, request, documents, levels),
             narrower=_narrower(role, request, documents),
         )

@@ -356,7 +356,7 @@ async def ask_here(handle: ResearchHandle, waiting: Waiting) -> None:
 
 
 async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
-    print_progress("Before anything is planned (an empty line skips a question):")
+    print_progress("Before anything is searched (an empty line skips a question):")
     answers = []
     for place, question in enumerate(waiting.questions, start=1):
         print_progress(f"{place}. {question}")
@@ -364,13 +364,16 @@ async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
         if line is None:
             return ""
         answers.append(line)
-    return await handle.answer(answers, waiting.round)
+    return await handle.answer(answers, waiting.round or waiting.plan_version)
 
 
 async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
     known = await handle.plan()
     print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
-    print_progress("Begin with this plan? y: yes · e: edit it · n: reject it · or write what should be different")
+    answers = " · a: answer its questions" if known.questions else ""
+    print_progress(
+        f"Begin with this plan? y: yes · e: edit it{answers} · n: reject it · or write what should be different"
+    )
     line = await read_line("   > ")
     match line and line.casefold():
         case None:
@@ -380,6 +383,9 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
             return await handle.approve_plan(known.version, phrase)
         case "n" | "no":
             return await handle.reject_plan()
+        case "a" | "answer" if known.questions:
+            current = waiting.model_copy(update={"questions": known.questions, "plan_version": known.version})
+            return await _ask_questions(handle, current)
         case "e" | "edit":
             edited = await edit_text(plan_as_text(known, handle.research_id))
             return await handle.revise_plan(parse_plan(edited), known.version)

@@ -242,7 +242,8 @@ async def at_window(
 ) -> AsyncIterator[Trial]:
     """A whole run over these pages at an endpoint with books of its own, whose window is known, rightly or not."""
     async with MessagesApi(book=book) as api:
-        world = model_world(folder, api.base_url, MemoryCorpus(pages), window=known or book.window, tokens=tokens)
+        window, caching = known or book.window, book.cacheable is not None
+        world = model_world(folder, api.base_url, MemoryCorpus(pages), window, tokens, caching=caching)
         trial = await begin_trial(world, name, **fields)
         trial.api = api
         await trial.conduct()

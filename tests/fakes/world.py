@@ -146,12 +146,18 @@ def model_world(
     corpus: MemoryCorpus | None = None,
     window: int | None = None,
     tokens: TokenSettings | None = None,
+    *,
+    caching: bool = False,
 ) -> World:
     """A world whose model is spoken to with the real SDK at a loopback address.
 
-    `window` is that of its models; where `tokens` name a summarizer, those are models of the simple tier.
+    `window` is that of its models, at an endpoint with or without `caching`; where `tokens` name a summarizer, those are models of the simple tier.
     """
-    own = {} if window is None else {"default": EndpointCapabilities(window=window, reasoning_tokens=500)}
+    own = (
+        {}
+        if window is None
+        else {"default": EndpointCapabilities(window=window, reasoning_tokens=500, caching=caching)}
+    )
     engine = engine_over({"default": base_url}, own=own)
     tokens = tokens or TokenSettings()
     summarizers = [tokens.summarization_provider, *tokens.summarization_providers]

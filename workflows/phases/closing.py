@@ -27,7 +27,7 @@ from workflows.phases.drafts import take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.rules.duplicates import add_unread_protected
 from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
-from workflows.rules.sub_queries import list_not_fetched, skip_unfinished
+from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import CLOSING_SECONDS, CallOptions, call_options, is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -77,7 +77,8 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     state = run.state
     skip_unfinished(state, STOP_REASON_TEXTS[reason])
     if reason not in NATURAL_STOPS:
-        run.note("status", f"ending early: {STOP_REASON_TEXTS[reason]}", level="warning")
+        text = f"ending early: {STOP_REASON_TEXTS[reason]}"
+        run.note("status", text, level="warning", ends=reason.value)
         await _write_from_results_so_far(run, reason, writer)
     await _check_draft(run, reason)
     while True:
@@ -203,7 +204,6 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     """Decide how the run ends with its present results; the renderer reads it from the state."""
     state = run.state
     unread = add_unread_protected(state)
-    list_not_fetched(state)
     reason = stop_reason_of(state, reason)
     outcome = outcome_of(run.resolved.query, state, reason)
     state.limitations = [*limitations_of(run.resolved.query, state, reason), *unread]

@@ -126,7 +126,7 @@ async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> Ap
     request = UpdatesRequest(
         research_id=run.resolved.research_id,
         tenant=run.resolved.tenant,
-        base=run.state.draft,
+        base=_slim(run.state.draft),
         title=_title(run),
         outline=outline_of(run),
         most_characters=run.resolved.limits.max_update_characters,
@@ -168,7 +168,7 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
             raise
         run.degrade(f"the report was not revised ({reason_of(error)})")
         return None
-    return applied.draft if applied and applied.draft != draft else None
+    return applied.draft if applied and any(outcome.step for outcome in applied.outcomes) else None
 
 
 async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraft) -> DraftSteps:
@@ -176,16 +176,21 @@ async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraf
     request = SplitRequest(
         research_id=run.resolved.research_id,
         tenant=run.resolved.tenant,
-        base=before,
+        base=_slim(before),
         title=_title(run),
         outline=outline_of(run),
         most_characters=run.resolved.limits.max_update_characters,
-        after=after,
+        after=_slim(after) or after,
     )
     options = _options(run, "split", "divide a change of the report into updates")
     way = await run.host.execute(activities.SPLIT_DRAFT, request, options)
     run.operation_done("split")
     return way
+
+
+def _slim(draft: ReportDraft | None) -> ReportDraft | None:
+    """Return a draft without the longer figures that follow from its text: the activities do not need them."""
+    return draft and draft.model_copy(update={name: [] for name in ("sections", "evidence_ids")})
 
 
 def _title(run: ResearchRun) -> str:

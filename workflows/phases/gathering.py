@@ -264,7 +264,6 @@ class Gathering:
                 "best_quality": record.best_quality,
                 "content_hash": record.content_hash,
                 "media_type": record.media_type,
-                "retrieved_at": record.retrieved_at,
                 "text": record.text,
                 "pages": record.pages,
                 "entry": record.entry,

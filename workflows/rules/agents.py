@@ -244,7 +244,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
         state.note_entry(entry)
     state.duplicates += found.duplicates
     for phase, totals in found.fidelity.items():
-        state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).together(totals)}
+        state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).plus(totals)}
     state.shortened_calls = _union(state.shortened_calls, found.shortened_calls)[-MOST_SHORTENED_CALLS:]
     state.dropped_content_ids = _union(state.dropped_content_ids, found.dropped_content_ids)
     state.content_archive_hashes = _union(state.content_archive_hashes, found.content_archive_hashes)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from contracts.addresses import canonical_url, sub_query_id
-from contracts.evidence import Candidate, Source
+from contracts.evidence import Candidate
 from contracts.exclusions import is_excluded
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
@@ -134,18 +134,11 @@ def pass_over_unread(state: ResearchState) -> None:
 
 
 def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
-    """Remember unread hits, each page once, and `MOST_PASSED_OVER` at most."""
-    known: dict[str, Candidate] = {}
-    for one in (*state.passed_over, *unread):
-        known.setdefault(canonical_url(one.hit.url), one)
+    """Remember unread hits that the request does not exclude, each page once, and `MOST_PASSED_OVER` at most."""
+    known = {canonical_url(one.hit.url): one for one in state.passed_over}
+    for one in unread:
+        if not is_excluded(one.hit.title, one.hit.url, state.resolution.exclude):
+            # The entries of the search have the rest: it need not be in a checkpoint again.
+            hit = one.hit.model_copy(update={"title": "", "rank": 1} if one.hit.entries else {})
+            known.setdefault(canonical_url(hit.url), one.model_copy(update={"hit": hit}))
     state.passed_over = list(known.values())[:MOST_PASSED_OVER]
-
-
-def list_not_fetched(state: ResearchState) -> None:
-    """Add the hits that no limit left room for to the sources, because the run closes; a resumed run may read them."""
-    pass_over(state, unread_hits(state))
-    known = Identities(state.sources, state.aliases)
-    for one in state.passed_over:
-        identity = known.identity_of(one.hit)
-        if identity not in state.sources and not is_excluded(one.hit.title, one.hit.url, state.resolution.exclude):
-            state.sources[identity] = Source.of_hit(one.hit, [one.sub_query_id])

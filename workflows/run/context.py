@@ -145,8 +145,9 @@ class RunContext:
         """Put a new version of the plan in the place of the one that there is."""
         texts = {"outline": list(outline), "questions": list(questions), "assumptions": list(assumptions)}
         self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts)
-        count, part = len(self.state.plan.parts), "sub-query" if self.state.plan.sub_queries else "step"
-        self.note("plan.drafted", plural(count, part), count=count, version=self.state.plan.version)
+        plan = self.state.plan
+        count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
+        self.note("plan.drafted", plural(count, part), count=count, **plan.texts())
 
     def retries(self, phase: str) -> bool:
         """Return whether the last pause demands a phase again."""

@@ -195,7 +195,7 @@ class ResearchRun(RunContext):
             self.degrade(STEERED_NOTE)
         place = {"role": role.name, "step": step, **place}
         if output.text:
-            self.note("agent.said", output.text, **place)
+            self.note("agent.said", output.text, **place, text=output.text[:SHOWN_OF_CALL])
         for call in output.calls:
             arguments = json.dumps(call.arguments, ensure_ascii=False)[:SHOWN_OF_CALL]
             text = f"{call.name.replace('_', ' ')}: {describe_call(call)}".removesuffix(": ")

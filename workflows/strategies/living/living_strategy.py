@@ -13,6 +13,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.pause import call_hook
 from workflows.rules.gaps import open_gaps, silent_gap
 from workflows.rules.sub_queries import plan_sub_queries
+from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.living.position import LABELS, LivingPosition, LivingUnit, planned_queries, unasked_queries
 from workflows.strategies.living.report import place_notes, start_report
@@ -80,15 +81,20 @@ class LivingStrategy(Strategy):
     async def write_early(
         self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
     ) -> None:
-        """Put what was read and noted into the report by rules: no other writer rewrites it. Raises `Interrupted`."""
+        """Put what was read and noted into the report by rules: no other writer rewrites it."""
         del reason, changed, engine
         state = run.state
         if not state.plan.outline:
             return
-        if waiting := unanalyzed(state, LivingPosition.of(state)):
-            await analyze_files(run, LivingPosition.of(state), [one.id for one in waiting], EngineKind.EXTRACTIVE)
-            run.degrade("what was read last was analyzed without the model: the time for work was over")
-        await place_notes(run)
+        waiting = [source.id for source in unanalyzed(state, LivingPosition.of(state))]
+        try:
+            await analyze_files(run, LivingPosition.of(state), waiting, EngineKind.EXTRACTIVE)
+        except Interrupted:
+            run.degrade("not everything that was read could be analyzed in time")
+        try:
+            await place_notes(run)
+        except Interrupted:
+            run.degrade("not everything that was noted could be put into the report in time")
 
     def progress(self, state: ResearchState) -> Progress:
         """Return the plan, each section with its words, and the completion."""

@@ -220,7 +220,7 @@ class ReflectiveStrategy(Strategy):
                 state.plan = with_new_steps(state.plan, brief, fresh)
         position.feedback, position.suggested_changes = "", []
         count = len(state.plan.steps)
-        run.note("plan.drafted", plural(count, "step"), count=count, version=state.plan.version)
+        run.note("plan.drafted", plural(count, "step"), count=count, **state.plan.texts())
 
     async def _research(self, run: ResearchRun) -> None:
         await take_draft(run, None)  # it lacks the findings of this step

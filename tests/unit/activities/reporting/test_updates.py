@@ -157,6 +157,13 @@ def test_what_would_break_the_report_is_refused_with_the_reason(operation: Opera
         changed(report, operation)
 
 
+def test_a_sentence_does_not_grow_beyond_the_bound() -> None:
+    """What no update could remove again is not made, also by two updates of which each has room (S2-029)."""
+    report = report_of(a=f"{'Word ' * 100}and some more words [{ev(1)}].")
+    with pytest.raises(UpdateRefused, match="more than 800 characters"):
+        changed(report, instead(1, f"{'Word ' * 160}and some more words [{ev(1)}]."))
+
+
 def test_no_sentence_is_replaced_twice_by_one_update() -> None:
     """The second operation on a sentence is refused by its number."""
     with pytest.raises(UpdateRefused, match="2 is replaced twice"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from client.agent_events import AnyAgentEvent, Translation
 from client.cli import watch
-from client.cli.context import RunInfo, ServerRun, open_context
+from client.cli.context import CommandContext, RunInfo, ServerRun, open_context
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
 from client.cli.read import _load_documents
@@ -118,6 +120,32 @@ def test_of_a_running_run_the_newest_text_is_printed(home: Path) -> None:
     handle.report.return_value = states.draft(document=away)
     assert asyncio.run(print_it()).endswith(b"not checked.\n\nfrom afar")
     handle.document.assert_awaited_once_with("draft.md", tenant="default")
+
+
+def test_events_of_agents_are_printed_as_lines(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One JSON document a line and nothing else; the exit code is that of the run, and other forms are refused beside
+    them (S2-019, S2-021).
+    """
+    result = ResearchResult(research_id="r-1", outcome=Outcome.PARTIAL, stop_reason=StopReason.USER_STOPPED)
+    events = [*Translation(QUESTION).begin(), *Translation(QUESTION).end(result)]
+
+    async def agent_events(tenant: str) -> AsyncIterator[AnyAgentEvent]:
+        assert tenant == "default"
+        for event in events:
+            yield event
+
+    handle = AsyncMock(agent_events=agent_events, result=AsyncMock(return_value=result))
+    found = AsyncMock(return_value=RunInfo("r-1", stored(status=RunStatus.RUNNING), handle, running=True))
+    monkeypatch.setattr(CommandContext, "find", found)
+    done = research("watch", "r-1", "--events", "agent")
+    assert done.exit_code == 3
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [one.model_dump(mode="json") for one in events]
+    for options, words in (
+        (["others"], "--events is agent"),
+        (["agent", "--json"], "without --out, --json and --quiet"),
+    ):
+        refused = research("watch", "r-1", "--events", *options)
+        assert (refused.exit_code, words in refused.stderr, refused.stdout) == (2, True, "")
 
 
 @pytest.mark.parametrize("shown", [400, 900])
