@@ -12,6 +12,7 @@ from typing import Any, Final
 from contracts import checking_roles, roles
 from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
+from contracts.recursive_roles import SHOWN_LINKS, ExtractInput
 from contracts.report_updates import REPORTER, UpdateInput
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
@@ -149,7 +150,8 @@ def _material_tokens(request: RoleInput) -> int:
         transcript = request.transcript.size if request.transcript else 0
         return math.ceil(transcript / BYTES_PER_TOKEN) + sum(map(_answer_tokens, request.answers))
     if isinstance(request, AnalyzeInput):
-        return sum(
+        links = SHOWN_LINKS * LINE_TOKENS if isinstance(request, ExtractInput) else 0
+        return links + sum(
             _tokens(source.title + source.url)
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS

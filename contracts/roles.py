@@ -198,6 +198,8 @@ class SourceExtract(Contract):
     quality: Quality = Quality.UNKNOWN
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
+    links: list[str] = []
+    """Addresses that the page refers to."""
     entry: str | None = None
     """Hash of the stored entry with the other fields."""
     hit_entries: list[str] = []
@@ -210,6 +212,9 @@ class SourceExtract(Contract):
 
 class AnalyzeInput(RoleInput):
     """Hand-off to the analyzer: one sub-query with its sources."""
+
+    MOST_CHARACTERS: ClassVar[int | None] = None
+    """Of each source, at most, whatever the request has room for; None: no such limit."""
 
     brief: str = ""
     sub_query: PlanNode

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
+from contracts import recursive_roles as recursive
 from contracts import reflective_roles as reflective
 from contracts.checking_roles import ReviewInput
 from contracts.report_updates import UpdateInput
@@ -39,10 +40,13 @@ WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
     reflective.ReflectOnStepInput: roles.reflect_on_step,
     orchestrator.OutlineInput: roles.outline,
     living.DecomposeInput: roles.decompose,
+    recursive.LibrarianInput: roles.propose_searches,
+    recursive.TreeInput: roles.plan_tree,
 }
 """Functions of the roles by their input."""
 WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     AnalyzeInput: brief.analyze,
+    recursive.ExtractInput: brief.extract,
     WriteInput: brief.write,
     ReviewInput: roles.review,
     UpdateInput: brief.quote_notes,

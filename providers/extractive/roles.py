@@ -9,6 +9,7 @@ from typing import Final
 
 from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
+from contracts import recursive_roles as recursive
 from contracts import reflective_roles as reflective
 from contracts import roles
 from contracts.addresses import normalized_text
@@ -16,6 +17,7 @@ from contracts.base import Contract
 from contracts.checking_roles import ReviewerAnswer, ReviewInput
 from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.plan import OTHER_FORM
+from contracts.research_trees import DETAIL_CHARACTERS, TaskType
 from contracts.texts import plural
 from contracts.tool_turns import Transcript, TurnAnswer, scripted_turn
 from contracts.tools import NoArguments
@@ -310,3 +312,22 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
     if not calls:
         calls = [(living.FINISH_TOOL, living.FinishArguments(open_questions=task.open_questions))]
     return scripted_turn(*calls[: task.most_calls])
+
+
+# --- sources and trees of the strategy recursive ---------------------------------------------------------------------
+def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswer:
+    """Search for the need, for its words in other forms, and for the works that sources have mentioned."""
+    tried = {normalized_text(text) for text in task.asked}
+    need = roles.PlanInput(query=task.need, language=task.language)
+    works = [text for text in task.works if normalized_text(text) not in tried]
+    found = [query for query, _, _ in _queries(need, task.most_searches, tried)]
+    return recursive.LibrarianAnswer(searches=[*found[:1], *works, *found[1:]][: task.most_searches])
+
+
+def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
+    """Give one executor a leaf for each source, the first ones where there is no room for all."""
+    detail, task_type = task.goal[:DETAIL_CHARACTERS], TaskType.EXTRACT_KEY_FACTS
+    sources = task.vetted[: task.most_leaves]
+    return recursive.TreeAnswer(
+        leaves=[recursive.ProposedLeaf(source=one.id, task_type=task_type, task_detail=detail) for one in sources]
+    )

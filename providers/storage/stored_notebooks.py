@@ -57,7 +57,7 @@ READS_AT_ONCE: Final = 16
 MOST_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19
 """Characters of a hash in messages: `sha256:` and twelve digits."""
-EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text")
+EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text", "links")
 JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
 """Fields of a hit by which a page of the web is judged."""
 LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
@@ -129,7 +129,8 @@ class Notebooks:
             if isinstance(request, BriefedInput | WriteInput):
                 update["corpus"] = resolved.corpus
             if isinstance(request, AnalyzeInput):
-                update["source_characters"] = resolved.source_characters
+                most = request.MOST_CHARACTERS or resolved.source_characters
+                update["source_characters"] = min(most, resolved.source_characters)
         if isinstance(request, SummarizeInput):
             update["model"] = request.summarizer
         if isinstance(request, BriefedInput) and request.hits:

@@ -22,9 +22,9 @@ from contracts.report_updates import REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import (
-    ANALYZER,
     SUPERVISOR,
     SYNTHESIZER,
+    AnalyzeInput,
     RoleAnswer,
     RoleInput,
     RoleSpec,
@@ -148,11 +148,14 @@ class ResearchRun(RunContext):
         self.agents = Agents(self)
         self._summaries = Summaries(self, self._summarize)
 
-    async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
+    async def ask(
+        self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None, *, caller: str = ""
+    ) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `fields` holds what this role
-        needs; ids, engine, model, date, language, guidance and canary are added here.
+        needs; ids, engine, model, date, language, guidance and canary are added here. `caller` is the role that it
+        works for, where one role calls another.
         Raises `Interrupted`, and `Unanswered` for a role without a fallback.
         """
         # A model that often gave a role nothing useful is not paid for it again.
@@ -163,11 +166,12 @@ class ResearchRun(RunContext):
         operation = self.operation(step)
         number = 0
         if role.name != AgentRole.SUPERVISOR:
-            number = self.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation})
+            inputs = {"operation": operation} | ({"caller": caller} if caller else {})
+            number = self.decide(role.name, f"execute_{role.work or role.name}", "", inputs)
         try:
             output = await self._answer(role, operation, fields, kind)
         except ActivityError as error:
-            if not is_outage(error) and (role.name == ANALYZER.name or not is_given_up(error)):
+            if not is_outage(error) and (issubclass(role.input, AnalyzeInput) or not is_given_up(error)):
                 raise  # a failed analysis costs its own branch
             self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
