@@ -140,6 +140,10 @@ class PlanNode(Contract):
     facet: str = ""
     """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""
+    source_id: str | None = None
+    """The source that a leaf is about; None for any other node."""
+    task_type: str = ""
+    """The task of a leaf."""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
     status_reason: str = ""
