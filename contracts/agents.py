@@ -4,6 +4,7 @@ An agent knows its task alone, and no part of the run that started it. Its findi
 the notebook's entries that have the rest; ids are hashes, so the findings of several agents can be merged.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final
 
@@ -197,6 +198,20 @@ class PrepareAgentRequest(CompactModel):
     """Store the resolution of an agent in the notebook of its run."""
 
     resolved: ResolvedResearch
+
+
+def nodes_of_records(records: Iterable[AgentRecord]) -> list[NodeSummary]:
+    """Return the nodes of agents, in the order of their tasks; those without a result of their own have failed."""
+    found = []
+    for record in records:
+        result, task = record.result, record.task
+        if result is not None and (result.node is not None or result.is_stub):
+            is_late = result.stop_reason is StopReason.BUDGET_TIME
+            failed = NodeSummary(
+                id=task.id, goal=task.text, level=task.level, end=NodeEnd.TIME if is_late else NodeEnd.FAILED
+            )
+            found.append(result.node or failed)
+    return found
 
 
 def progress_of_agent(record: AgentRecord) -> AgentProgress:
