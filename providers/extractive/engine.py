@@ -42,6 +42,7 @@ WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
     living.DecomposeInput: roles.decompose,
     recursive.LibrarianInput: roles.propose_searches,
     recursive.TreeInput: roles.plan_tree,
+    recursive.SelfCheckInput: roles.check_node,
 }
 """Functions of the roles by their input."""
 WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {

@@ -331,3 +331,13 @@ def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
     return recursive.TreeAnswer(
         leaves=[recursive.ProposedLeaf(source=one.id, task_type=task_type, task_detail=detail) for one in sources]
     )
+
+
+def check_node(task: recursive.SelfCheckInput) -> recursive.SelfCheckAnswer:
+    """Call a node sufficient once something was found for its goal; else each of its gaps matters."""
+    found = task.draft is not None or bool(task.statements)
+    return recursive.SelfCheckAnswer(
+        sufficient=found,
+        reason="Something was found for the goal." if found else "Nothing was found for the goal.",
+        gaps=[recursive.JudgedGap(gap_id=gap.id) for gap in task.gaps],
+    )
