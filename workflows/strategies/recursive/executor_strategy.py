@@ -1,7 +1,7 @@
 """The scoped strategy `executor`: leaves and executors below side by side → report → self-check → correction.
 
-Each executor is an agent with its part of the tree. A correction adds leaves to the executor itself, and executors below
-it only where a level is left; what was found before stays.
+Each executor is an agent with its part of the tree. A correction adds leaves to the executor itself, and executors
+below it only where a level is left; what was found before stays.
 """
 
 from typing import Final
@@ -167,7 +167,7 @@ async def _check(run: ResearchRun) -> None:
 
 
 def _gaps_to_judge(state: ResearchState, position: ExecutorPosition) -> list[Gap]:
-    """Return the open gaps for the self-check, those of high priority first; the goal itself where nothing was found."""
+    """Return the open gaps for the self-check, the most important first; the goal itself where nothing was found."""
     if not state.findings:
         goal = position.tree.root.goal
         draft = ProposedGap(description=f"Nothing was found for: {goal}", suggested_queries=[goal], priority=1)
