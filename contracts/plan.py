@@ -1,6 +1,7 @@
 """The plan of a run, and the questions to a person about it."""
 
 import shlex
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -140,6 +141,10 @@ class PlanNode(Contract):
     facet: str = ""
     """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""
+    source_id: str | None = None
+    """The source that a leaf is about; None for any other node."""
+    task_type: str = ""
+    """The task of a leaf."""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
     status_reason: str = ""
@@ -213,6 +218,18 @@ class Plan(Contract):
         """The plan with these nodes: each in the place of the one with its id, or at the end."""
         nodes = {node.id: node for node in self.nodes} | {node.id: node for node in changed}
         return self.model_copy(update={"nodes": list(nodes.values())})
+
+
+def nodes_of_agent(nodes: Iterable[PlanNode], plan: Plan, task: str) -> list[PlanNode]:
+    """Return the leaves and tasks of an agent's plan as nodes of its run's plan, below that of its task."""
+    depths = {node.id: node.depth for node in plan.nodes if node.id == task}
+    found = []
+    for node in nodes:
+        if node.kind in (NodeKind.LEAF, NodeKind.TASK) and node.id != task:
+            parent = node.parent if node.parent in depths else task
+            depths[node.id] = depths.get(parent or "", 0) + 1
+            found.append(node.model_copy(update={"parent": parent, "depth": depths[node.id]}))
+    return found
 
 
 class PlanAnswer(Contract):

@@ -1,7 +1,9 @@
 """Calls of one role by another, as the table of who may call whom allows them."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
+from contracts.agents import AgentTask, TaskResult
 from contracts.recursive_roles import may_call
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.vocabulary import EngineKind
@@ -21,6 +23,16 @@ def check_call(run: ResearchRun, caller: str, role: str) -> None:
         note = f"{caller} may not call {role}: this branch ends here"
         run.branch_failed(note)
         raise CallNotAllowed(note)
+
+
+async def spawn_for(run: ResearchRun, caller: str, tasks: Sequence[AgentTask], at_once: int) -> list[TaskResult]:
+    """Have agents work on tasks for a role; each is called by the name of its strategy.
+
+    Raises `CallNotAllowed`, and as `ResearchRun.spawn` does.
+    """
+    for strategy in dict.fromkeys(task.strategy for task in tasks):
+        check_call(run, caller, strategy)
+    return await run.spawn(tasks, at_once, caller=caller)
 
 
 async def ask_for(

@@ -89,7 +89,9 @@ MARGIN_SECONDS: Final = 3.0
 """An agent has to answer so long before its run must write."""
 MARGIN_SHARE: Final = 0.1
 GRACE_SECONDS: Final = 3.0
-"""Time for the answer of an agent that is told to stop; then it is no longer waited for."""
+"""Time for the answer of an agent of a run that is told to stop; then it is no longer waited for."""
+LEAST_GRACE: Final = 0.5
+"""The same for the agent of an agent, at whatever level."""
 TASK_SHOWN: Final = 150
 SHOWN_OF_CALL: Final = 2_000
 """Characters of the arguments of a call, and of its answer, in the log of a run."""
@@ -109,6 +111,14 @@ class CallRefused(Interrupted):
     def words(self) -> str:
         """The reason for a person: `budget_tokens`, `budget_tokens: share of planning`."""
         return self.reason.value + (f": share of {self.share.value}" if self.share else "")
+
+
+def grace_seconds(level: int) -> float:
+    """Return the time that a run (level 0) or an agent waits for the answers of its agents, once they are to end.
+
+    It is a second shorter at each level, so that what the lowest agents have found arrives at the top in time.
+    """
+    return max(LEAST_GRACE, GRACE_SECONDS - level)
 
 
 def describe_call(call: ToolCall) -> str:
@@ -168,6 +178,7 @@ class ResearchRun(RunContext):
         if role.name != AgentRole.SUPERVISOR:
             inputs = {"operation": operation} | ({"caller": caller} if caller else {})
             number = self.decide(role.name, f"execute_{role.work or role.name}", "", inputs)
+        self.count_calls(caller, role.name)
         try:
             output = await self._answer(role, operation, fields, kind)
         except ActivityError as error:
@@ -219,14 +230,15 @@ class ResearchRun(RunContext):
             data |= {"result": answer.text[:SHOWN_OF_CALL], **(results or {}).get(answer.call_id, {})}
             self.note("tool.returned", shorten(answer.text, TASK_SHOWN), **data)
 
-    async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE) -> list[TaskResult]:
+    async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE, *, caller: str = "") -> list[TaskResult]:
         """Have agents work on tasks, so many side by side as `at_once`; what each brought back, in task order.
 
-        Their findings are in the state afterwards. A task is given once. An agent never raises: one
-        that failed, was cut off or is late has a result that reports it. Raises `Interrupted` once the run is
-        to end, and `asyncio.CancelledError` where it is cancelled, after the agents' findings were taken over.
+        `caller` is the role that they work for, where one role calls another. Their findings are in the state
+        afterwards. A task is given once. An agent never raises: one that failed, was cut off or is late has a result
+        that reports it. Raises `Interrupted` once the run is to end, and `asyncio.CancelledError` where it is
+        cancelled, after the agents' findings were taken over.
         """
-        return await self.agents.spawn(tasks, at_once)
+        return await self.agents.spawn(tasks, at_once, caller)
 
     # --- one answer --------------------------------------------------------------------------------------------------
     async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind) -> O:
@@ -502,7 +514,7 @@ class Agents:
         """True if an agent is at work, waited for or not: no new history may start then."""
         return bool(self._calls)
 
-    async def spawn(self, tasks: Sequence[AgentTask], at_once: int) -> list[TaskResult]:
+    async def spawn(self, tasks: Sequence[AgentTask], at_once: int, caller: str) -> list[TaskResult]:
         """See `ResearchRun.spawn`. Raises ValueError for two tasks of one id, or a strategy that is not for agents."""
         if len({task.id for task in tasks}) != len(tasks):
             raise ValueError("two tasks of agents have one id")
@@ -512,11 +524,11 @@ class Agents:
             self._record(task)
         todo = [task.id for task in tasks if not self._of(task.id).is_over]
         if todo:
-            await self._carry_out(todo, max(1, at_once))
+            await self._carry_out(todo, max(1, at_once), caller)
         return [result for task in tasks if (result := self._of(task.id).result)]
 
     # --- work --------------------------------------------------------------------------------------------------------
-    async def _carry_out(self, todo: list[str], at_once: int) -> None:
+    async def _carry_out(self, todo: list[str], at_once: int, caller: str) -> None:
         """Have all of them work; each is merged as soon as those before it are.
 
         When the run is to end, those at work are stopped, and their partial results merged in the same order.
@@ -525,7 +537,11 @@ class Agents:
         self._share_out(todo)
         queued = max(0, len(todo) - at_once)
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
-        run.decide(DECIDER, "dispatch", f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once", {}, outputs)
+        inputs = {"caller": caller} if caller else {}
+        text = f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once"
+        run.decide(DECIDER, "dispatch", text, inputs, outputs)
+        for agent in todo:
+            run.count_calls(caller, self._of(agent).task.strategy)
         data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
         waits = f", {queued} of them when others are done" if queued else ""
         run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)
@@ -559,7 +575,8 @@ class Agents:
         for agent in pending:
             # One without a call waits for its turn.
             self._calls.get(agent, work[agent]).cancel()
-        alarm = asyncio.ensure_future(run.host.sleep(GRACE_SECONDS, "until the agents have answered"))
+        grace = grace_seconds(run.state.level)
+        alarm = asyncio.ensure_future(run.host.sleep(grace, "until the agents have answered"))
         await run.host.wait_until(lambda: alarm.done() or all(work[agent].done() for agent in pending))
         alarm.cancel()
         for agent in agents:
@@ -605,7 +622,7 @@ class Agents:
             self._note("agent.started", agent, record.task.text, branch)
             call = self._calls[agent] = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
             call.add_done_callback(lambda ended: self._settle(record, ended, number))
-            seconds = request.deadline_at - run.host.now().timestamp() + GRACE_SECONDS
+            seconds = request.deadline_at - run.host.now().timestamp() + grace_seconds(run.state.level)
             alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {agent} is not waited for any longer"))
             await run.host.wait_until(lambda: call.done() or alarm.done())
             alarm.cancel()
@@ -632,8 +649,14 @@ class Agents:
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put the findings of an agent into the state of the run."""
         run = self._run
-        for decision in merge_agent(run.state, self._of(agent).task, result):
-            run.decide(agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
+        record = self._of(agent)
+        for caller, calls in result.calls.items():
+            # An agent that was started again makes the calls of its earlier start again.
+            before = record.result.calls.get(caller, {}) if record.result else {}
+            for role, number in calls.items():
+                run.count_calls(caller, role, max(0, number - before.get(role, 0)))
+        for decision in merge_agent(run.state, record.task, result):
+            run.decide(decision.agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         self._change(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
         if result.is_stub:
@@ -652,6 +675,8 @@ class Agents:
     def _record(self, task: AgentTask) -> None:
         """Write a task down; the same one, given before, keeps its share and its ledger."""
         state = self._run.state
+        if state.level:
+            task = task.model_copy(update={"given": {"level": state.level + 1, **task.given}})
         if all(record.task.id != task.id for record in state.agents):
             known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
             state.agents = [*state.agents, AgentRecord(task=task, **known)]
