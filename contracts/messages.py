@@ -183,6 +183,8 @@ class ReadRecord(CompactModel):
     publisher: str | None = None
     content_hash: str
     text: DocumentRef
+    media_type: str = "text/html"
+    """Of the original, as it was recognized; most are pages, so this costs no history of theirs."""
     pages: DocumentRef | None = None
     """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
     quality: Quality
@@ -254,7 +256,7 @@ class DocumentPieceRequest(RunRequest):
     """A piece of a stored document, for clients that reach only the engine; another tenant's run has none."""
 
     name: str
-    """`report.md`, `report.html`, `report.json`, `session.json`, or a source id."""
+    """`report.md`, `report.html`, `report.json`, `session.json`, `draft.md`, a source id, or the hash of a revision."""
     offset: int = 0
     limit: int = 1_000_000
 

@@ -229,6 +229,8 @@ class Counts(Contract):
     sub_queries: int = 0
     sources: int = 0
     sources_cited: int = 0
+    not_fetched: int = 0
+    """Sources that were found and not read; those that no limit left room for count once the run is over."""
     duplicates: int = 0
     findings: int = 0
     evidence: int = 0

@@ -17,6 +17,8 @@ OTHER_FORM: Final = "form"
 """Facet of a query with the words of the question in another form."""
 WITHOUT_SEARCH: Final = "analysis"
 """Origin of a query that is answered from what was read before: nothing is searched for it."""
+CHOSEN_BY_AGENT: Final = "agent"
+"""Origin of a query that an agent chose beside the plan: nobody was promised an answer to it."""
 MOST_QUESTIONS: Final = 3
 MOST_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000
@@ -173,6 +175,16 @@ class Plan(Contract):
     assumptions: list[str] = []
     """Answers to its questions that the plan assumes."""
 
+    def texts(self) -> dict[str, Any]:
+        """Return all that a person approves of it, as events of the log have it."""
+        return {
+            "version": self.version,
+            "clarifying_questions": self.questions,
+            "expanded_queries": [node.text for node in self.parts],
+            "outline": self.outline,
+            "assumptions": self.assumptions,
+        }
+
     @property
     def sub_queries(self) -> list[PlanNode]:
         """The nodes that are searched for."""
@@ -192,6 +204,10 @@ class Plan(Contract):
     def children(self, node: PlanNode) -> list[PlanNode]:
         """The nodes below one."""
         return [other for other in self.nodes if other.parent == node.id]
+
+    def newest(self, node: PlanNode) -> PlanNode:
+        """The node as the plan has it by now; the given one where the plan has none with its id."""
+        return next((one for one in self.nodes if one.id == node.id), node)
 
     def with_nodes(self, *changed: PlanNode) -> "Plan":
         """The plan with these nodes: each in the place of the one with its id, or at the end."""

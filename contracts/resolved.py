@@ -87,6 +87,8 @@ class EffectiveLimits(Contract):
     """Time after which an agent ends its work and reports its findings; 0 where a strategy has no agents."""
     agent_wait_seconds: float = 0
     """Time after which the run goes on without the agent."""
+    max_update_characters: int = 0
+    """Characters that one update of a live report inserts and removes; 0 where a strategy has no live report."""
 
 
 class Hook(Contract):

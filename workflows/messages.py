@@ -72,8 +72,9 @@ class StateQueries:
 
     @workflow.query(name=names.SOURCES)
     def sources(self) -> list[Source]:
-        """Every source, read or skipped."""
-        return list(self._shown_state().sources.values())
+        """Every source, read or skipped; once the run is over, also those without room."""
+        state = self._shown_state()
+        return [*state.sources.values(), *state.not_fetched().values()]
 
     @workflow.query(name=names.SESSION)
     def session(self) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]
     draft = base.model_copy(
         update={
             "title": shorten(next(titles, base.title), TITLE_CHARACTERS),
-            "summary": _summary(blocks),
+            "summary": summarize(blocks),
             "sections": [title for title, _ in split_sections(blocks) if title],
             "word_count": len(words(" ".join(sentence.words for sentence in sentences(blocks)))),
             "characters": len(text.strip()),
@@ -104,7 +104,7 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]
     return draft, text
 
 
-def _summary(blocks: Blocks) -> str:
+def summarize(blocks: Blocks) -> str:
     """Return the first sentences of the first section with prose, else of the head."""
     head_last = sorted(split_sections(blocks), key=lambda each: not each[0])
     for _, section in head_last:

@@ -19,7 +19,7 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import EngineKind, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
-PLANNED: Final = ("living", "recursive")
+PLANNED: Final = ("recursive",)
 """Names that requests may come to use: refused with `not available yet` until they are declared."""
 
 
@@ -47,6 +47,8 @@ class StrategyDeclaration:
     """Questions to a person where the request names none: clarification, approval of the plan."""
     reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
     """Limits that differ where the model of a tier reasons by itself, by tier."""
+    live_report: bool = False
+    """True if the report grows by bounded updates and is whole at any time (`workflows.phases.drafts`)."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)

@@ -9,6 +9,7 @@ from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
 from contracts.checking_roles import ReviewInput
+from contracts.report_updates import UpdateInput
 from contracts.roles import (
     AnalyzeInput,
     ClarifyInput,
@@ -44,9 +45,11 @@ WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     AnalyzeInput: brief.analyze,
     WriteInput: brief.write,
     ReviewInput: roles.review,
+    UpdateInput: brief.quote_notes,
     orchestrator.IntakeInput: roles.take_in,
     orchestrator.OrchestrateInput: roles.orchestrate,
     orchestrator.WorkInput: roles.work,
+    living.LivingInput: roles.take_living_turn,
 }
 """Those that work on stored texts by their hashes, or on the transcript of the turns so far."""
 

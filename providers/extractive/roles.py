@@ -12,6 +12,7 @@ from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
 from contracts import roles
 from contracts.addresses import normalized_text
+from contracts.base import Contract
 from contracts.checking_roles import ReviewerAnswer, ReviewInput
 from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.plan import OTHER_FORM
@@ -290,3 +291,22 @@ def work(task: orchestrator.WorkInput, _: Transcript) -> TurnAnswer:
         pages = sorted(page.index for page in best)[: task.most_calls]
         return scripted_turn(*((orchestrator.OPEN_TOOL, orchestrator.OpenArguments(index=index)) for index in pages))
     return scripted_turn((orchestrator.REPORT_TOOL, orchestrator.AgentReportArguments(open_questions=task.open_gaps)))
+
+
+def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
+    """Ask the queries in order, fetch and read the first pages, put the notes under the headings that they fit."""
+    calls: list[tuple[str, Contract]] = [
+        (living.SEARCH_TOOL, living.WebSearchArguments(query=query[:QUERY_CHARACTERS])) for query in task.unasked
+    ]
+    if not calls:
+        pages = task.found[: task.pages_left]
+        calls = [(living.FETCH_TOOL, living.FetchArguments(page=number)) for number in pages]
+        calls += [(living.PARSE_TOOL, living.ParseArguments(file_id=name)) for name in task.files]
+    if not calls:
+        calls = [
+            (living.UPDATE_TOOL, living.UpdateArguments(heading=each.heading, notes=each.notes))
+            for each in task.unwritten
+        ]
+    if not calls:
+        calls = [(living.FINISH_TOOL, living.FinishArguments(open_questions=task.open_questions))]
+    return scripted_turn(*calls[: task.most_calls])

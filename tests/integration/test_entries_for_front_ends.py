@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,8 @@ from contracts.names import WORKFLOWS_QUEUE
 from tests.fakes.web_world import WebWorld
 from tests.integration.runs import QUESTION, until
 from tests.integration.web_pools import over_the_web, web_workers
-from tests.toy.outlining import outlining_declared
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(autouse=True)
-def _declared() -> Iterator[None]:
-    with outlining_declared():
-        yield
 
 
 async def execute(client: Client, name: str, *arguments: Any) -> Any:
@@ -56,7 +48,7 @@ async def test_a_planned_run_is_approved_as_any_other(client: Client, tmp_path: 
     client needs names and JSON alone (S2-017, S2-018, S2-043, C2-1).
     """
     async with WebWorld() as world, web_workers(client, tmp_path, world):
-        request = over_the_web(strategy="outlining", limits={"max_sources": 2}, depth="light")
+        request = over_the_web(strategy="living", limits={"max_sources": 2}, depth="light")
         started = await execute(client, "deep-research-plan", request)
         run = client.get_workflow_handle(started["research_id"])
         described = await run.describe()

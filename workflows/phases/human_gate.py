@@ -165,7 +165,8 @@ class HumanGate:
             run.state.waiting = run.state.waiting.for_plan(plan)
         run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
         parts = "steps" if plan.parts and not plan.parts[0].needs_search else "sub-queries"
-        run.note("plan.revised", f"plan version {plan.version}: {count} {parts}", version=plan.version)
+        text = f"plan version {plan.version}: {count} {parts}"
+        run.note("plan.revised", text, **plan.texts())
         run.checkpoints.save_in_background()
 
     async def _next_reply(self, waiting: Waiting) -> Reply:

@@ -16,7 +16,7 @@ from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
+from contracts.vocabulary import FAILURES, Action, AgentRole, EngineKind, Outcome, StopReason
 from workflows.rules.gaps import open_gaps
 from workflows.run.host import Host, abandon, afterwards
 from workflows.run.inbox import Inbox, Interrupted
@@ -145,8 +145,9 @@ class RunContext:
         """Put a new version of the plan in the place of the one that there is."""
         texts = {"outline": list(outline), "questions": list(questions), "assumptions": list(assumptions)}
         self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts)
-        count, part = len(self.state.plan.parts), "sub-query" if self.state.plan.sub_queries else "step"
-        self.note("plan.drafted", plural(count, part), count=count, version=self.state.plan.version)
+        plan = self.state.plan
+        count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
+        self.note("plan.drafted", plural(count, part), count=count, **plan.texts())
 
     def retries(self, phase: str) -> bool:
         """Return whether the last pause demands a phase again."""
@@ -167,6 +168,11 @@ class RunContext:
         if self.state.task is not None:
             data = {"scope": self.state.scope, **self.state.task.placement, **data}
         add_event(self.state, kind, self.now_text(), text, data)
+        self.hooks.changed()
+
+    def note_end(self, outcome: Outcome, text: str) -> None:
+        """Inform the watchers of the end of the run: of a failure by a status of the level `error` first."""
+        add_end(self.state, self.now_text(), outcome, text)
         self.hooks.changed()
 
     def decide(
@@ -352,6 +358,13 @@ def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[
     state.event_count += 1
     state.events.append(Event(seq=state.event_count, type=kind, time=time, text=text[:EVENT_CHARACTERS], data=data))
     del state.events[:-MAX_EVENTS]
+
+
+def add_end(state: ResearchState, time: str, outcome: Outcome, text: str) -> None:
+    """Append the end of a run: of a failure a status of the level `error` first."""
+    if outcome in FAILURES:
+        add_event(state, "status", time, text, {"level": "error"})
+    add_event(state, "run.finished", time, text, {"outcome": outcome.value})
 
 
 def page_after(state: ResearchState, after: int) -> EventPage:

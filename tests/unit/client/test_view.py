@@ -196,7 +196,7 @@ class ScriptedRun:
         agents = [self.agents.pop(0)] if self.agents else []
         return RUNNING.model_copy(update={"waiting": waiting, "agents": agents})
 
-    async def agent_events(self, agent: AgentProgress, after: int = 0) -> EventPage:
+    async def events_of(self, agent: AgentProgress, after: int = 0) -> EventPage:
         kinds = ("tool.called", "task.started", "tool.called")
         every = [
             event(kind, f"search {n}", scope=agent.id).model_copy(update={"seq": n}) for n, kind in enumerate(kinds, 1)

@@ -23,10 +23,10 @@ HOUR = 3_600.0
 
 
 @asynccontextmanager
-async def planned(folder: Path, engine: str = "model", **fields: Any) -> AsyncIterator[Trial]:
-    """A run of the toy that has begun; it is cancelled if it has not ended with the block."""
+async def planned(folder: Path, engine: str = "model", name: str = "living", **fields: Any) -> AsyncIterator[Trial]:
+    """A run that has begun, of a strategy whose preset is an approval; it is cancelled if it has not ended by then."""
     with outlining_declared():
-        async with trial_of(folder, "outlining", engine, **fields) as trial:
+        async with trial_of(folder, name, engine, **({"gates": {}} | fields)) as trial:
             trial.start()
             yield trial
             if not trial.task.done():
@@ -82,7 +82,8 @@ async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
         assert known.questions == waiting.questions == ["Which part of “How?” do you mean?"]
         assert known.assumptions == ["The current version is meant."]
         assert known.constraints.model_dump(exclude_none=True) == constraints
-        assert [node.text for node in known.sub_queries] == ["How: how it works", "How: which settings it has"]
+        aspects = ("how it works", "which settings it has", "where it fails")
+        assert [node.text for node in known.sub_queries] == [f"How: {aspect}" for aspect in aspects]
         status = status_of(trial.state, now)
         shown = (status.outline, status.questions, status.assumptions)
         assert shown == (known.outline, known.questions, known.assumptions)
@@ -134,7 +135,7 @@ async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Pa
         third = await trial.asked(3)
         assert (third.questions, trial.state.plan.outline) == (["Which release?"], ["Freezing", "Costs"])
         assert trial.state.plan.assumptions == []
-        assert len(trial.state.plan.nodes) == 2  # not named, so unchanged
+        assert len(trial.state.plan.nodes) == 3  # not named, so unchanged
         with pytest.raises(inbox.Unacceptable, match="version: the plan is version 3 by now"):
             inbox.read_answers(trial.state, [], ["the newest"], 2)
         await trial.answer(inbox.read_answers(trial.state, [], ["the newest"], 3))
@@ -157,7 +158,7 @@ async def test_headings_change_by_a_version_with_its_own_yes_alone(tmp_path: Pat
     """After the approval a person cannot edit them, and what a strategy would change waits like the first plan, also in
     another process (C2-9).
     """
-    async with planned(tmp_path, metadata={"another_outline": True}) as trial:
+    async with planned(tmp_path, name="outlining", metadata={"another_outline": True}) as trial:
         await trial.asked()
         approved = trial.state.plan.outline
         await trial.answer(inbox.read_approval(trial.state, [], 1))
@@ -168,7 +169,7 @@ async def test_headings_change_by_a_version_with_its_own_yes_alone(tmp_path: Pat
         left = trial.left
         await trial.cancel()
         await asyncio.wait([trial.task])
-        again = await begin_again(trial, metadata={"another_outline": True})
+        again = await begin_again(trial, gates={}, metadata={"another_outline": True})
         again.start()
         assert (await again.asked(2)).plan_version == 2
         assert again.left == left

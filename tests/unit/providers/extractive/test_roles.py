@@ -15,7 +15,7 @@ from contracts.tool_turns import Transcript
 from contracts.vocabulary import Action, EngineKind
 from providers.errors import InvalidCall
 from providers.extractive import ExtractiveEngine, roles
-from providers.interfaces import EngineTask
+from providers.interfaces import EngineTask, RenderedPrompt
 
 QUESTION = "How does a vacuum prevent wraparound?"
 NOTHING_DONE = Transcript(opening="")
@@ -108,7 +108,7 @@ def test_only_a_search_that_was_not_tried_makes_another_iteration() -> None:
 
 async def test_a_role_without_a_rule_is_refused() -> None:
     """The engine answers by the input of a role; what it does not know is an error, never an empty answer."""
-    task = EngineTask(PLANNER, PlanInput(query=QUESTION), {}, system="", prompt="", prompt_version="")
+    task = EngineTask(PLANNER, PlanInput(query=QUESTION), {}, system="", whole=RenderedPrompt(""), prompt_version="")
     answer = await ExtractiveEngine().answer(task)
     assert (type(answer.content), answer.engine) == (PLANNER.answer, EngineKind.EXTRACTIVE)
     with pytest.raises(InvalidCall):
