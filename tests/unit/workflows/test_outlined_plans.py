@@ -1,7 +1,6 @@
 """Plans that fix the headings of the report: they wait by preset, are answered and edited, and change by a yes alone."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,12 +27,12 @@ async def planned(folder: Path, engine: str = "model", name: str = "living", **f
     with outlining_declared():
         async with trial_of(folder, name, engine, **({"gates": {}} | fields)) as trial:
             trial.start()
-            yield trial
-            if not trial.task.done():
-                await trial.cancel()
-                await asyncio.wait([trial.task])
-        gc.collect()  # a connection that a cancelled call was using is closed while its loop is there
-        await asyncio.sleep(0)
+            try:
+                yield trial
+            finally:
+                if not trial.task.done():
+                    await trial.cancel()
+                    await asyncio.wait([trial.task])
 
 
 @pytest.mark.parametrize("engine", ["model", "extractive"])
@@ -92,6 +91,7 @@ async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
             assert text in details
         (prompt,) = [one.prompt for one in trial.api.requests if one.role == "decomposer"]
         assert all(value in prompt for value in constraints.values())
+        await trial.run.checkpoints.settle()
         stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
         assert plan_of(stored).model_copy(update={"waiting": known.waiting}) == known
 
