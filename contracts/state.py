@@ -310,7 +310,7 @@ class ResearchState(BaseModel):
         return {"schema_version": self.schema_version, **slim.model_dump(mode="json", exclude_defaults=True)}
 
     def pack(self) -> str:
-        """Return the state as compressed JSON in base85, with the newest events only."""
+        """Return the state as compressed JSON in base64, with the newest events only."""
         return pack_json(self.snapshot(PACKED_EVENTS))
 
     @classmethod
