@@ -185,13 +185,13 @@ def ending_words(result: ResearchResult) -> str:
 
 # --- events --------------------------------------------------------------------------------------------------------
 
-AGENT_EVENTS: Final = ("agent.turn", "agent.thought")
+AGENT_EVENTS: Final = ("tool.called",)
 """Types of events of agents that are shown beside those of their run."""
 COURSE_CHANGES: Final = (
     *("retry", "iterate", "complete", "continue", "adjust", "decide_iteration", "gap_opened", "gap_pursued", "think"),
 )
 """Actions of decisions that change the course of a run; phases and gates report the others."""
-REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "report.updated")
+REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "report.updated", "tool.returned")
 """Types of events whose content comes with another one."""
 
 
@@ -215,9 +215,10 @@ def event_words(event: Event) -> str:
         "gate.evaluated": not event.text,
         "guidance.given": data.get("origin") == "rules",  # the gate has reported what the rules demand
         "task.finished": not data.get("error"),
-        "status": "found" in data,  # the reads of a search report its hits
+        # The reads of a search report its hits, and the end of the run its failure.
+        "status": "found" in data or data.get("level") == "error",
     }
     if event.type in REPEATED or repeats.get(event.type, False):
         return ""
-    sender = f"{data.get('scope')}: " if event.type in AGENT_EVENTS else ""
+    sender = f"{data['scope']}: " if event.type in AGENT_EVENTS and "scope" in data else ""
     return sender + (event.text or event.type)
