@@ -15,8 +15,8 @@ A workflow finds the type (`contracts.failures`) and one dictionary in `details`
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -104,7 +104,7 @@ async def attempt(area: Area) -> AsyncIterator[AttemptHistory]:
     began, info = time.monotonic(), activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
     try:
-        async with send_heartbeats(*_details_of(history)):
+        with send_heartbeats(*_details_of(history)):
             if history.losses >= MOST_LOSSES:
                 raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")
             yield history
@@ -174,25 +174,26 @@ def count(name: str, description: str, **attributes: str | bool) -> None:
         activity.metric_meter().create_counter(name, description).add(1, attributes)
 
 
-@asynccontextmanager
-async def send_heartbeats(
-    *details: Any, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS
-) -> AsyncIterator[None]:
+@contextmanager
+def send_heartbeats(*details: Any, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS) -> Iterator[None]:
     """Send a heartbeat after `first` seconds, then every `interval` seconds, until the block ends.
 
     `details` return as `activity.info().heartbeat_details` in the next attempt; with any, a beat goes at once.
     """
+    loop = asyncio.get_running_loop()
 
-    async def beat() -> None:
-        await asyncio.sleep(first)
-        while True:
-            activity.heartbeat(*details)
-            await asyncio.sleep(interval)
+    def beat() -> None:
+        nonlocal timer
+        activity.heartbeat(*details)
+        timer = loop.call_later(interval, beat)
 
     if details:
         activity.heartbeat(*details)
-    async with running(beat()):
+    timer = loop.call_later(first, beat)  # a task would cost a short activity more than it does
+    try:
         yield
+    finally:
+        timer.cancel()
 
 
 @asynccontextmanager

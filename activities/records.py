@@ -27,7 +27,7 @@ from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import apply_change, digest_of, unpack_json
 from contracts.strategies import declaration
-from contracts.vocabulary import Outcome
+from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
 from providers.shared.run_queue import RunQueue
@@ -50,7 +50,10 @@ class RecordsActivities:
 
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
-        """Resolve the request; load the session of a resumed run; take the run's turn if there is room for it."""
+        """Resolve the request; load the session of a resumed run; take the run's turn if there is room for it.
+
+        The session of a new run that may begin is stored.
+        """
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
             with _refusals():
@@ -60,6 +63,11 @@ class RecordsActivities:
                 return prepared
             # The queue frees the place of a run that is refused afterwards.
             turn = await self.queue.take(request.research_id, prepared.resolved.tenant)
+            if not turn.place and not asked.continue_from:
+                # A run that is terminated at once can be resumed with the answers that it paid for.
+                state = ResearchState(status=RunStatus.RUNNING)
+                state.take_resolution(prepared.resolved, prepared.resolved_entry)
+                await self.sessions.save(request.research_id, json.dumps(state.snapshot()), closed=False)
             return prepared.model_copy(update={"has_turn": not turn.place})
 
     @activity.defn(name="preview_research")

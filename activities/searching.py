@@ -42,7 +42,7 @@ class SearchingActivities:
         """See which providers this worker can ask: it is the one that has the keys and the network."""
         check_permission(request.permitted)
         known = [name for name in request.providers if name in self.providers]
-        async with send_heartbeats():
+        with send_heartbeats():
             unavailable = await self.check(known)
         unknown = [name for name in request.providers if name not in known]
         return {**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable}

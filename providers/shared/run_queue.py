@@ -36,7 +36,7 @@ log = structlog.get_logger()
 class QueueLimits:
     """Number of runs that may be active at once."""
 
-    at_once: int = 16
+    at_once: int = 20
     at_once_per_tenant: int | None = None
     """None: as many as in all."""
 

@@ -60,6 +60,7 @@ SHOWN_DIGITS: Final = 19
 EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text")
 JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
 """Fields of a hit by which a page of the web is judged."""
+SOURCE_DEFAULTS: Final = {name: field.get_default() for name, field in Source.model_fields.items()}
 LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
 
 
@@ -271,8 +272,7 @@ class Notebooks:
             entry = await self.read(source.entry, SourceEntry)
             known = {name: getattr(entry, name) for name in ReadDetails.model_fields}
             known["sections"] = await self._sections(entry, source.hit_entries)
-        fields = Source.model_fields
-        missing = [name for name in known if getattr(source, name) in ("", fields[name].get_default())]
+        missing = [name for name in known if getattr(source, name) in ("", SOURCE_DEFAULTS[name])]
         return source.model_copy(update={name: known[name] for name in missing})
 
 

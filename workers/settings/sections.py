@@ -109,7 +109,7 @@ class WorkersSettings(ConfigSection):
 class RunsSettings(ConfigSection):
     """`[runs]`: the number of active runs; further ones wait for their turn, and their clocks with them."""
 
-    at_once: int = Field(default=16, ge=1, le=10_000)
+    at_once: int = Field(default=20, ge=1, le=10_000)
     """In all. More than the workers and the model endpoint can serve in time makes all of them late."""
     at_once_per_tenant: int | None = Field(default=None, ge=1, le=10_000)
     """Of one tenant; without it as many as in all, where no other tenant waits."""
