@@ -52,6 +52,8 @@ class ResearchConfiguration:
     """The operator's own presets; the documented ones apply where none is given."""
     search_attributes: Callable[[], Awaitable[bool]] | None = None
     """Whether the namespace knows our search attributes."""
+    collection: str = ""
+    """Place of the sessions: a folder, or the URL of a store without credentials."""
     tokens: TokenSettings = field(default_factory=TokenSettings)
     digest: str = ""
     product_version: str = ""

@@ -7,7 +7,7 @@ from activities.configuration import ResearchConfiguration
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
 from contracts.plan import MOST_ROUNDS
 from contracts.presets import with_choice
-from contracts.request import Clarify, SearchPolicy
+from contracts.request import SearchPolicy
 from contracts.resolved import Estimate, Range, ResolvedResearch
 from contracts.roles import AGAIN_CHARACTERS, ANALYZER
 from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, closing_calls, declaration
@@ -86,7 +86,7 @@ def _calls_by_role(resolved: ResolvedResearch) -> dict[Any, tuple[int, int]]:
     """Return fewest and most calls by role."""
     strategy = declaration(resolved.strategy)
     expected = dict(strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL))
-    fewest, most = (0, 0) if resolved.gates.clarify is Clarify.OFF else (1, MOST_ROUNDS)
+    fewest, most = (1, MOST_ROUNDS) if resolved.gates.clarifies else (0, 0)
     fewer, more = expected.get(strategy.clarifier.name, (0, 0))
     expected[strategy.clarifier.name] = fewest + fewer, most + more
     closing = closing_calls(resolved)

@@ -62,7 +62,9 @@ def resolve(
     reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
     providers = _providers(request, corpus, configuration.web_search)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
-    if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration):
+    strategy = declaration(request.strategy)
+    gates = presets.effective_gates(strategy.gates, request.gates, engine)
+    if lacks := _unmet_need(strategy, engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
     search = _search(request, configuration.web_search)
     protected, problems = protected_sources_of(request, search)
@@ -92,7 +94,8 @@ def resolve(
         protected_sources=protected,
         web=web,
         limits=limits,
-        gates=presets.effective_gates(request.gates, engine),
+        gates=gates,
+        approval_waived=strategy.gates.requires_approval and not gates.requires_approval,
         hook=_hook(request, configuration),
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),

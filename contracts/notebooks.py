@@ -53,7 +53,6 @@ class SourceEntry(ReadDetails):
     """A source as it was read, with the details of the search that found it."""
 
     source_id: str = ""
-    media_type: str = ""
     warnings: list[str] = []
 
 
@@ -171,7 +170,7 @@ def _writing(request: WriteInput) -> dict[str, Any]:
     }
 
 
-SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash")
+SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash", "media_type")
 FINDING_FIELDS_OF_ENTRY: Final = ("statement", "confidence", "evidence_ids", "source_ids")
 """Fields of a source or a finding that are in its entry, so that no checkpoint sends them.
 

@@ -5,7 +5,7 @@ input. The workflow gets the answer itself, or its *result* where quotes and cit
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -89,6 +89,9 @@ class RoleAnswer(CompactModel):
 
     Where an answer is grounded in stored text, the workflow gets the result of that instead (`RoleSpec.result`).
     """
+
+    IS_REPORT: ClassVar[bool] = False
+    """True for a text of the report, or a part of it."""
 
     account: SkipJsonSchema[CallAccount] = CallAccount()
     """Filled in by the activity; a model cannot set it."""
@@ -350,6 +353,8 @@ class SynthesizerAnswer(RoleAnswer):
 class SynthesizerResult(RoleAnswer):
     """A draft in the content store."""
 
+    IS_REPORT = True
+
     draft: ReportDraft
 
 
@@ -497,8 +502,8 @@ class RoleSpec(Generic[I, O]):
 
     @property
     def writes_report(self) -> bool:
-        """True if the result is the draft of the report."""
-        return issubclass(self.result, SynthesizerResult)
+        """True if the result is a text of the report."""
+        return self.result.IS_REPORT
 
 
 CLARIFIER: Final = RoleSpec(
@@ -540,7 +545,7 @@ def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> 
     if resolved.constraints.audience:
         preferences.append(f"The readers: {resolved.constraints.audience}")
     preferences += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
-    if role.writes_report and resolved.output.sections:
+    if issubclass(role.result, SynthesizerResult) and resolved.output.sections:
         headings = "; ".join(resolved.output.sections)
         preferences.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
     return preferences

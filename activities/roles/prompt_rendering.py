@@ -16,10 +16,12 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from activities.reporting.citations import without_markers
+from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
+from activities.roles.reporter import section_of
 from activities.roles.summarizing import levels_of, shorter_form
 from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
-from contracts.call_sizes import QUOTE_CHARACTERS, most_sources
+from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.request import Turn
@@ -104,6 +106,8 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
     return PromptFile(parts[1], parts[2].strip(), common, template)
 
 
+MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")
+"""Of a passage in a stored draft."""
 ITEM_CHARACTERS: Final = 600
 PASSAGE_CHARACTERS: Final = 500
 CONTEXT_CHARACTERS: Final = 100
@@ -169,13 +173,23 @@ class PromptBlocks:
         The words of a passage are with the first finding that rests on it.
         """
         queries, findings, cited = self.request.sub_queries, self.request.findings, self.cited_sources()
-        first = {key: one for one in reversed(findings) for key in (*one.evidence_ids, *one.source_ids)}
+        first = self._first_findings()
         for number in sorted({one.iteration for one in (*queries, *findings)}):
             yield (
                 [query.text for query in queries if query.iteration == number],
                 [self._finding(finding, first) for finding in findings if finding.iteration == number],
                 [source for source in cited if first[source.id].iteration == number],
             )
+
+    def findings(self) -> list[PromptBlock]:
+        """The findings, each passage with the first one that rests on it."""
+        first = self._first_findings()
+        return [self._finding(finding, first) for finding in self.request.findings]
+
+    def _first_findings(self) -> dict[str, Finding]:
+        """The first finding that rests on each passage and each source."""
+        findings = reversed(self.request.findings)
+        return {key: one for one in findings for key in (*one.evidence_ids, *one.source_ids)}
 
     def end_part(self) -> PromptBlock:
         """The end of a part that later calls begin with, too."""
@@ -195,6 +209,18 @@ class PromptBlocks:
             return guard_lines(shorter_form(text, level, self.request.query, self.documents))
 
         return self._unquoted(text, ContentItem("draft", "draft", render, Rank.PRIORITY, last=Level.KEY_POINTS))
+
+    def section(self) -> list[PromptBlock]:
+        """The section of a live report, each sentence, item and block behind its number; of a long one the end."""
+        body = section_of(self.request, self.documents)
+        lines, room = list[PromptBlock](), SECTION_CHARACTERS
+        for number, text in reversed(list(enumerate(map(write_element, elements_of(read_body(body))), start=1))):
+            shown = MARKER.sub(lambda found: f"[{show_label(found[1], self)}]", " ".join(text.split()))
+            room -= len(shown)
+            if room < 0:
+                break
+            lines.append(PromptBlock(guard_lines(f"{number}: {shown}")))
+        return lines[::-1]
 
     def turns(self, turns: Sequence[Turn]) -> list[PromptBlock]:
         """Earlier questions and answers, of which the last one matters most."""

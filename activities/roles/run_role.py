@@ -21,10 +21,11 @@ from activities.roles.archiving import archive_content
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
+from activities.roles.reporter import ground_update
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, remove_signs_of
-from contracts import checking_roles, failures, roles, summaries
+from contracts import checking_roles, failures, report_updates, roles, summaries
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
@@ -225,7 +226,7 @@ def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAn
     """Grounding of a role's answers; a role from outside the product may have `ground` in its module."""
     if role.tools:
         return ground_turn
-    if role.writes_report:
+    if issubclass(role.result, SynthesizerResult):
         return ground_report
     if role.module is not None:
         return getattr(import_module(role.module), "ground", _fit)
@@ -263,4 +264,5 @@ GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     checking_roles.CHECKER.name: ground_verdicts,
     checking_roles.CORRECTOR.name: ground_corrections,
     summaries.SUMMARIZER.name: _ground_summary,
+    report_updates.REPORTER.name: ground_update,
 }

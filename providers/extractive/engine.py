@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
 from contracts.checking_roles import ReviewInput
+from contracts.report_updates import UpdateInput
 from contracts.roles import (
     AnalyzeInput,
     ClarifyInput,
@@ -36,15 +38,18 @@ WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
     reflective.ResearchStepInput: roles.search_for_step,
     reflective.ReflectOnStepInput: roles.reflect_on_step,
     orchestrator.OutlineInput: roles.outline,
+    living.DecomposeInput: roles.decompose,
 }
 """Functions of the roles by their input."""
 WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     AnalyzeInput: brief.analyze,
     WriteInput: brief.write,
     ReviewInput: roles.review,
+    UpdateInput: brief.quote_notes,
     orchestrator.IntakeInput: roles.take_in,
     orchestrator.OrchestrateInput: roles.orchestrate,
     orchestrator.WorkInput: roles.work,
+    living.LivingInput: roles.take_living_turn,
 }
 """Those that work on stored texts by their hashes, or on the transcript of the turns so far."""
 

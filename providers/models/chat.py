@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 ANSWER_TOOL = "give_answer"
 """Name of the tool whose input is the answer of a role without tools of its own."""
+SILENCE_SECONDS: Final = 25.0
+"""A call that sends nothing for so long is made again; the Messages API sends a ping every few seconds. A run may lose
+45 s to an outage: a call that began just before its end waits all of this."""
 
 
 class ChatMode(StrEnum):

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from contracts.base import StrictContract
 from contracts.vocabulary import Tier
-from providers.models.chat import Chat, ChatMode, ChatRequest, ToolUse
+from providers.models.chat import SILENCE_SECONDS, Chat, ChatMode, ChatRequest, ToolUse
 from providers.models.model_errors import shown_name
 from providers.models.prices import without_date
 
@@ -107,7 +107,7 @@ class EndpointCapabilities(StrictContract):
     """The endpoint has a web search of its own."""
     token_factor: float = Field(default=1.0, ge=0.3, le=5)
     """Tokens for the same text, compared with the older tokenizers."""
-    silence_seconds: float = Field(default=30.0, ge=1, le=3_600)
+    silence_seconds: float = Field(default=SILENCE_SECONDS, ge=1, le=3_600)
     """Time after which a call that sends nothing is made again: more for a slow endpoint of one's own."""
 
 

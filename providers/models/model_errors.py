@@ -30,6 +30,7 @@ class EndpointPlaces:
 
     credential: str = "ANTHROPIC_API_KEY"
     address: str = ADDRESS_VARIABLE
+    silence: str = "models.endpoints.default.silence_seconds"
 
 
 DEFAULT_PLACES: Final = EndpointPlaces()

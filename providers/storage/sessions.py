@@ -109,12 +109,13 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
 
 
 def documents_of(state: dict[str, Any]) -> frozenset[str]:
-    """The hashes of all documents of a run: those that its state refers to, the entries of its notebook, the originals.
+    """The hashes of all documents of a run: of its state, notebook and originals, and newest texts of a live report.
 
     Only entries name originals as documents; the state has their hashes.
     """
     originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
-    named = {each for each in [*state.get("notebook", []), *originals, *_references(state)] if each}
+    hashes = [*state.get("notebook", []), *state.get("revisions", []), *originals, *_references(state)]
+    named = {each for each in hashes if each}
     return frozenset(filter(HASH.fullmatch, named))
 
 

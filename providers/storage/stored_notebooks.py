@@ -222,8 +222,9 @@ class Notebooks:
         return request.model_copy(update=update), hit
 
     async def complete_state(self, state: ResearchState) -> ResearchState:
-        """Complete a state from its entries, for a report, an audit or a person."""
-        sources = await asyncio.gather(*map(self._complete_source, state.sources.values()))
+        """Complete a state from its entries, for a report, an audit or a person; unread hits are sources, too."""
+        found = {**state.sources, **state.not_fetched()}
+        sources = await asyncio.gather(*map(self._complete_source, found.values()))
         named = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
         analyses = await self._by_hash(named, AnalysisEntry)
         starts = await self._page_starts(state)
@@ -277,7 +278,8 @@ class Notebooks:
 
 def _source_fields(entry: SourceEntry) -> dict[str, Any]:
     text = entry.text.model_dump(mode="json", exclude_defaults=True) if entry.text else None
-    return {"url": entry.url, "title": entry.title, "text": text, "content_hash": entry.raw.hash if entry.raw else None}
+    same = entry.model_dump(mode="json", include={"url", "title", "media_type"})
+    return same | {"text": text, "content_hash": entry.raw.hash if entry.raw else None}
 
 
 def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:

@@ -9,6 +9,7 @@ from activities.roles.prompt_rendering import load_prompt, prompt_of, render_rol
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import roles
 from contracts.evidence import Gap
+from contracts.living_roles import DECOMPOSER
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.request import Turn
@@ -45,6 +46,7 @@ WRITING: dict[str, Any] = {
     "source_count": 9,
     "high_quality_sources": 4,
 }
+NOTES = {name: WRITING[name] for name in ("findings", "evidence", "sources")}
 REFINING: dict[str, Any] = {
     "gaps": [Gap(id="gap-1", description="measured costs", suggested_queries=["cost of freezing"])],
     "remaining_iterations": 2,
@@ -66,8 +68,10 @@ NEEDED: dict[str, dict[str, Any]] = {
     "synthesizer": WRITING,
     "refiner": REFINING,
     "supervisor": REFLECTING,
+    "reporter": {"heading": "What it does", "outline": ["What it does"], **NOTES},
 }
 """What inputs of roles need or name, but for what all have in common."""
+ROLES = tuple({role.name: role for role in (*declared_roles(), DECOMPOSER)}.values())
 WITHOUT_QUESTION = {"clarifier", "reviewer", "checker", "corrector", "summarizer"}
 
 
@@ -80,7 +84,7 @@ def prompt_for(role: RoleSpec[Any, Any], fields: dict[str, Any], **changes: Any)
 
 
 # --- every role ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("role", declared_roles(), ids=lambda role: role.name)
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_the_stable_part_names_the_role_and_the_form_of_the_answer(role: RoleSpec[Any, Any]) -> None:
     """Role first, then form and fields of the answer (S0-034, S0-041, S0-046, S0-061 to S0-063, S0-075 to S0-077)."""
     file = prompt_of(role)
@@ -98,7 +102,7 @@ def test_the_stable_part_names_the_role_and_the_form_of_the_answer(role: RoleSpe
 
 
 @pytest.mark.parametrize(
-    "role", [role for role in declared_roles() if role.name not in WITHOUT_QUESTION], ids=lambda role: role.name
+    "role", [role for role in ROLES if role.name not in WITHOUT_QUESTION], ids=lambda role: role.name
 )
 def test_every_prompt_has_date_question_iteration_preferences_and_guidance(role: RoleSpec[Any, Any]) -> None:
     """A person's words are preferences, all other advice is data under its origin; nothing leaves a hole (S0-081)."""
