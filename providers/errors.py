@@ -12,7 +12,7 @@ ProviderError
 │   ├── NotConfigured         a key or an address is missing or wrong (the message names it to set)
 │   ├── InvalidCall           the provider refuses this very call
 │   ├── WorkerLost            every worker that tried this call died of it
-│   ├── InputUnprocessable    a text that ended the processes working on it (`kind`: timeout, memory, crash)
+│   ├── InputUnprocessable    a text that ended the processes working on it (`kind`: timeout, memory, crash, failed)
 │   ├── SourceUnreadable      a document that cannot be used (`kind` is the typed reason)
 │   ├── CorpusUnknown         no such corpus, or its folder is gone
 │   └── ContentMissing        a stored document is gone
@@ -96,9 +96,9 @@ class WorkerLost(Rejected):
 
 
 class InputUnprocessable(Rejected):
-    """Work on a text from outside ended its process, again and again: the text is given up.
+    """Work on a text from outside ended its process or failed, and would do so again: the text is given up.
 
-    `kind` is one of: timeout, memory, crash.
+    `kind` is one of: timeout, memory, crash, failed.
     """
 
     def __init__(self, kind: str, message: str) -> None:

@@ -25,7 +25,7 @@ from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine
-from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.isolation.pool import SubprocessPool
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint
 from providers.models.language_model import LanguageModelEngine
@@ -56,7 +56,7 @@ from workflows.registry import WORKFLOWS
 Activity = Callable[..., Any]
 
 CHILDREN = max(1, min(4, os.cpu_count() or 1))
-"""Child processes for extraction, and as many for all other work on texts from outside."""
+"""Child processes for work on texts from outside."""
 CONTENT_FOLDER = "content"
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 """Pools that read the indexes; `records` resolves requests by them."""
@@ -131,9 +131,6 @@ class _Stores:
     notebooks: Notebooks
     archive: RecordArchive
     children: SubprocessPool
-    """For extraction."""
-    isolated: KillableCalls
-    """For all other work on texts from outside."""
     library: CorpusLibrary
     shared: SharedState
     limiter: Limiter
@@ -142,14 +139,13 @@ class _Stores:
 async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack) -> _Stores:
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
-    isolated = KillableCalls(await stack.enter_async_context(SubprocessPool(CHILDREN)))
     definitions = corpus_definitions(settings)
     library = open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)
     shared = await stack.enter_async_context(open_shared_state(settings))
     limiter = Limiter(shared.store, {**search_limits(settings), **model_limits(settings)})
     notebooks = Notebooks(content)
     archive = RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir)
-    return _Stores(settings, client, stack, content, notebooks, archive, children, isolated, library, shared, limiter)
+    return _Stores(settings, client, stack, content, notebooks, archive, children, library, shared, limiter)
 
 
 async def _models(stores: _Stores) -> list[Activity]:
@@ -181,7 +177,7 @@ async def _reading(stores: _Stores) -> list[Activity]:
         except CorpusUnknown:
             return None
 
-    judge = judge_of(KillableCalls(stores.children), authority_of, stores.settings.web.authorities)
+    judge = judge_of(stores.children, authority_of, stores.settings.web.authorities)
     reader = RoutedReader(stores.library, pages)
     return [ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source]
 
@@ -198,7 +194,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
     skipped = stores.library.skipped
     records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue)
-    reporting = ReportingActivities(content, skipped, product_version(), stores.isolated, sessions, notebooks)
+    reporting = ReportingActivities(content, skipped, product_version(), stores.children, sessions, notebooks)
     verifying = VerifyingActivities(content, sessions, notebooks)
     return [
         records.prepare_research,

@@ -24,7 +24,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
 from contracts.vocabulary import Quality
 from providers.interfaces import ExtractedDocument
-from providers.isolation.pool import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.text import STEMMED_LANGUAGES, detect_language, question_stems, stems
 
 WEIGHTS: Final[Mapping[SourceType, tuple[float, float, float, float]]] = {
@@ -214,7 +214,7 @@ ASSESS: Final = f"{__name__}:assess"
 
 
 def judge_of(
-    isolated: KillableCalls, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
+    isolated: SubprocessPool, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
 ) -> Judge:
     """Make the judge that knows the operator's words: what each corpus is worth, and domains of the web.
 

@@ -32,7 +32,7 @@ from contracts.state_changes import pack_json
 from contracts.tokens import ContentEntry
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.interfaces import ContentStore, SessionStore, SkippedFile
-from providers.isolation.pool import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.storage.stored_notebooks import Notebooks
 
 SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
@@ -104,7 +104,7 @@ class ReportingActivities:
     content: ContentStore
     skipped_of: SkippedOf
     product_version: str
-    isolated: KillableCalls
+    isolated: SubprocessPool
     sessions: SessionStore
     notebooks: Notebooks
 

@@ -1,8 +1,8 @@
 """The other end of `SubprocessPool`: a child process that runs plain functions under limits.
 
 Frames in both directions are eight bytes of length and a pickle. In: `(function, arguments, processor seconds, wall
-seconds)`. Out, once: `("ready",)`; then for each call `("value", result)`, `("raised", type, message, kind)`,
-`("memory",)` or `("failed", type, place)`.
+seconds)`. Out, once: `("ready",)`; then for each call `("value", result)`, `("raised", type, arguments)`, `("memory",)`
+or `("failed", type, place)`.
 """
 
 import contextlib
@@ -20,15 +20,7 @@ import traceback
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from providers.errors import (
-    AnswerCut,
-    ContentCorrupt,
-    ContentMissing,
-    InvalidCall,
-    InvalidOutput,
-    ProviderError,
-    SourceUnreadable,
-)
+from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, ProviderError, SourceUnreadable
 
 LENGTH: Final = struct.Struct(">Q")
 ORPHAN_GRACE_SECONDS: Final = 1.0
@@ -36,8 +28,7 @@ ORPHAN_GRACE_SECONDS: Final = 1.0
 RECURSION_LIMIT: Final = 10_000
 """The walk of a page takes three frames for each of 512 levels."""
 RAISED: Final[dict[str, type[ProviderError]]] = {
-    error.__name__: error
-    for error in (SourceUnreadable, InvalidCall, InvalidOutput, AnswerCut, ContentCorrupt, ContentMissing)
+    error.__name__: error for error in (SourceUnreadable, InvalidCall, ContentCorrupt, ContentMissing)
 }
 """Errors that leave a child as they were raised: their messages hold no words of a page."""
 
@@ -81,8 +72,10 @@ def run(function: str, arguments: tuple[Any, ...]) -> bytes:
         module, _, name = function.partition(":")
         frame = ("value", getattr(importlib.import_module(module), name)(*arguments))
         return pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
+    except SourceUnreadable as error:
+        frame = ("raised", type(error).__name__, (error.kind, str(error)))
     except tuple(RAISED.values()) as error:
-        frame = ("raised", type(error).__name__, str(error), getattr(error, "kind", ""))
+        frame = ("raised", type(error).__name__, (str(error),))
     except MemoryError:
         frame = ("memory",)
     except Exception as error:  # noqa: BLE001  # the edge of the process

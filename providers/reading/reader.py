@@ -19,7 +19,7 @@ from contracts.names import CORPUS_SCHEME
 from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument
-from providers.isolation.pool import SubprocessPool, TaskFailed
+from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.document_kinds import LARGEST_FILE_BYTES, DocumentKind
 from providers.reading.egress.client import Egress, Fetched, FetchPolicy
@@ -39,8 +39,8 @@ KILLED: Final = {
     "timeout": ("timeout", "reading took too long"),
     "memory": ("memory", "reading needed too much memory"),
     "crash": ("malformed", "the document made its reader crash"),
+    "failed": ("malformed", "the document made its reader fail"),
 }
-
 
 Visit = Callable[[str, float], AbstractAsyncContextManager[object]]
 """Hold one visitor's place at a host (`name`, or `name:port`), with the seconds between two visits that it asks for.
@@ -121,8 +121,6 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
     """
     if isinstance(error, SourceUnreadable):
         return error
-    if isinstance(error, TaskFailed):
-        return SourceUnreadable("malformed", f"the document made its reader fail ({error.type_name})")
     if isinstance(error, InputUnprocessable):
         return SourceUnreadable(*KILLED[error.kind])
     raise error
