@@ -99,7 +99,7 @@ class SearchDeclaration:
 
 BUILT_IN: Final = (
     SearchDeclaration(
-        "tavily", "Tavily", "providers.search.tavily:TavilySearch", (WEB, NEWS), "https://api.tavily.com",
+        "tavily", "Tavily", "providers.search.plain_services:TavilySearch", (WEB, NEWS), "https://api.tavily.com",
         "TAVILY_BASE_URL", "TAVILY_API_KEY", filters=frozenset({"domains_allow", "domains_deny", "dates"}), paid=True,
     ),
     SearchDeclaration(
@@ -114,17 +114,17 @@ BUILT_IN: Final = (
         key_header="x-api-key", filters=frozenset({"dates"}), fallback=True,
     ),
     SearchDeclaration(
-        "brave", "Brave Search", "providers.search.brave:BraveSearch", (WEB, NEWS), "https://api.search.brave.com",
-        "BRAVE_BASE_URL", "BRAVE_API_KEY", key_header="x-subscription-token",
+        "brave", "Brave Search", "providers.search.plain_services:BraveSearch", (WEB, NEWS),
+        "https://api.search.brave.com", "BRAVE_BASE_URL", "BRAVE_API_KEY", key_header="x-subscription-token",
         filters=frozenset({"language", "dates"}), paid=True,
     ),
     SearchDeclaration(
-        "searxng", "SearXNG", "providers.search.searxng:SearxngSearch", (WEB, NEWS, ACADEMIC),
+        "searxng", "SearXNG", "providers.search.plain_services:SearxngSearch", (WEB, NEWS, ACADEMIC),
         address_variable="SEARXNG_URL", filters=frozenset({"language", "dates"}),
         refused_hint="its settings must allow json under search.formats, and this client",
     ),
     SearchDeclaration(
-        "wikipedia", "Wikipedia", "providers.search.wikipedia:WikipediaSearch", (WEB,),
+        "wikipedia", "Wikipedia", "providers.search.plain_services:WikipediaSearch", (WEB,),
         "https://{language}.wikipedia.org", "WIKIPEDIA_BASE_URL",
         filters=frozenset({"domains_allow", "domains_deny", "language"}), fallback=True,
     ),
