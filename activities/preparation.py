@@ -1,26 +1,30 @@
 """Resolution: request + worker configuration → the frozen `ResolvedResearch`. Pure; refusals name the remedy."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from activities.configuration import ResearchConfiguration, WebSearchConfiguration
-from activities.estimates import estimated
 from contracts import presets
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
 from contracts.parse_request import unknown_to_strategy
+from contracts.plan import MOST_ROUNDS
+from contracts.presets import with_choice
 from contracts.protected_sources import protected_sources_of
-from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
+from contracts.request import Clarify, Depth, EngineChoice, Mode, ResearchRequest, SearchPolicy, SharedSettings
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveLimits,
     EffectiveSearch,
+    Estimate,
     Hook,
     ModelPrice,
     ProviderChoice,
+    Range,
     ResolvedResearch,
     where_text_goes,
 )
-from contracts.strategies import StrategyDeclaration, declaration
-from contracts.vocabulary import EngineKind, StopReason, Tier
+from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, StrategyDeclaration, closing_calls, declaration
+from contracts.vocabulary import EngineKind, StopReason, ThinkMode, Tier
 from providers.text import detect_language
 
 CORPUS: Final = "corpus"
@@ -307,3 +311,103 @@ def _providers(
         message = f"there is nothing to search: name a folder with --corpus DIR, or set up a search provider{lacks}"
         raise RunRefused(message, StopReason.NO_PROVIDERS)
     return chosen
+
+
+# --- the estimate -----------------------------------------------------------------------------------------------------
+FEWEST_SOURCES: Final = 2
+"""Sources of a sub-query that finds little."""
+
+
+def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
+    """Estimate a run from the least to the most that it may choose for itself; None for one without any paid call."""
+    possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
+    estimates = [one for one in (_estimated(each, configuration) for each in possible) if one is not None]
+    if not estimates:
+        return None
+    costs = [one.cost_usd for one in estimates if one.cost_usd is not None]
+    return estimates[0].model_copy(
+        update={
+            "calls": _span([one.calls for one in estimates]),
+            "tokens": _span([one.tokens for one in estimates]),
+            "searches": _span([one.searches for one in estimates]),
+            "cost_usd": _span(costs) if len(costs) == len(estimates) else None,
+            "unpriced": list(dict.fromkeys(name for one in estimates for name in one.unpriced)),
+        }
+    )
+
+
+def _span(ranges: Sequence[Range]) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
+    """Estimate a run from one that stops early to one that uses its limits; None for a run without any paid call.
+
+    Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.
+    """
+    if resolved.engine is not EngineKind.MODEL and not resolved.web:
+        return None
+    limits = resolved.limits
+    searches, search_usd = _searches(resolved, configuration)
+    unpriced = [name for name, price in search_usd.items() if price is None]
+    known = [price for price in search_usd.values() if price is not None] or [0.0]
+    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
+    most = {"findings": findings, "reasoning_tokens": reasoning_room(resolved.reasoning_tokens)}
+    text = {"source_characters": resolved.source_characters}
+    sizes: tuple[dict[str, int], ...] = (
+        {"sources": FEWEST_SOURCES, "findings": FEWEST_SUB_QUERIES, **text},
+        {"sources": limits.max_sources_per_query, **most, **text},
+    )
+    calls, tokens = [0.0, 0.0], [0.0, 0.0]
+    # The providers share the searches: the dearest bounds from above, the cheapest from below.
+    usd = [searches[0] * min(known), searches[1] * max(known)]
+    for role, counts in _calls_by_role(resolved).items() if resolved.engine is EngineKind.MODEL else ():
+        model = resolved.models[role.tier.value]
+        for bound, count in enumerate(counts):
+            size = expected_call(role, **sizes[bound])
+            price = configuration.call_usd(model, size.input_tokens, size.output_tokens)
+            calls[bound] += count
+            tokens[bound] += count * size.tokens
+            usd[bound] += count * (price or 0.0)
+            if price is None and count and model not in unpriced:
+                unpriced.append(model)
+    return Estimate(
+        calls=_capped(calls, limits.max_model_calls),
+        tokens=_capped(tokens, limits.max_tokens),
+        searches=searches,
+        cost_usd=None if unpriced else _capped([round(amount, 4) for amount in usd], limits.max_cost_usd),
+        unpriced=unpriced,
+        cap_usd=limits.max_cost_usd,
+    )
+
+
+def _calls_by_role(resolved: ResolvedResearch) -> dict[Any, tuple[int, int]]:
+    """Return fewest and most calls by role."""
+    strategy = declaration(resolved.strategy)
+    expected = dict(strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL))
+    fewest, most = (0, 0) if resolved.gates.clarify is Clarify.OFF else (1, MOST_ROUNDS)
+    fewer, more = expected.get(strategy.clarifier.name, (0, 0))
+    expected[strategy.clarifier.name] = fewest + fewer, most + more
+    closing = closing_calls(resolved)
+    calls = {}
+    for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
+        (fewest, most), (fewer, more) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
+        calls[role] = (fewest + fewer, most + more)
+    return calls
+
+
+def _searches(
+    resolved: ResolvedResearch, configuration: ResearchConfiguration
+) -> tuple[tuple[int, int], Mapping[str, float | None]]:
+    """Return fewest and most searches, and US dollars per search by provider; None where the price is unknown."""
+    available = [choice for choice in resolved.providers if choice.available]
+    usd = {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
+    limits = resolved.limits
+    at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
+    fewest = min(FEWEST_SUB_QUERIES, limits.max_sub_queries) * at_once
+    return (fewest, limits.max_iterations * limits.max_sub_queries * len(usd)), usd
+
+
+def _capped(amount: Sequence[float], cap: float | None) -> Range:
+    high = amount[1] if cap is None else min(amount[1], cap)
+    return min(amount[0], high), high

@@ -34,8 +34,7 @@ from providers.models.prices import PriceTable
 from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
-from providers.shared.limits import Limiter, ServiceLimits
-from providers.shared.politeness import Politeness
+from providers.shared.limits import Limiter, Politeness, ServiceLimits
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.content import ObstoreContentStore
 from providers.storage.content_archive import RecordArchive

@@ -9,7 +9,6 @@ from functools import partial
 from activities.searching import SearchingActivities
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Tier
-from providers.credentials import ensure_key
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
@@ -23,8 +22,9 @@ from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import probe, usable
 from providers.search.corpus import CorpusLibrary
 from providers.search.declarations import BY_MODEL, search_declaration
-from providers.search.decorators import CachedSearch, LimitedSearch
+from providers.search.shared_search import SharedSearch
 from providers.search.web_api import web_client
+from providers.service_calls import ensure_key
 from providers.shared.limits import Limiter, ServiceLimits
 from providers.storage.stored_notebooks import Notebooks
 from workers.settings.loading import Settings
@@ -44,26 +44,17 @@ async def open_searching(
     """Create the activities with every usable provider; the stack closes their connections."""
     web = await stack.enter_async_context(open_search_providers(settings))
     prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
-    cached = {
-        name: CachedSearch(
-            LimitedSearch(provider, service_of(name), limiter, prices.get(name)),
-            shared.cache,
-            getattr(provider, "instance", ""),
-        )
+    of_web = {
+        name: SharedSearch(provider, f"search/{name}", limiter, shared.cache, prices.get(name))
         for name, provider in web.items()
     }
-    return SearchingActivities({library.name: library, **cached}, partial(find_unreachable, web), notebooks)
-
-
-def service_of(provider: str) -> str:
-    """Return the key of a provider in limits and pauses."""
-    return f"search/{provider}"
+    return SearchingActivities({library.name: library, **of_web}, partial(find_unreachable, web), notebooks)
 
 
 def search_limits(settings: Settings) -> dict[str, ServiceLimits]:
     """Return the configured rate limits by service."""
     configured = settings.search.requests_per_minute
-    return {service_of(name): ServiceLimits(requests_per_minute=rate) for name, rate in configured.items()}
+    return {f"search/{name}": ServiceLimits(requests_per_minute=rate) for name, rate in configured.items()}
 
 
 async def find_unreachable(providers: Mapping[str, SearchProvider], names: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.retry_after import retry_after_seconds
+from providers.service_calls import retry_after_seconds
 
 ADDRESS_VARIABLE: Final = "ANTHROPIC_BASE_URL"
 MODEL_VARIABLE: Final = "RESEARCH_MODEL"

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import httpx2
 
 from contracts.request import SourceType
-from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
+from providers.service_calls import ensure_confidential, ensure_key
 
 ENTRY_POINTS: Final = "durable_research.search_providers"
 BY_MODEL: Final = "anthropic"

@@ -13,10 +13,10 @@ import httpx2
 from contracts.messages import SearchRequest, SearchResponse
 from providers.certificates import trusted_certificates
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.retry_after import retry_after_seconds
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import Filters, filters_of, unmet
 from providers.search.hits import RawResult, hits_of
+from providers.service_calls import retry_after_seconds
 
 ANSWER_SECONDS: Final = 10.0
 """A search that takes longer fails, and the run goes on with its next provider."""

@@ -44,8 +44,7 @@ from providers.reading.robots import parse
 from providers.search.corpus.query import searched_keys
 from providers.search.corpus.scanning import is_key_name
 from providers.search.hits import plain, shorten_query, usable_url
-from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
-from providers.translations import translate
+from providers.text import detect_language, question_stems, sentence_spans, translate, word_keys, words
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of

@@ -28,9 +28,9 @@ from contracts.request import Depth, Limits
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from contracts.texts import expectation, visible
-from providers.credentials import in_clear
 from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.search import declarations as search_providers
+from providers.service_calls import in_clear
 from workers.settings.models import key_variable
 from workers.settings.sections import APPLICATION, FileSettings, PresetSettings, WebSearchSettings, password_in
 

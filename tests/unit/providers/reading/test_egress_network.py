@@ -12,8 +12,7 @@ import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import IpAddress
-from providers.reading.egress.client import Egress
-from providers.reading.egress.network import MOST_THREADS, SystemResolver
+from providers.reading.egress.client import MOST_THREADS, Egress, SystemResolver
 from providers.reading.reader import POLICY
 from providers.reading.robots import Robots
 from providers.storage.content import ObstoreContentStore

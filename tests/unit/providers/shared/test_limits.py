@@ -7,18 +7,21 @@ from datetime import UTC, datetime
 import pytest
 
 from providers.errors import RateLimited, StoreUnavailable, Unavailable
-from providers.retry_after import retry_after_seconds
+from providers.service_calls import retry_after_seconds
 from providers.shared.limits import (
+    LEASE_SECONDS,
     LONGEST_NAMED_SECONDS,
     LONGEST_PAUSE_SECONDS,
     SLEEP_SECONDS,
+    HostState,
     Limiter,
+    Politeness,
     ServiceLimits,
     ServiceState,
     record_failure,
+    start_request,
     take_turn,
 )
-from providers.shared.politeness import LEASE_SECONDS, HostState, Politeness, start_request
 from providers.shared.run_queue import (
     GRACE_SECONDS,
     LONGEST_RUN_SECONDS,
