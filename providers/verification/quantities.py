@@ -8,7 +8,16 @@ from enum import StrEnum
 from itertools import product
 from typing import Final
 
-from providers.verification.units import LONGEST_UNIT, MONEY, MONEY_SUFFIXES, MONTHS, NUMBER_WORDS, SCALES, UNITS
+from providers.verification.units import (
+    COMPARATORS,
+    LONGEST_UNIT,
+    MONEY,
+    MONEY_SUFFIXES,
+    MONTHS,
+    NUMBER_WORDS,
+    SCALES,
+    UNITS,
+)
 
 TOKEN: Final = re.compile(
     r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
@@ -38,31 +47,6 @@ ABOUT_SHARE: Final = 0.05
 OVER_SHARE: Final = 0.15
 """The same of `more than` and `almost`, on their side."""
 
-_COMPARATORS: Final = {
-    phrase: kind
-    for kind, phrases in {
-        "min": (
-            "at least|no less than|not less than|minimum|minimum of|no fewer than|≥|mindestens|au moins|"
-            "al menos|almeno|pelo menos|minstens"
-        ),
-        "max": (
-            "at most|no more than|not more than|up to|maximum|≤|maximum of|höchstens|maximal|bis zu|au plus|"
-            "jusqu'à|como máximo|hasta|al massimo|fino a|até|hoogstens"
-        ),
-        "over": (
-            "more than|over|above|greater than|exceeding|>|exceeds|mehr als|über|plus de|más de|più di|mais de|meer dan"
-        ),
-        "under": (
-            "less than|fewer than|below|under|almost|<|nearly|weniger als|unter|fast|moins de|presque|menos de|"
-            "casi|meno di|quasi"
-        ),
-        "about": (
-            "about|around|approximately|roughly|some|~|≈|circa|etwa|rund|ungefähr|environ|cerca de|unos|ongeveer"
-        ),
-    }.items()
-    for phrase in phrases.split("|")
-}
-"""Words before a number, in seven languages → how they bound it."""
 OPPOSED: Final = frozenset((("min", "max"), ("min", "under"), ("over", "max"), ("over", "under")))
 
 
@@ -328,4 +312,4 @@ def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple
 
 def _comparator(tokens: list[_Token], first: int) -> str:
     phrases = (" ".join(token.word for token in tokens[max(0, first - count) : first]) for count in (3, 2, 1))
-    return next((_COMPARATORS[phrase] for phrase in phrases if phrase in _COMPARATORS), "")
+    return next((COMPARATORS[phrase] for phrase in phrases if phrase in COMPARATORS), "")

@@ -7,7 +7,7 @@ statements that no one tuned for, numbers and names were right in 75 of 77 cases
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -18,7 +18,7 @@ from contracts.evidence import Verdict
 from contracts.texts import shorten
 from providers.text import language_data, sentence_spans, stem
 from providers.verification.quantities import Comparison, Quantity, compare, find_quantities
-from providers.verification.units import SHARES, UNITS
+from providers.verification.units import SHARES, SIGNS, UNITS
 
 MOST_PARTS: Final = 400
 """Parts of a sentence that are compared: `SequenceMatcher` takes quadratic time."""
@@ -48,29 +48,6 @@ ELSEWHERE: Final = "The cited passages are about something else."
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?")
 INNER: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 """Signs of an identifier: a digit, a sign or a capital inside a word."""
-
-SIGNS: Final[Mapping[str, str]] = {
-    word: sign
-    for sign, words in {
-        "not": """not no never neither nor none nobody nothing nowhere without cannot n't hardly unable lack lacks fails
-            forbidden prohibited nicht kein keine keinen keiner keinem nie niemals ohne weder ne pas jamais aucun aucune
-            sans nunca jamás ningún ninguna sin tampoco non mai nessun nessuna senza não nenhum nenhuma sem niet geen
-            nooit zonder""",
-        "may": """may might could can possibly perhaps likely probably potentially suggests appears seems reportedly
-            allegedly optional optionally should recommended planned proposed expected estimated könnte möglicherweise
-            vielleicht vermutlich wahrscheinlich soll kann sollte darf pourrait peut-être probablement semble peut
-            podría quizás probablemente puede potrebbe forse può poderia talvez misschien mogelijk kan""",
-        "must": "must shall required requires mandatory muss müssen doit doivent debe deben deve devono moet moeten",
-        "only": "only solely exclusively nur ausschließlich seulement uniquement sólo solo solamente soltanto somente",
-        "all": """all every each always entire entirely any everyone everything alle allen jeder jede jedes immer tous
-            toutes chaque toujours todos todas cada siempre tutti tutte ogni sempre elke altijd""",
-        "some": """some several sometimes partly most mostly usually generally often rarely seldom few many einige
-            manche teilweise manchmal viele wenige meist meistens selten quelques certains parfois plusieurs souvent
-            algunos algunas alcuni alcune alguns algumas sommige soms""",
-    }.items()
-    for word in words.split()
-}
-"""Small words that turn, weaken or widen a statement, in seven languages → their kind."""
 
 SOURCE: Final = (
     r"(?:the|its|this|die|der|das|le|la|el|il) (?:\w+ )?(?:source|document|documentation|manual|page|passage|text"
