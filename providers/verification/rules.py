@@ -103,11 +103,8 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     if not said.content:
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
     long = len(said.content) >= FEWEST_WORDS
-    if (
-        long
-        and _coverage(said, evidence.whole, evidence.about) < UNRELATED
-        and not _shares_quantity(said, evidence.whole)
-    ):
+    shares_quantity = any(_agree(one, other) for one in said.quantities for other in evidence.whole.quantities)
+    if long and not shares_quantity and _coverage(said, evidence.whole, evidence.about) < UNRELATED:
         return ClaimJudgement(Verdict.UNSUPPORTED, ELSEWHERE)
     absent = (each.raw for each in said.quantities if each.unit and not _is_given(each, evidence.whole.quantities))
     if hint := closest.hint or next((f"“{raw}” is in no cited passage." for raw in absent), ""):
@@ -300,10 +297,6 @@ def _rival(quantity: Quantity, there: Sequence[Quantity]) -> Quantity | None:
     """Return a quantity of the same kind that the passages have instead."""
     same = (other for other in there if other.unit == quantity.unit and (quantity.unit or other.noun == quantity.noun))
     return next(same, None)
-
-
-def _shares_quantity(claim: Statement, passage: Statement) -> bool:
-    return any(_agree(one, other) for one in claim.quantities for other in passage.quantities)
 
 
 def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgement]:

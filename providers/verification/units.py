@@ -1,4 +1,4 @@
-"""Units, scales, currencies and small words as seven languages write them (`words.toml`), with factors to base units."""
+"""Units with their factors, scales, months and small words, as seven languages write them (`words.toml`)."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
