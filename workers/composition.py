@@ -19,12 +19,13 @@ from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
 from activities.roles.run_role import RoleActivities
+from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import Engine
+from providers.interfaces import Engine, SearchProvider
 from providers.isolation.pool import SubprocessPool
 from providers.models.chat import Chat
 from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint
@@ -34,6 +35,7 @@ from providers.models.prices import PriceTable
 from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
+from providers.search.shared_search import SharedSearch
 from providers.shared.limits import Limiter, Politeness, ServiceLimits
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.content import ObstoreContentStore
@@ -49,7 +51,7 @@ from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
 from workers.shared_state import SharedState, open_shared_state
 from workers.temporal import has_search_attributes
-from workers.web_access import open_searching, open_web_reader, search_limits
+from workers.web_access import find_unreachable, open_search_providers, open_web_reader
 from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
@@ -83,13 +85,6 @@ async def compose(
             by_pool = {"models": _models, "search": _search, "reading": _reading, "records": _records}
             activities = {pool: await build(stores) for pool, build in by_pool.items() if pool in pools}
         yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings), mark=settings.mark())
-
-
-def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
-    """Return the corpora of the configuration."""
-    return [
-        CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in settings.corpus.items()
-    ]
 
 
 def slots_of(settings: Settings) -> dict[str, int]:
@@ -138,10 +133,14 @@ class _Stores:
 async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack) -> _Stores:
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
-    definitions = corpus_definitions(settings)
+    corpora = settings.corpus.items()
+    definitions = [CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in corpora]
     library = open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)
     shared = await stack.enter_async_context(open_shared_state(settings))
-    limiter = Limiter(shared.store, {**search_limits(settings), **model_limits(settings)})
+    limits = {f"search/{name}": ServiceLimits(rate) for name, rate in settings.search.requests_per_minute.items()}
+    for name, endpoint in settings.models.endpoints.items():
+        limits[f"model/{name}"] = ServiceLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute)
+    limiter = Limiter(shared.store, limits)
     notebooks = Notebooks(content)
     archive = RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir)
     return _Stores(settings, client, stack, content, notebooks, archive, children, library, shared, limiter)
@@ -159,9 +158,13 @@ async def _models(stores: _Stores) -> list[Activity]:
 
 
 async def _search(stores: _Stores) -> list[Activity]:
-    searching = await open_searching(
-        stores.settings, stores.library, stores.shared, stores.limiter, stores.notebooks, stores.stack
-    )
+    settings, library, cache = stores.settings, stores.library, stores.shared.cache
+    web = await stores.stack.enter_async_context(open_search_providers(settings))
+    prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
+    providers: dict[str, SearchProvider] = {library.name: library}
+    for name, provider in web.items():
+        providers[name] = SharedSearch(provider, f"search/{name}", stores.limiter, cache, prices.get(name))
+    searching = SearchingActivities(providers, partial(find_unreachable, web), stores.notebooks)
     return [searching.check_providers, searching.search]
 
 
@@ -231,12 +234,6 @@ def create_language_model(settings: Settings, limiter: Limiter) -> LanguageModel
     endpoints = {name: _endpoint(settings, name) for name in names}
     tiers = {tier: settings.models.names_for(tier) for tier in Tier}
     return LanguageModelEngine(ModelDirectory(endpoints, tiers), PriceTable(settings.models.prices), limiter)
-
-
-def model_limits(settings: Settings) -> dict[str, ServiceLimits]:
-    """Return the configured limits by service, under the names of the engine's permits."""
-    limited = settings.models.endpoints.items()
-    return {f"model/{name}": ServiceLimits(each.requests_per_minute, each.tokens_per_minute) for name, each in limited}
 
 
 def _endpoint(settings: Settings, name: str) -> ModelEndpoint:

@@ -126,8 +126,12 @@ def detach_server(home: Path) -> None:
         return
     users.release()
     if users.acquire():
-        with contextlib.suppress(OSError):
-            _request_stop(files)
+        description = files.read()
+        # The lock proves that the process id is still the server's.
+        if description.pid and not files.server_lock().is_free():
+            with contextlib.suppress(OSError):
+                files.write(replace(description, stopping=True))
+                os.kill(description.pid, signal.SIGTERM)
         users.release()
 
 
@@ -250,15 +254,6 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
         if time.monotonic() > end:
             raise ServerError(f"the server does not answer; see {files.log}")
         await asyncio.sleep(POLL_SECONDS)
-
-
-def _request_stop(files: "ServerFiles") -> None:
-    """Send SIGTERM to a living server, whose lock proves that the process id is still its own."""
-    description = files.read()
-    if description.pid and not files.server_lock().is_free():
-        files.write(replace(description, stopping=True))
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(description.pid, signal.SIGTERM)
 
 
 def find_binary() -> Path:

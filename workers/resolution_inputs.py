@@ -11,7 +11,7 @@ from contracts.vocabulary import Tier
 from providers.models.chat import TokenCounts, ToolUse
 from providers.models.endpoints import split_name
 from providers.models.prices import PriceTable
-from providers.search.availability import advice, choose
+from providers.search.availability import advice, choose, malformed
 from providers.search.declarations import search_declaration
 from workers.settings.loading import Settings
 from workers.settings.sections import APPLICATION
@@ -23,10 +23,10 @@ def configuration_of(
 ) -> ResearchConfiguration:
     """Return the configuration that a worker resolves requests with; `search_attributes` queries the namespace."""
     models, table = settings.models, PriceTable(settings.models.prices)
-    choices = search_choices(settings)
+    choices = search_choices(settings, settings.search.providers)
 
     def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
-        return choose(choices, names, source_types, broken=settings.web_search.broken())
+        return choose(choices, names, source_types, broken=malformed(settings.web_search.values()))
 
     def highest_price(model: str) -> ModelPrice | None:
         return table.highest(split_name(model, models.endpoints)[1], written=model)

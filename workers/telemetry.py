@@ -61,7 +61,11 @@ def configure_logging(
     to_json = structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
     to_text = structlog.dev.ConsoleRenderer(colors=False)
     as_json: list[Processor] = [to_json, lambda *line: visible_json(line[2])]
-    as_text: list[Processor] = [_without_tables, to_text, lambda *line: visible(line[2])]
+    # For people: the configuration in one line would fill a screen, and `doctor` shows it.
+    without_tables: Processor = lambda _, __, event: {  # noqa: E731
+        name: value for name, value in event.items() if not isinstance(value, Mapping)
+    }
+    as_text: list[Processor] = [without_tables, to_text, lambda *line: visible(line[2])]
     processors: list[Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         _shorten_expected,
@@ -108,12 +112,6 @@ def redaction(secrets: Collection[str]) -> Processor:
         return value
 
     return lambda _, __, event: redact("", event)
-
-
-def _without_tables(logger: Any, method: str, event: EventDict) -> EventDict:
-    """Drop tables from text for people: the configuration in one line fills a screen, and `doctor` shows it."""
-    del logger, method
-    return {name: value for name, value in event.items() if not isinstance(value, Mapping)}
 
 
 def _shorten_expected(logger: Any, method: str, event: EventDict) -> EventDict:

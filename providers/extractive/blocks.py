@@ -141,7 +141,9 @@ class _Cutter:
             return
         if kind is Kind.PROSE and self._item_is_heading():
             self.label = self.text[self.found[-1].start : self.found.pop().end].strip()
-        if _is_label(lines[0][1]) and not _is_wrapped(lines[0][1], lines[1][1]):
+        first = lines[0][1]
+        is_wrapped = len(lines) > 1 and (len(first) >= WRAPPED_CHARACTERS or lines[1][1].lstrip()[:1].islower())
+        if _is_label(first) and not is_wrapped:
             self.label = lines[0][1].strip()
         self._add(kind, start, end)
         self.lead = (start, end) if lines[-1][1].endswith(":") else None
@@ -149,10 +151,6 @@ class _Cutter:
 
 def _is_label(line: str) -> bool:
     return len(line) <= LABEL_CHARACTERS and line[-1] not in ".!?:;," and not line.lstrip().startswith(("-", "<", "$"))
-
-
-def _is_wrapped(line: str, following: str) -> bool:
-    return len(line) >= WRAPPED_CHARACTERS or following.lstrip()[:1].islower()
 
 
 def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:

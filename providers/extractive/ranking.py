@@ -110,6 +110,7 @@ class Ranking:
             counts, total = Counter(key for each in tokens.values() for key in set(each[1])), len(tokens)
         self.question = Question.of(query, self._language, counts, total)
         weights = self.question.weights
+        # The words of the question: offset, number of the word, key.
         self._found = {
             name: [
                 (start, number, key) for number, (start, key) in enumerate(zip(*each, strict=True)) if key in weights
@@ -147,7 +148,8 @@ class Ranking:
 
     def measure(self, source: SourceExtract, start: int, end: int, block: PassageBlock | None) -> Passage:
         """Score a range that starts in a block."""
-        found = self._inside(source, start, end)
+        every = self._found[source.id]
+        found = every[bisect_left(every, (start, 0, "")) : bisect_left(every, (end, 0, ""))]
         path = block.path if block else ()
         lead = self.texts[source.id][slice(*block.lead)] if block and block.lead and block.lead[0] < start else ""
         if not found:
@@ -162,11 +164,6 @@ class Ranking:
             - CHARACTER_COST * (end - start)
         )
         return Passage(source, start, end, path, lead, above, coverage, score)
-
-    def _inside(self, source: SourceExtract, start: int, end: int) -> list[tuple[int, int, str]]:
-        """Return the words of the question in a range: offset, number of the word, key."""
-        every = self._found[source.id]
-        return every[bisect_left(every, (start, 0, "")) : bisect_left(every, (end, 0, ""))]
 
     def _above(self, lines: tuple[str, ...]) -> frozenset[str]:
         """Return the words of the question in the lines above a passage."""
@@ -241,15 +238,12 @@ class Ranking:
                 break
             keys = self.keys(one)
             if not any(
-                _overlap(one, other) or len(keys & known) >= DUPLICATE * min(len(keys), len(known))
+                (one.source.id == other.source.id and one.start < other.end and other.start < one.end)
+                or len(keys & known) >= DUPLICATE * min(len(keys), len(known))
                 for other, known in kept
             ):
                 kept.append((one, keys))
         return [one for one, _ in kept]
-
-
-def _overlap(one: Passage, other: Passage) -> bool:
-    return one.source.id == other.source.id and one.start < other.end and other.start < one.end
 
 
 def _order(passage: Passage) -> tuple[float, str, int, int]:
@@ -268,17 +262,13 @@ def _with_announced(text: str, end: int) -> int:
     blocks = blocks_of(text)
     place, last = bisect_right(blocks, end - 1, key=lambda each: each.start), end
     kind = blocks[place].kind if place < len(blocks) else Kind.PROSE
-    while place < len(blocks) and blocks[place].kind is kind is not Kind.PROSE and not _gap(text, last, blocks[place]):
-        if blocks[place].end - end > ANNOUNCED_CHARACTERS:
+    while place < len(blocks) and blocks[place].kind is kind is not Kind.PROSE:
+        # The rule below the header of a table parts nothing.
+        if text[last : blocks[place].start].strip("|-: \t\n") or blocks[place].end - end > ANNOUNCED_CHARACTERS:
             break
         last = blocks[place].end
         place += 1
     return last
-
-
-def _gap(text: str, end: int, block: PassageBlock) -> str:
-    """Return the words between a passage and the next block; the rule below the header of a table is none."""
-    return text[end : block.start].strip("|-: \t\n")
 
 
 @lru_cache(maxsize=16)

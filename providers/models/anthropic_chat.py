@@ -5,7 +5,7 @@ import itertools
 import json
 import logging
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
@@ -116,7 +116,12 @@ class AnthropicChat:
             **_tool_arguments(request),
         )
         async with self._translate_errors(request, patience), sending as response:
-            body = await _receive(response.iter_bytes())
+            received = bytearray()
+            async for chunk in response.iter_bytes():
+                received += chunk
+                if len(received) > MAX_REPLY_BYTES:
+                    raise Unavailable("the model endpoint's answer exceeds 8 MB")
+            body = bytes(received)
             if response.headers.get("content-type", "").startswith("text/event-stream"):
                 self._patience = max(self._least_patience, self._patience / MORE_PATIENCE)
                 body = message_of(body)
@@ -154,15 +159,6 @@ class AnthropicChat:
 
     def _no_address(self) -> NotConfigured:
         return NotConfigured(f"{self._places.address} is no usable address")
-
-
-async def _receive(chunks: AsyncIterator[bytes]) -> bytes:
-    received = bytearray()
-    async for chunk in chunks:
-        received += chunk
-        if len(received) > MAX_REPLY_BYTES:
-            raise Unavailable("the model endpoint's answer exceeds 8 MB")
-    return bytes(received)
 
 
 def _prompt(request: ChatRequest) -> list[MessageParam]:
@@ -238,7 +234,8 @@ def message_of(stream: bytes) -> bytes:
     blocks: dict[int, dict[str, Any]] = {}
     pieces: dict[tuple[int, str], list[str]] = {}
     try:
-        for event in _events(stream):
+        lines = stream.decode("utf-8", "replace").split("\n")
+        for event in (json.loads(line.removeprefix("data:")) for line in lines if line.startswith("data:")):
             match event["type"]:
                 case "message_start":
                     message = dict(event["message"])
@@ -262,12 +259,6 @@ def message_of(stream: bytes) -> bytes:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Unavailable("the model endpoint answered with status 200 but with an unreadable event stream") from None
     raise Unavailable("the model endpoint's answer ended in the middle")
-
-
-def _events(stream: bytes) -> Iterator[dict[str, Any]]:
-    for line in stream.decode("utf-8", "replace").split("\n"):
-        if line.startswith("data:"):
-            yield json.loads(line.removeprefix("data:"))
 
 
 def _closed(block: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -111,17 +110,17 @@ class EndpointCapabilities(StrictContract):
     """Time after which a call that sends nothing is made again: more for a slow endpoint of one's own."""
 
 
-@cache
-def capability_table() -> dict[str, Any]:
-    """Load `endpoints.toml`: capabilities by host, and by patterns of model names."""
-    return tomllib.loads(files("providers.models").joinpath("endpoints.toml").read_text(encoding="utf-8"))
+CAPABILITIES: Final[dict[str, Any]] = tomllib.loads(
+    files("providers.models").joinpath("endpoints.toml").read_text(encoding="utf-8")
+)
+"""Capabilities by host, and by patterns of model names."""
 
 
 def capabilities_of(base_url: str, model: str = "", own: EndpointCapabilities | None = None) -> EndpointCapabilities:
     """Merge the table's entries for the endpoint's host and for the model, and over them the values set in `own`."""
-    table, name = capability_table(), without_date(model).lower()
-    known: dict[str, Any] = dict(table["hosts"].get(urlsplit(base_url).hostname or "", {}))
-    for entry in table["models"]:
+    name = without_date(model).lower()
+    known: dict[str, Any] = dict(CAPABILITIES["hosts"].get(urlsplit(base_url).hostname or "", {}))
+    for entry in CAPABILITIES["models"]:
         if any(fnmatchcase(name, pattern) for pattern in entry["names"]):
             known |= {key: value for key, value in entry.items() if key != "names"}
     if own is not None:

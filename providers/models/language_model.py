@@ -57,7 +57,8 @@ class LanguageModelEngine:
         Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with the cost of the answer.
         """
         waiting = await asyncio.to_thread(larger_first, task, self._candidates(task))
-        deadline = time.monotonic() + time_for_call(task.input.time_limit_seconds)
+        limit = task.input.time_limit_seconds
+        deadline = time.monotonic() + max(limit * 0.9, limit - 10)  # so that a failure is reported in time
         failures: Failures = []
         while waiting:
             candidate, *waiting = waiting
@@ -150,11 +151,6 @@ class LanguageModelEngine:
         ]
         warnings = [*skipped, *fitted.warnings, *reply.warnings, *liberties]
         return EngineAnswer(content, self.kind, reply.model, usage, warnings, fitted.items, fitted.fidelity)
-
-
-def time_for_call(limit_seconds: float) -> float:
-    """Seconds that a call may take so that its failure is reported within the caller's time limit."""
-    return max(limit_seconds * 0.9, limit_seconds - 10)
 
 
 def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, fitted: FittedRequest) -> InvalidCall:

@@ -188,7 +188,9 @@ class _Writer:
         words = line.strip()
         if words[:1] == "\ue000" and (number := words.strip("\ue000")).isdecimal() and number.isascii():
             self._close()
-            self._begin_page(int(number))
+            # Pages before it that are not marked begin here, too.
+            start = self._length + 2 if self.blocks else 0
+            self.pages += [start] * min(int(number) - len(self.pages), 1_000)
         elif words.startswith(TERM_MARK):
             self._close()
             term = one_line(self._plain(words.removeprefix(TERM_MARK)))
@@ -196,11 +198,6 @@ class _Writer:
             self._after_term = bool(term)
         else:
             self._open.append(words)
-
-    def _begin_page(self, number: int) -> None:
-        """Note the offset of a page, and of those before it that are not marked."""
-        start = self._length + 2 if self.blocks else 0
-        self.pages += [start] * min(number - len(self.pages), 1_000)
 
     def _close(self) -> None:
         """Write the open paragraph or item."""

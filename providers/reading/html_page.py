@@ -42,6 +42,7 @@ RENAMED: Final = {
 }  # fmt: skip
 """Of all other elements, such as links and emphasis, only the words are written."""
 NUMBERS: Final = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",)}
+SMALL_NUMBER: Final = re.compile("[0-9]{1,3}")
 INLINE: Final = frozenset(("code", "br"))
 DEEPEST_WRITTEN: Final = 40
 """`kreuzberg` drops what is nested deeper than 60; what is deeper than this is written as a sequence of blocks."""
@@ -195,7 +196,9 @@ class _Writer:
         written = self._tag_for(element, names)
         boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
         numbers = "".join(
-            f' {name}="{element.get(name)}"' for name in NUMBERS.get(written, ()) if _is_number(element.get(name))
+            f' {name}="{value}"'
+            for name in NUMBERS.get(written, ())
+            if SMALL_NUMBER.fullmatch(value := element.get(name) or "")
         )
         self._add_tag(written, f"<{written}{numbers}>{TERM_MARK if written == 'dt' else ''}")
         self._boxes += boxed
@@ -287,11 +290,6 @@ def _hides(declaration: str) -> bool:
 def _is_button_of_heading(element: Element) -> bool:
     """Tell whether an element is the button that opens the text below a heading: its words are the heading's."""
     return element.tag == "button" and next(element.iterancestors(*HEADINGS, "dt", "summary"), None) is not None
-
-
-def _is_number(value: str | None) -> bool:
-    """Tell whether a span, or the start of a list, is a small number."""
-    return value is not None and len(value) < 4 and value.isascii() and value.isdecimal()
 
 
 def _is_data(table: Element) -> bool:

@@ -133,9 +133,10 @@ class Notebooks:
         if isinstance(request, SummarizeInput):
             update["model"] = request.summarizer
         if isinstance(request, BriefedInput) and request.hits:
-            update["hits"] = list(await asyncio.gather(*map(self._complete_hit, request.hits)))
+            found = [hit_of(await self.read_all(hit.entries, HitsEntry), hit.url, hit.doi) for hit in request.hits]
+            update["hits"] = [known or hit for known, hit in zip(found, request.hits, strict=True)]
         if isinstance(request, AnalyzeInput):
-            update["sources"] = await self.complete_extracts(request.sources)
+            update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
         if isinstance(request, CheckInput | CorrectInput) and request.entry:
             kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry
             entry: Any = await self.read(request.entry, kind)
@@ -143,14 +144,6 @@ class Notebooks:
         if isinstance(request, WriteInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update)
-
-    async def _complete_hit(self, given: SearchHit) -> SearchHit:
-        found = hit_of(await self.read_all(given.entries, HitsEntry), given.url, given.doi) if given.entries else None
-        return found or given
-
-    async def complete_extracts(self, sources: list[SourceExtract]) -> list[SourceExtract]:
-        """Complete sources from their entries."""
-        return list(await asyncio.gather(*map(self._complete_extract, sources)))
 
     async def _complete_extract(self, given: SourceExtract) -> SourceExtract:
         if given.entry is None:
@@ -249,7 +242,10 @@ class Notebooks:
         analyses = await self._by_hash((finding.get("entry") for finding in findings), AnalysisEntry)
         for key, source in sources.items():
             if source.get("entry"):
-                sources[key] = source | _source_fields(read[source["entry"]])
+                known = read[source["entry"]]
+                text = known.text.model_dump(mode="json", exclude_defaults=True) if known.text else None
+                raw = known.raw.hash if known.raw else None
+                sources[key] = source | {"url": known.url, "title": known.title, "text": text, "content_hash": raw}
             for url in (sources[key]["url"], *source.get("aliases", ())):
                 aliases.setdefault(canonical_url(url), key)
         for number, finding in enumerate(findings):
@@ -273,11 +269,6 @@ class Notebooks:
         fields = Source.model_fields
         missing = [name for name in known if getattr(source, name) in ("", fields[name].get_default())]
         return source.model_copy(update={name: known[name] for name in missing})
-
-
-def _source_fields(entry: SourceEntry) -> dict[str, Any]:
-    text = entry.text.model_dump(mode="json", exclude_defaults=True) if entry.text else None
-    return {"url": entry.url, "title": entry.title, "text": text, "content_hash": entry.raw.hash if entry.raw else None}
 
 
 def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:

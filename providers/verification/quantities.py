@@ -92,18 +92,15 @@ def compare(claim: Quantity, source: Quantity) -> Comparison:
         return _compare_forms(claim, source)
     if claim.unit == CENT and source.unit in MONEY:
         claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
-    if claim.unit != source.unit and not _may_lack_unit(claim, source):
+    # A table's cell has its unit in the header; a count has none.
+    may_lack_unit = not source.unit and claim.unit in ("", "%", *MONEY) and not source.noun
+    if claim.unit != source.unit and not may_lack_unit:
         return Comparison.NONE
     found = _closest(claim, source)
     both = (claim.comparator, source.comparator)
     if found is not Comparison.NONE and (both in OPPOSED or both[::-1] in OPPOSED):
         return Comparison.OPPOSED
     return found
-
-
-def _may_lack_unit(claim: Quantity, source: Quantity) -> bool:
-    """A table's cell has its unit in the header; a count has none."""
-    return not source.unit and claim.unit in ("", "%", *MONEY) and not source.noun
 
 
 def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:

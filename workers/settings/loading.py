@@ -30,6 +30,7 @@ from contracts.strategies import declare_installed
 from contracts.texts import expectation, visible
 from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.search import declarations as search_providers
+from providers.search.availability import provider_choices, usable
 from providers.service_calls import in_clear
 from workers.settings.models import key_variable
 from workers.settings.sections import APPLICATION, FileSettings, PresetSettings, WebSearchSettings, password_in
@@ -155,7 +156,7 @@ class Settings(FileSettings):
             "endpoint_keys": dict.fromkeys(sorted(self.endpoint_keys), "set"),
             "redis_url": "set" if self.redis_url else "not set",
             "server": "cluster" if self.uses_cluster else "dev server",
-            "search_providers": {choice.name: choice.reason for choice in self.web_search.choices()},
+            "search_providers": {choice.name: choice.reason for choice in provider_choices(self.web_search.values())},
         }
 
     def digest(self) -> str:
@@ -171,8 +172,8 @@ class Settings(FileSettings):
 
         Unlike the digest it depends on which keys there are.
         """
-        usable = [choice.name for choice in self.web_search.choices() if choice.available]
-        return hashlib.sha256(f"{self.digest()} {self.model_host} {usable}".encode()).hexdigest()[:8]
+        providers = usable(provider_choices(self.web_search.values()))
+        return hashlib.sha256(f"{self.digest()} {self.model_host} {providers}".encode()).hexdigest()[:8]
 
     def notices(self) -> list[str]:
         """Return warnings about settings that have no effect."""

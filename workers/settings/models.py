@@ -98,7 +98,8 @@ class ModelsSettings(BaseModel):
         order = list(Tier)
         stronger, weaker = order[order.index(tier) + 1 :], order[: order.index(tier)][::-1]
         candidates = [by_tier[tier], self.default, *(by_tier[other] for other in [*stronger, *weaker])]
-        return next((_as_list(names) for names in candidates if names), [])
+        names = next(filter(None, candidates), [])
+        return [names] if isinstance(names, str) else list(names)
 
     def by_tier(self) -> dict[str, str]:
         """Return the preferred model by tier; empty when no model is named."""
@@ -163,7 +164,3 @@ class ModelsSettings(BaseModel):
 def host_of(base_url: str) -> str:
     """Return `host` or `host:port` of an address, without a user's name."""
     return urlsplit(base_url).netloc.rpartition("@")[2]
-
-
-def _as_list(names: str | list[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)

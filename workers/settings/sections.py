@@ -1,6 +1,5 @@
 """The sections of `research.toml`: the settings of an operator; an unknown key is refused by name."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -10,13 +9,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, fi
 
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
-from contracts.resolved import ProviderChoice
 from contracts.strategies import PLANNED, list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import Severity
 from providers.reading.egress.address_rules import hosts_and_ports
-from providers.search.availability import malformed, provider_choices
 from providers.search.declarations import declared_names
 from workers.settings.models import BaseAddress, ModelsSettings
 
@@ -167,14 +164,6 @@ class WebSearchSettings(ConfigSection):
     def values(self) -> dict[str, str]:
         """Return all of them in clear, for the providers."""
         return {**self.addresses, **{name: value.get_secret_value() for name, value in self.variables.items()}}
-
-    def broken(self) -> dict[str, str]:
-        """Return provider → why its configuration is invalid; the other providers are used."""
-        return malformed(self.values())
-
-    def choices(self, order: Sequence[str] | None = None, *, model_offers_search: bool = False) -> list[ProviderChoice]:
-        """Return the providers in order, each with whether it can be used, why, and the host of its queries."""
-        return provider_choices(self.values(), order, model_offers_search=model_offers_search)
 
     def secrets(self) -> list[str]:
         """Return keys, and passwords within addresses."""

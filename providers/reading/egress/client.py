@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import httpcore2
 import httpx2
@@ -56,7 +56,6 @@ MOST_ADDRESSES: Final = 4
 MOST_THREADS: Final = 32
 LONGEST_WAIT: Final = 5.0
 """Seconds after which a name counts as not answered."""
-UNANSWERED: Final = "names cannot be looked up at the moment"
 PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
 
 LookUp = Callable[[str], Sequence[IpAddress]]
@@ -88,60 +87,26 @@ class Fetched:
 
 
 # --- connections to checked addresses
-class Resolver(Protocol):
-    """Resolves names."""
-
-    async def resolve(self, host: str) -> Sequence[IpAddress]:
-        """Return all addresses of a name. Raises `Unavailable`, or `SourceUnreadable` refused_unresolved."""
-
-
 def ask_system(host: str) -> list[IpAddress]:
     """Return all addresses of a name, each once, in the system's order. Raises `OSError`, `ValueError`."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found))
 
 
-class SystemResolver:
-    """The resolver of the operating system.
+class GuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Opens connections to public addresses and to `allow_hosts` alone.
 
-    A lookup cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
+    A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
     threads of its own.
     """
 
-    def __init__(self, look_up: LookUp = ask_system) -> None:
-        self._look_up = look_up
-        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="name-look-up")
-
-    async def resolve(self, host: str) -> Sequence[IpAddress]:
-        """Return all addresses of a name, each once, in the system's order.
-
-        Raises `Unavailable`, or `SourceUnreadable` refused_unresolved, refused_host.
-        """
-        try:
-            async with asyncio.timeout(LONGEST_WAIT):
-                return await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host)
-        except TimeoutError as error:
-            raise Unavailable(UNANSWERED) from error
-        except ValueError as error:
-            raise refused("host", "the host is malformed") from error
-        except OSError as error:
-            if isinstance(error, socket.gaierror) and error.errno not in PASSING_FAILURES:
-                raise refused("unresolved", "the host has no address") from error
-            raise Unavailable(UNANSWERED) from error
-
-
-class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens connections to public addresses and to `allow_hosts` alone."""
-
     def __init__(
-        self,
-        resolver: Resolver,
-        allow_hosts: AbstractSet[HostPort] = frozenset(),
-        inner: httpcore2.AsyncNetworkBackend | None = None,
+        self, look_up: LookUp, allow_hosts: AbstractSet[HostPort], inner: httpcore2.AsyncNetworkBackend | None = None
     ) -> None:
-        self._resolver = resolver
+        self._look_up = look_up
         self._allow_hosts = allow_hosts
         self._inner = inner or httpcore2.AnyIOBackend()
+        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="name-look-up")
 
     async def connect_tcp(
         self,
@@ -155,11 +120,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 
         Raises `SourceUnreadable` refused_address before any packet is sent if one address of the host is not public.
         """
-        try:
-            async with asyncio.timeout(timeout):
-                addresses = await self._checked_addresses(host, port)
-        except TimeoutError as error:
-            raise httpcore2.ConnectTimeout("names are looked up too slowly") from error
+        addresses = await self._checked_addresses(host, port)
         share = None if timeout is None else timeout / len(addresses)
         failure: Exception = httpcore2.ConnectError("no address")
         for address in addresses:
@@ -180,12 +141,24 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         try:
             addresses: Sequence[IpAddress] = [ipaddress.ip_address(host)]
         except ValueError:
-            addresses = await self._resolver.resolve(host)
+            addresses = await self._resolve(host)
         if not addresses:
             raise refused("unresolved", "the host has no address")
         if (canonical_host(host), port) not in self._allow_hosts and not all(map(is_public, addresses)):
             raise refused("address", "the host has an address that is not on the public internet")
         return list(addresses)[:MOST_ADDRESSES]
+
+    async def _resolve(self, host: str) -> Sequence[IpAddress]:
+        """Return all addresses of a name. Raises `Unavailable`, `SourceUnreadable` refused_unresolved, refused_host."""
+        try:
+            async with asyncio.timeout(LONGEST_WAIT):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host)
+        except ValueError as error:
+            raise refused("host", "the host is malformed") from error
+        except OSError as error:  # TimeoutError is one
+            if isinstance(error, socket.gaierror) and error.errno not in PASSING_FAILURES:
+                raise refused("unresolved", "the host has no address") from error
+            raise Unavailable("names cannot be looked up at the moment") from error
 
 
 # --- requests
@@ -197,7 +170,7 @@ class Egress:
         user_agent: str,
         *,
         allow_hosts: AbstractSet[HostPort] = frozenset(),
-        resolver: Resolver | None = None,
+        look_up: LookUp = ask_system,
         network: httpcore2.AsyncNetworkBackend | None = None,
         tls: ssl.SSLContext | None = None,
         waits: httpx2.Timeout = WAITS,
@@ -205,7 +178,7 @@ class Egress:
         self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip", "Accept-Language": "*"}
         self._allow_hosts = allow_hosts
         self._waits = waits.as_dict()
-        backend = GuardedBackend(resolver or SystemResolver(), allow_hosts, network)
+        backend = GuardedBackend(look_up, allow_hosts, network)
         self._transport = _GuardedTransport(backend, tls or trusted_certificates())
 
     async def fetch(self, url: str, policy: FetchPolicy, permit: Permit | None = None) -> Fetched:

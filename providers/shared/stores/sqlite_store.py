@@ -73,7 +73,9 @@ class SqliteSharedStore:
             statement, values = INSERT, (place, new, ttl_seconds)
 
         def swap(connection: sqlite3.Connection) -> bool:
-            self._prune(connection)
+            if time.monotonic() >= self._prune_at:
+                self._prune_at = time.monotonic() + PRUNED_EVERY_SECONDS
+                connection.execute(PRUNE)
             return connection.execute(statement, values).rowcount == 1
 
         return await self._run(swap)
@@ -131,11 +133,6 @@ class SqliteSharedStore:
                 time.sleep(0.01)
             else:
                 return
-
-    def _prune(self, connection: sqlite3.Connection) -> None:
-        if time.monotonic() >= self._prune_at:
-            self._prune_at = time.monotonic() + PRUNED_EVERY_SECONDS
-            connection.execute(PRUNE)
 
     def _problem(self, error: sqlite3.Error) -> ProviderError:
         code = getattr(error, "sqlite_errorcode", None)
