@@ -142,7 +142,15 @@ def application_error(
         if error.retry_after is not None:
             delay = max(0.0, min(error.retry_after, LONGEST_DELAY_SECONDS)) * random.uniform(1.0, 1.1)  # noqa: S311
         final = error.patience is not None and waited_seconds + (1.0 if delay is None else delay) > error.patience
-    details = _failure_details(error, spent or Usage())
+    usage, details = (spent or Usage()).plus(error.usage), dict[str, Any]()
+    if isinstance(error, (errors.UnusableText, errors.InvalidCall)):
+        details["kind"] = error.kind
+    if isinstance(error, errors.AnswerUnusable):
+        details["model"] = error.model
+    if isinstance(error, errors.InvalidOutput):
+        details["problem"] = str(error)[:600]
+    if isinstance(error, errors.AnswerUnusable) or usage != Usage():
+        details["usage"] = usage.model_dump(mode="json")
     return ApplicationError(
         (str(error) or type(error).__name__)[:300],
         *([details] if details else []),
@@ -234,16 +242,3 @@ def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
     """Pack a history for heartbeats; the first attempt has none."""
     packed = history.model_dump(mode="json", exclude={"losses"}, exclude_defaults=True)
     return [packed] if packed else []
-
-
-def _failure_details(error: ProviderError, spent: Usage) -> dict[str, Any]:
-    usage, details = spent.plus(error.usage), dict[str, Any]()
-    if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable, errors.InvalidCall)):
-        details["kind"] = error.kind
-    if isinstance(error, errors.AnswerUnusable):
-        details["model"] = error.model
-    if isinstance(error, errors.InvalidOutput):
-        details["problem"] = error.problem[:600]
-    if isinstance(error, errors.AnswerUnusable) or usage != Usage():
-        details["usage"] = usage.model_dump(mode="json")
-    return details

@@ -60,12 +60,11 @@ DATE_FORMAT: Final = "%a, %d %b %Y %H:%M:%S GMT"
 """IMF-fixdate, the form of RFC 9110; its obsolete forms are ignored."""
 
 
-def retry_after_seconds(headers: Iterable[tuple[str, str]], received_at: datetime | None = None) -> float | None:
+def retry_after_seconds(headers: Iterable[tuple[str, str]]) -> float | None:
     """Seconds to wait, from 0 to 300, or None without a reliable header.
 
     `retry-after-ms` counts before `retry-after`. A header that occurs twice contradicts itself and is ignored. A date
-    is measured against the response's own `Date`, so that a wrong clock here does no harm; `received_at` serves where
-    that is missing.
+    is measured against the response's own `Date`, so that a wrong clock here does no harm.
     """
     values: dict[str, list[str]] = {}
     for name, value in headers:
@@ -75,7 +74,7 @@ def retry_after_seconds(headers: Iterable[tuple[str, str]], received_at: datetim
         if DIGITS.fullmatch(once.get(name, "")):
             return _clamp(float(once[name]) * seconds)
     until = _date(once.get("retry-after", ""))
-    now = _date(once.get("date", "")) or received_at or datetime.now(UTC)
+    now = _date(once.get("date", "")) or datetime.now(UTC)
     return None if until is None else _clamp((until - now).total_seconds())
 
 

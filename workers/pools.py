@@ -88,10 +88,8 @@ def choose_pools(names: str | None) -> tuple[str, ...]:
 def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
     """Create the worker of one pool, which drains for `grace`, else for its pool's time.
 
-    Raises `UnknownPoolError`, ValueError for a pool without content.
+    Raises ValueError for a pool without content.
     """
-    if pool not in POOLS:
-        raise UnknownPoolError(f"no pool is called {pool}")
     common: dict[str, Any] = {
         "task_queue": POOLS[pool],
         "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",

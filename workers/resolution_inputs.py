@@ -26,7 +26,7 @@ def configuration_of(
     choices = search_choices(settings, settings.search.providers)
 
     def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
-        return choose(choices, names, source_types, broken=malformed(settings.web_search.values()))
+        return choose(choices, names, source_types, broken=malformed(settings.search_values()))
 
     def highest_price(model: str) -> ModelPrice | None:
         return table.highest(split_name(model, models.endpoints)[1], written=model)

@@ -153,11 +153,9 @@ CORE_FILTER = CoreFilter()
 
 def metrics_address(host: str, port: int) -> str:
     """Return `host:port` for the metrics of a process; port 0 takes a free one."""
-    if port:
-        return f"{host}:{port}"
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))
-        return f"{host}:{probe.getsockname()[1]}"
+        return f"{host}:{port or probe.getsockname()[1]}"
 
 
 def temporal_runtime(metrics: str | None = None) -> Runtime:

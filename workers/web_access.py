@@ -56,13 +56,13 @@ async def open_search_providers(
             if name == BY_MODEL and model is not None:
                 opened[name] = AnthropicSearch(client, declaration, model, PriceTable(settings.models.prices))
             else:
-                opened[name] = declaration.open(client, settings.web_search.values())
+                opened[name] = declaration.open(client, settings.search_values())
         yield opened
 
 
 def search_choices(settings: Settings, order: Sequence[str] | None = None) -> list[ProviderChoice]:
     """Return the search providers in the usual order or another one, each with whether it can be used and why."""
-    return provider_choices(settings.web_search.values(), order, model=search_model(settings))
+    return provider_choices(settings.search_values(), order, model=search_model(settings))
 
 
 def search_model(settings: Settings) -> dict[str, str] | None:

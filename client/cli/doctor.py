@@ -169,7 +169,7 @@ async def _check_web_search(settings: Settings) -> Check:
         problems = dict(zip(usable, await asyncio.gather(*(probe(opened[name]) for name in usable)), strict=True))
     found = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
     missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
-    troubled = not usable or any(problems.values()) or bool(malformed(settings.web_search.values()))
+    troubled = not usable or any(problems.values()) or bool(malformed(settings.search_values()))
     return Check("web search", "warn" if troubled else "ok", found or "none", missing)
 
 

@@ -139,14 +139,10 @@ class CachedPage(StrictContract):
 class CachedReader:
     """A reader that fetches a page once a day, and its own codec for the cache. Failures are not cached."""
 
-    def __init__(
-        self, reader: WebReader, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
-    ) -> None:
-        """`identity` gives the same text for addresses of the same page."""
+    def __init__(self, reader: WebReader, content: ContentStore, cache: Cache) -> None:
         self._reader = reader
         self._content = content
         self._cache = cache
-        self._identity = identity
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Return the document, `cached` if no site was asked. Raises the errors of the reader, and `StorageFull`.
@@ -155,7 +151,7 @@ class CachedReader:
         """
         domains.check(url)
         found = await self._cache.get_or_make(
-            PAGE, tenant, self._identity(url), lambda: self._read_and_store(url, domains), self
+            PAGE, tenant, canonical_url(url), lambda: self._read_and_store(url, domains), self
         )
         for address in (*found.value.way, found.value.url):
             domains.check(address)

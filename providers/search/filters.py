@@ -55,6 +55,9 @@ def filters_of(request: SearchRequest) -> Filters:
 
 def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
     """List the parts of a request that the provider cannot do, one line each. Every provider has web pages."""
+    strange = (
+        "language" in provider.filters and bool(provider.languages) and not provider.language_code(request.language)
+    )
     dates = bool(request.published_from or request.published_to)
     lines = {
         f"has no {request.source_type.value} search of its own": (
@@ -63,6 +66,7 @@ def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
         "cannot search the allowed domains alone: hits elsewhere were left out": (
             bool(request.domains_allow) and "domains_allow" not in provider.filters
         ),
+        f"cannot keep to the language {request.language}": request.language is not None and strange,
         "cannot keep to a language": request.language is not None and "language" not in provider.filters,
         "cannot keep to dates of publication: some hits may lie outside": dates and "dates" not in provider.filters,
     }

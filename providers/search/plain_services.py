@@ -14,12 +14,6 @@ from providers.search.web_api import MALFORMED, WebSearch
 
 BRAVE_PAGE: Final = 20
 BRAVE_LAST_PAGE: Final = 9
-BRAVE_LANGUAGES: Final = frozenset(
-    """ar eu bn bg ca hr cs da nl en et fi fr gl de gu he hi hu is it kn ko lv lt ms ml mr nb pl pa ro ru sr sk sl es
-    sv ta te th tr uk vi""".split()
-)
-"""Values of `search_lang` that are written as ISO 639 does."""
-BRAVE_OWN_LANGUAGES: Final = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
 SEARXNG_TYPES: Final = {"news": "news", "science": "academic", "scientific publications": "academic"}
 """Category of a result → type of the source; anything else is the web."""
 SEARXNG_CATEGORIES: Final = {SourceType.WEB: "general", SourceType.NEWS: "news", SourceType.ACADEMIC: "science"}
@@ -81,17 +75,17 @@ class BraveSearch(WebSearch):
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
-        domains, days, language = filters.domains, filters.days, filters.language
+        domains, days = filters.domains, filters.days
         page = request.offset // BRAVE_PAGE
         site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
-        known = BRAVE_OWN_LANGUAGES.get(language or "") or (language if language in BRAVE_LANGUAGES else None)
+        language = self.declaration.language_code(filters.language)
         kind = "news" if request.source_type is SourceType.NEWS else "web"
         parameters: dict[str, str | int] = {
             "q": shorten_query(request.text, 400 - len(site), 49) + site,
             "count": BRAVE_PAGE,
             "offset": page,
             **({"result_filter": "web", "text_decorations": "false"} if kind == "web" else {}),
-            **({"search_lang": known} if known else {}),
+            **({"search_lang": language} if language else {}),
             **({"freshness": "to".join(day.isoformat() for day in days.both())} if days.given else {}),
         }
         answer = await self.get(f"/res/v1/{kind}/search", parameters)
@@ -102,8 +96,7 @@ class BraveSearch(WebSearch):
         def read(one: dict[str, Any]) -> RawResult:
             return read_result(one, snippet="description", published="page_age", source_type=kind)
 
-        warnings = [f"cannot keep to the language {language}"] if language and not known else []
-        return self.respond(request, found and found[request.offset - BRAVE_PAGE * page :], read, warnings=warnings)
+        return self.respond(request, found and found[request.offset - BRAVE_PAGE * page :], read)
 
 
 class SearxngSearch(WebSearch):

@@ -32,8 +32,8 @@ from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
 from providers.service_calls import in_clear
-from workers.settings.models import key_variable
-from workers.settings.sections import APPLICATION, FileSettings, PresetSettings, WebSearchSettings, password_in
+from workers.settings.models import BaseAddress, key_variable
+from workers.settings.sections import APPLICATION, FileSettings, PresetSettings
 
 FILE_NAME = "research.toml"
 
@@ -58,6 +58,8 @@ ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
 LARGEST_FILE = 100_000
 """Bytes of a `research.toml`: the parser needs seconds for one that was made for that."""
+PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/?#@:]*:([^/?#]+)@", re.IGNORECASE)
+"""The password within an address."""
 CONFIG_VARIABLE = "RESEARCH_CONFIG"
 """Names a file as `--config` does, which goes before it."""
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
@@ -93,7 +95,10 @@ class Settings(FileSettings):
     endpoint_keys: dict[str, SecretStr] = {}
     """Keys of model endpoints by the name of their variable."""
     temporal_variables: dict[str, SecretStr] = {}
-    web_search: WebSearchSettings = Field(default=WebSearchSettings(), repr=False)
+    search_addresses: dict[str, BaseAddress] = Field(default={}, repr=False)
+    """Addresses of search services by variable; without one the service's own is used."""
+    search_keys: dict[str, SecretStr] = {}
+    """Keys of search services by variable, and what else a provider needs."""
 
     @property
     def uses_cluster(self) -> bool:
@@ -143,9 +148,14 @@ class Settings(FileSettings):
     def secrets(self) -> list[str]:
         """Return every value that no log may show."""
         keys = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
-        values = [key.get_secret_value() for key in (*keys, *self.endpoint_keys.values()) if key is not None]
-        password = password_in(self.redis_url.get_secret_value()) if self.redis_url else None
-        return [*values, *([password] if password else []), *self.web_search.secrets()]
+        keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
+        values = [key.get_secret_value() for key in keys if key is not None]
+        addresses = [*self.search_addresses.values(), *values]
+        return [*values, *(found[1] for found in map(PASSWORD.match, addresses) if found)]
+
+    def search_values(self) -> dict[str, str]:
+        """Return addresses and keys of the search services in clear, by variable."""
+        return {**self.search_addresses, **{name: key.get_secret_value() for name, key in self.search_keys.items()}}
 
     def describe(self) -> dict[str, Any]:
         """Return the effective configuration as JSON values for logs and `doctor`; of secrets, whether they are set."""
@@ -156,7 +166,7 @@ class Settings(FileSettings):
             "endpoint_keys": dict.fromkeys(sorted(self.endpoint_keys), "set"),
             "redis_url": "set" if self.redis_url else "not set",
             "server": "cluster" if self.uses_cluster else "dev server",
-            "search_providers": {choice.name: choice.reason for choice in provider_choices(self.web_search.values())},
+            "search_providers": {choice.name: choice.reason for choice in provider_choices(self.search_values())},
         }
 
     def digest(self) -> str:
@@ -172,7 +182,7 @@ class Settings(FileSettings):
 
         Unlike the digest it depends on which keys there are.
         """
-        providers = usable(provider_choices(self.web_search.values()))
+        providers = usable(provider_choices(self.search_values()))
         return hashlib.sha256(f"{self.digest()} {self.model_host} {providers}".encode()).hexdigest()[:8]
 
     def notices(self) -> list[str]:
@@ -283,7 +293,7 @@ def _from_environment(environment: Mapping[str, str]) -> Found:
     addresses = search_providers.address_variables()
     places: dict[str, tuple[str, ...]] = dict(VARIABLES)
     for name in search_providers.search_variables():
-        places[name] = ("web_search", "addresses" if name in addresses else "variables", name)
+        places[name] = ("search_addresses" if name in addresses else "search_keys", name)
     for name in environment:
         if name.startswith("TEMPORAL_"):
             places[name] = ("temporal_variables", name)

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
@@ -15,7 +14,7 @@ from contracts.tokens import TokenSettings
 from contracts.vocabulary import Severity
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.search.declarations import declared_names
-from workers.settings.models import BaseAddress, ModelsSettings
+from workers.settings.models import ModelsSettings
 
 APPLICATION: Final = "durable-research"
 SLOWEST_PER_MINUTE: Final = 0.0001
@@ -152,28 +151,3 @@ class FileSettings(ConfigSection):
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[StrategyName, dict[Depth, PresetSettings]] = {}
-
-
-class WebSearchSettings(ConfigSection):
-    """Keys and addresses of the search services by variable; without an address the service's own is used."""
-
-    addresses: dict[str, BaseAddress] = {}
-    variables: dict[str, SecretStr] = {}
-    """Keys, and what else a provider needs."""
-
-    def values(self) -> dict[str, str]:
-        """Return all of them in clear, for the providers."""
-        return {**self.addresses, **{name: value.get_secret_value() for name, value in self.variables.items()}}
-
-    def secrets(self) -> list[str]:
-        """Return keys, and passwords within addresses."""
-        passwords = [password for address in self.addresses.values() if (password := password_in(address))]
-        return [*(value.get_secret_value() for value in self.variables.values()), *passwords]
-
-
-def password_in(address: str) -> str | None:
-    """Return the password within an address; None also for a malformed one."""
-    try:
-        return urlsplit(address).password
-    except ValueError:
-        return None

@@ -1,4 +1,4 @@
-"""Named corpora, those of the configuration and those that a local command registered, and addresses of documents."""
+"""Definitions of named corpora, and addresses of their documents."""
 
 import os
 import re
@@ -12,8 +12,7 @@ from pydantic import Field
 
 from contracts.base import StrictContract
 from contracts.names import CORPUS_SCHEME
-from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable
-from providers.storage.stored_records import Records
+from providers.errors import SourceUnreadable
 
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 UNSAFE: Final = re.compile(rb"[\x00-\x20%#?\\<>\"\x7f]")
@@ -47,60 +46,6 @@ class CorpusDefinition(StrictContract):
 def _matches(path: str, patterns: Iterable[str]) -> bool:
     name = PurePosixPath(path).name
     return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns)
-
-
-class CorpusRegistry:
-    """The corpora of the configuration, and those that commands registered: a record each below `home`.
-
-    Records are read each time, so that workers see registrations. Raises `InvalidCall` where one is damaged.
-    """
-
-    def __init__(self, home: Path, configured: Iterable[CorpusDefinition] = ()) -> None:
-        self.home = home
-        self._configured = {definition.name: definition for definition in configured}
-        self._registered = Records(home, "registered")
-
-    def names(self) -> list[str]:
-        """Names of all corpora of this host, sorted."""
-        return sorted({*self._registered.names(), *self._configured})
-
-    def definition(self, name: str) -> CorpusDefinition:
-        """A corpus by name. Raises `CorpusUnknown`."""
-        if name in self._configured:
-            return self._configured[name]
-        data = self._registered.read(name) if re.fullmatch(NAME, name) else None
-        if data is None:
-            raise CorpusUnknown("no corpus of that name is known here: see `research corpus list`")
-        try:
-            return CorpusDefinition.model_validate_json(data)
-        except ValueError as error:
-            raise InvalidCall("the registration of a corpus in the data folder is damaged") from error
-
-    def authority(self, name: str) -> str:
-        """The declared authority of a corpus. Raises `CorpusUnknown`."""
-        return self.definition(name).authority
-
-    def add(self, name: str, path: Path, *, include: Iterable[str] = (), language: str = "") -> CorpusDefinition:
-        """Register a folder for all processes that share `home`, or replace its registration.
-
-        Raises `CorpusUnknown` if there is no such folder, `InvalidCall` if the configuration has that name, and
-        pydantic's ValidationError for a name that cannot be.
-        """
-        folder = path.expanduser().absolute()
-        if not folder.is_dir():
-            raise CorpusUnknown("there is no such folder")
-        definition = CorpusDefinition(name=name, path=folder, include=tuple(include), language=language)
-        if self._configured.get(name, definition) != definition:
-            raise InvalidCall("the configuration already defines a corpus of that name")
-        self._registered.write(name, definition.model_dump_json(indent=2).encode())
-        return definition
-
-    def unregister(self, name: str) -> None:
-        """Forget a registered folder. Raises `CorpusUnknown`, or `InvalidCall` if it is a configured one."""
-        if name in self._configured:
-            raise InvalidCall("the corpus is defined in the configuration")
-        self.definition(name)
-        self._registered.remove(name)
 
 
 def path_address(path: str) -> str:

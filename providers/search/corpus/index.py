@@ -5,6 +5,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -117,10 +118,12 @@ class IndexReader:
         """Number of documents."""
         return self._count("SELECT count(document) FROM files")
 
-    def hashes(self) -> list[tuple[str, str]]:
-        """Path and raw hash of every document, by path."""
-        query = "SELECT path, document ->> 'raw_hash' FROM files WHERE document NOT NULL ORDER BY path"
-        return self._database.execute(query).fetchall()
+    def digest(self) -> str:
+        """Return the state of a corpus in one hash, over path and content of every document."""
+        query, total = "SELECT path, document ->> 'raw_hash' FROM files WHERE document NOT NULL ORDER BY path", sha256()
+        for path, raw_hash in self._database.execute(query):
+            total.update(f"{path}\0{raw_hash}\n".encode())
+        return "sha256:" + total.hexdigest()
 
     def skipped(self) -> list[SkippedFile]:
         """Documents that could not be used, by path; files that are no documents are not listed."""

@@ -5,6 +5,7 @@ a record names the present one. A host fetches an index file once, and has that 
 """
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -18,15 +19,15 @@ from contracts.base import Contract
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
-from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable
+from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, SourceUnreadable
 from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import DocumentFacts
 from providers.reading.reader import extract_document
 from providers.reading.regular_files import read_regular_file
 from providers.search.corpus.definitions import (
+    NAME,
     CorpusDefinition,
-    CorpusRegistry,
     address_path,
     document_url,
     path_address,
@@ -37,7 +38,7 @@ from providers.search.corpus.query import PROVIDER, search_index
 from providers.search.corpus.refreshing import file_lock, refresh_index, remove_index
 from providers.search.corpus.scanning import refuse_key, refuse_key_name
 from providers.storage.content import ObstoreContentStore, hash_of, is_on_this_host
-from providers.storage.stored_records import open_records
+from providers.storage.stored_records import Records, open_records
 
 T = TypeVar("T")
 
@@ -54,18 +55,62 @@ def open_library(
     return PublishedLibrary(content_url, home, corpora, pool, definitions)
 
 
-class CorpusLibrary(CorpusRegistry):
-    """`Corpora` of one host: search, reading and care of the indexes below `home`; extraction runs in the pool."""
+class CorpusLibrary:
+    """`Corpora` of one host: those of the configuration, and those that commands registered.
+
+    A registration is a record below `home`, read each time, so that workers see it; a damaged one raises `InvalidCall`.
+    Indexes are below `home`, too; extraction runs in the pool.
+    """
 
     name = PROVIDER
 
     def __init__(self, home: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition] = ()) -> None:
-        super().__init__(home, definitions)
+        self.home = home
         self._pool = pool
+        self._configured = {definition.name: definition for definition in definitions}
+        self._registered = Records(home, "registered")
+
+    def names(self) -> list[str]:
+        """Names of all corpora of this host, sorted."""
+        return sorted({*self._registered.names(), *self._configured})
+
+    def definition(self, name: str) -> CorpusDefinition:
+        """A corpus by name. Raises `CorpusUnknown`."""
+        if name in self._configured:
+            return self._configured[name]
+        data = self._registered.read(name) if re.fullmatch(NAME, name) else None
+        if data is None:
+            raise CorpusUnknown("no corpus of that name is known here: see `research corpus list`")
+        try:
+            return CorpusDefinition.model_validate_json(data)
+        except ValueError as error:
+            raise InvalidCall("the registration of a corpus in the data folder is damaged") from error
+
+    def authority(self, name: str) -> str:
+        """The declared authority of a corpus. Raises `CorpusUnknown`."""
+        return self.definition(name).authority
+
+    def add(self, name: str, path: Path, *, include: Iterable[str] = (), language: str = "") -> CorpusDefinition:
+        """Register a folder for all processes that share `home`, or replace its registration.
+
+        Raises `CorpusUnknown` if there is no such folder, `InvalidCall` if the configuration has that name, and
+        pydantic's ValidationError for a name that cannot be.
+        """
+        folder = path.expanduser().absolute()
+        if not folder.is_dir():
+            raise CorpusUnknown("there is no such folder")
+        definition = CorpusDefinition(name=name, path=folder, include=tuple(include), language=language)
+        if self._configured.get(name, definition) != definition:
+            raise InvalidCall("the configuration already defines a corpus of that name")
+        self._registered.write(name, definition.model_dump_json(indent=2).encode())
+        return definition
 
     async def remove(self, name: str) -> None:
         """Forget a registered folder and its index; its files stay. Raises `CorpusUnknown`, `InvalidCall`."""
-        self.unregister(name)
+        if name in self._configured:
+            raise InvalidCall("the corpus is defined in the configuration")
+        self.definition(name)
+        self._registered.remove(name)
         remove_index(self.index_path(name))
 
     async def searchable(self) -> dict[str, Path | None]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -75,12 +74,12 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
         raise CorpusUnknown("the folder of the corpus is gone")
     writer = await asyncio.to_thread(IndexWriter, index, short_hash(root, definition.language))
     try:
-        scan = await asyncio.to_thread(scan_folder, root, definition.selects)
+        files, unusable = await asyncio.to_thread(scan_folder, root, definition.selects)
         known = await asyncio.to_thread(writer.known)
-        changed = [file for file in scan.files if known.get(file.address) != (file.size, file.mtime_ns)]
-        language = definition.language or writer.value("language") or await _detect(pool, root, scan.files)
+        changed = [file for file in files if known.get(file.address) != (file.size, file.mtime_ns)]
+        language = definition.language or writer.value("language") or await _detect(pool, root, files)
         await asyncio.to_thread(writer.note, language=language)
-        unchanged, skipped = len(scan.files) - len(changed), _documents(scan.skipped)
+        unchanged, skipped = len(files) - len(changed), _documents(unusable)
         for done in range(0, len(changed) + BATCH_FILES, BATCH_FILES):
             batch = changed[done : done + BATCH_FILES]
             if progress is not None:
@@ -89,22 +88,14 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
             results = await _read_all(pool, root, batch, language)
             await asyncio.to_thread(writer.write, results)
             skipped += _documents(result for _, result in results if isinstance(result, SkippedFile))
-        gone = known.keys() - {file.address for file in scan.files}
-        await asyncio.to_thread(writer.finish, sorted(gone), scan.skipped)
-        digest = digest_of(await asyncio.to_thread(writer.hashes))
+        gone = known.keys() - {file.address for file in files}
+        await asyncio.to_thread(writer.finish, sorted(gone), unusable)
+        digest = await asyncio.to_thread(writer.digest)
         if changed or gone or writer.value("digest") != digest:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             await asyncio.to_thread(writer.note, digest=digest, indexed_at=now)
     finally:
         await asyncio.to_thread(writer.close)
-
-
-def digest_of(hashes: Iterable[tuple[str, str]]) -> str:
-    """The state of a corpus in one hash, over path and content of every document."""
-    total = hashlib.sha256()
-    for path, raw_hash in hashes:
-        total.update(f"{path}\0{raw_hash}\n".encode())
-    return "sha256:" + total.hexdigest()
 
 
 async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) -> str:

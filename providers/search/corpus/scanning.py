@@ -6,7 +6,7 @@ An operator who names a folder means its texts. A private key that is quoted in 
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -47,20 +47,12 @@ class FoundFile:
     mtime_ns: int
 
 
-@dataclass
-class Scan:
-    """The files of a folder, by address."""
-
-    files: list[FoundFile] = field(default_factory=list)
-    skipped: list[SkippedFile] = field(default_factory=list)
-
-
-def scan_folder(root: Path, selects: Callable[[str], bool]) -> Scan:
-    """All files of a folder in the order of their paths; what cannot be a document is skipped with its reason."""
-    scan, root, waiting = Scan(), root.resolve(), [""]
+def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundFile], list[SkippedFile]]:
+    """Return all files of a folder in the order of their paths, and what cannot be a document with its reason."""
+    files, skipped, root, waiting = list[FoundFile](), list[SkippedFile](), root.resolve(), [""]
 
     def skip(path: str, error: SourceUnreadable) -> None:
-        scan.skipped.append(skipped_file(path_address(path), error))
+        skipped.append(skipped_file(path_address(path), error))
 
     while waiting:
         folder = waiting.pop()
@@ -81,16 +73,14 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> Scan:
                         refuse_key_name(path)
                         state = entry.stat(follow_symlinks=False)
                         check_state(state)
-                        scan.files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
+                        files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
                 elif entry.name != "_sources" or "objects.inv" not in names:  # Sphinx's pages once more, as typed
                     waiting.append(path)
             except OSError as error:
                 skip(path, unreadable(error))
             except SourceUnreadable as error:
                 skip(path, error)
-    scan.files.sort(key=lambda file: file.address)
-    scan.skipped.sort(key=lambda skipped: skipped.path)
-    return scan
+    return sorted(files, key=lambda file: file.address), sorted(skipped, key=lambda one: one.path)
 
 
 def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
