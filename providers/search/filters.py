@@ -55,9 +55,7 @@ def filters_of(request: SearchRequest) -> Filters:
 
 def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
     """List the parts of a request that the provider cannot do, one line each. Every provider has web pages."""
-    strange = (
-        "language" in provider.filters and bool(provider.languages) and not provider.language_code(request.language)
-    )
+    strange = bool(provider.languages) and not provider.language_code(request.language)
     dates = bool(request.published_from or request.published_to)
     lines = {
         f"has no {request.source_type.value} search of its own": (
