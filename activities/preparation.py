@@ -314,8 +314,7 @@ def _providers(
 
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
-FEWEST_SOURCES: Final = 2
-"""Sources of a sub-query that finds little."""
+FEWEST_SOURCES: Final = 2  # sources of a sub-query that finds little
 
 
 def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:

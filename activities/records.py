@@ -31,8 +31,7 @@ from providers.interfaces import ContentStore, Corpora, SessionStore
 from providers.shared.run_queue import RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
-CANARY_BYTES: Final = 12
-"""96 bits: nobody can guess it."""
+CANARY_BYTES: Final = 12  # 96 bits: nobody can guess it
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,7 @@ Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 
 NOT_CONFIGURED: Final = "the workers that search are not configured for it: see `research doctor`"
 TITLE_CHARACTERS: Final = 120
-LEAST_SHARE: Final = 1 / 3
-"""Of a query's words that must be in what is known of a source of an earlier run."""
+LEAST_SHARE: Final = 1 / 3  # of a query's words that must be in what is known of a source of an earlier run
 
 
 @dataclass(frozen=True, eq=False)

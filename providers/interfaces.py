@@ -139,8 +139,7 @@ class ExtractedDocument(DocumentFacts):
     """Its bytes and its text in the content store, if its reader has just put them there."""
 
 
-NO_DOCUMENT: Final = "no_document"
-"""Kind of a picture, a program, a setting: it is left out without a word."""
+NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: it is left out without a word
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ KNOWN_LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt", "nl")
 STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
                             "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
                             "fi": "finnish", "ru": "russian"}  # fmt: skip
-LEAST_LEAD: Final = 0.26
-"""By how many words of its own a language must lead English."""
+LEAST_LEAD: Final = 0.26  # by how many words of its own a language must lead English
 RUN_ENDS: Final = 100
 """Characters at either end of a long run without white space that the sentence splitter sees."""
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")

@@ -56,8 +56,7 @@ from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
 
-CHILDREN = max(1, min(4, os.cpu_count() or 1))
-"""Child processes for work on texts from outside."""
+CHILDREN = max(1, min(4, os.cpu_count() or 1))  # child processes for work on texts from outside
 CONTENT_FOLDER = "content"
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 """Pools that read the indexes; `records` resolves requests by them."""

@@ -392,7 +392,6 @@ class ServerFiles:
         part.replace(self.description)
 
 
-_users: dict[Path, FileLock] = {}
-"""The shared locks of this process by folder."""
+_users: dict[Path, FileLock] = {}  # the shared locks of this process by folder
 _children: list["subprocess.Popen[bytes]"] = []
 """Servers that this process started: a reference lets their end be collected without a warning."""

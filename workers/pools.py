@@ -18,8 +18,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from contracts.names import POOLS
 
 WORKFLOWS = "workflows"
-CACHED_WORKFLOWS = 500
-"""More than run at once on one machine; a cached run costs well under a megabyte."""
+CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run costs well under a megabyte
 WORKFLOW_TASKS = 40
 DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, "records": 16}
 """Activities at once per worker; fixed, because processor and memory do not show a provider's quota.

@@ -25,8 +25,7 @@ OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
 PATIENCE: Final = timedelta(seconds=10)
 SWEPT_EVERY_SECONDS: Final = 6 * 3_600.0
-SWEPT: Final = "retention/swept"
-"""In the shared store while no process needs to sweep again."""
+SWEPT: Final = "retention/swept"  # in the shared store while no process needs to sweep again
 
 logger = structlog.get_logger(__name__)
 

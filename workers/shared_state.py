@@ -11,8 +11,7 @@ from providers.shared.paid_calls import CallStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
 
-SHARED_FILE: Final = "shared.sqlite3"
-"""In RESEARCH_HOME: what workers of one machine share without Redis."""
+SHARED_FILE: Final = "shared.sqlite3"  # in RESEARCH_HOME: what workers of one machine share without Redis
 
 
 @dataclass(frozen=True)

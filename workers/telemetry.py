@@ -32,10 +32,8 @@ CORE_WORDS = re.compile(r"[A-Za-z0-9_ .,'/-]{0,200}")
 CORE_FIELDS = ("workflow_id", "run_id", "workflow_type", "activity_type", "task_queue", "attempt")
 """Fields of the core's log that have names of ours; any other may have payloads, or a whole history."""
 HIDDEN = "[hidden]"
-NO_SECRETS = ("", "set", "not set")
-"""Values under the name of a secret that only report whether it is set."""
-SHORTEST_SECRET = 6
-"""A shorter value would also be replaced within ordinary words."""
+NO_SECRETS = ("", "set", "not set")  # values under the name of a secret that only report whether it is set
+SHORTEST_SECRET = 6  # a shorter value would also be replaced within ordinary words
 HISTOGRAM_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 """Buckets for work that takes from milliseconds to the deadline of a run; the SDK's own end after a minute."""
 LONG_LATENCIES = (

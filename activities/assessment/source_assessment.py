@@ -37,18 +37,14 @@ HALF_LIFE_DAYS: Final = {SourceType.WEB: 4 * 365.0, SourceType.ACADEMIC: 8 * 365
 """After so many days a source is worth half as much."""
 DECLARED: Final[Mapping[Quality, float]] = {Quality.HIGH: 0.95, Quality.MEDIUM: 0.6, Quality.LOW: 0.1}
 """Authority of a host that the operator has called so."""
-HIGH_AUTHORITY: Final = 0.7
-"""No tier of the table in which anybody can write reaches it."""
+HIGH_AUTHORITY: Final = 0.7  # no tier of the table in which anybody can write reaches it
 LITTLE_AUTHORITY: Final = 0.35
 """A page below it, or where anybody can write, is never called authoritative by an analyzer, whatever it says."""
 UNKNOWN: Final = 0.5
 """Recency of a page without a date, relevance of one whose words cannot be compared with the question's."""
-OUTSIDE: Final = 0.1
-"""Recency of a page before the requested time."""
-LOOKED_AT: Final = 60_000
-"""Characters of a page that are compared."""
-WINDOW: Final = 150
-"""Words of one place: a long page has every word somewhere."""
+OUTSIDE: Final = 0.1  # recency of a page before the requested time
+LOOKED_AT: Final = 60_000  # characters of a page that are compared
+WINDOW: Final = 150  # words of one place: a long page has every word somewhere
 
 
 # --- authority -------------------------------------------------------------------------------------------------------

@@ -23,23 +23,19 @@ FLOOR: Final = 0.4
 """Share of the weight of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
 DUPLICATE: Final = 0.7
 """Share of the words of the shorter of two passages from which they count as the same."""
-ABOVE: Final = 0.5
-"""Weight of a word that is in the heading path, the title, or the introduction alone."""
+ABOVE: Final = 0.5  # weight of a word that is in the heading path, the title, or the introduction alone
 CLOSE: Final = 0.15
 """Gain for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""
-HEADING: Final = 0.2
-"""Gain for question words in the nearest heading."""
+HEADING: Final = 0.2  # gain for question words in the nearest heading
 CHARACTER_COST: Final = 0.00006
 """Loss for each character: of two passages that cover as much, the shorter one comes first."""
 MOST_SENTENCES: Final = 4
-PASSAGE_CHARACTERS: Final = 1600
-"""A paragraph up to this length is one passage."""
+PASSAGE_CHARACTERS: Final = 1600  # a paragraph up to this length is one passage
 ANNOUNCED_CHARACTERS: Final = 900
 """Up to this length a listing, a list or a table is quoted with the sentence that announces it."""
 WHOLE_DOCUMENT: Final = 150_000
 """Characters up to which all of a document is ranked; of a longer one the sections that the search named."""
-CUT: Final = 60
-"""Passages that are cut to their best sentences."""
+CUT: Final = 60  # passages that are cut to their best sentences
 
 
 @dataclass(frozen=True, slots=True)

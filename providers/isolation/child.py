@@ -25,8 +25,7 @@ from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, Provid
 LENGTH: Final = struct.Struct(">Q")
 ORPHAN_GRACE_SECONDS: Final = 1.0
 """Added to the parent's own limit: after it an alarm ends a child that no parent is left to kill."""
-RECURSION_LIMIT: Final = 10_000
-"""The walk of a page takes three frames for each of 512 levels."""
+RECURSION_LIMIT: Final = 10_000  # the walk of a page takes three frames for each of 512 levels
 RAISED: Final[dict[str, type[ProviderError]]] = {
     error.__name__: error for error in (SourceUnreadable, InvalidCall, ContentCorrupt, ContentMissing)
 }

@@ -16,8 +16,7 @@ from typing import Any, Final, Self
 from providers.errors import InputUnprocessable
 from providers.isolation.child import LENGTH, RAISED
 
-MEMORY_BYTES: Final = 1_610_612_736
-"""1.5 GB of address space for one child (reliability-and-security 2.2)."""
+MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child (reliability-and-security 2.2)
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
 START_GRACE_SECONDS: Final = 30.0
 """Time for a child to start, apart from the time of its first call: the interpreter has to load."""

@@ -21,8 +21,7 @@ from providers.models.model_errors import DEFAULT_PLACES, EndpointPlaces, error_
 from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
-CONNECT_SECONDS: Final = 10.0
-"""A silent endpoint of several is given up after this long."""
+CONNECT_SECONDS: Final = 10.0  # a silent endpoint of several is given up after this long
 SILENCE_SECONDS: Final = 30.0
 """An endpoint that streams sends something at least every few seconds; the Messages API has pings for that."""
 MORE_PATIENCE: Final = 1.5

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-ANSWER_TOOL = "give_answer"
-"""Name of the tool whose input is the answer of a role without tools of its own."""
+ANSWER_TOOL = "give_answer"  # name of the tool whose input is the answer of a role without tools of its own
 
 
 class ChatMode(StrEnum):

@@ -29,10 +29,8 @@ from providers.models.model_errors import MODEL_VARIABLE
 from providers.models.prices import PriceTable
 from providers.shared.limits import Limiter
 
-SHORTEST_SECONDS: Final = 0.05
-"""With less time left no further model is tried."""
-SHARE_OF_ONE: Final = 0.7
-"""Share of the remaining time for a model after which another one can be tried."""
+SHORTEST_SECONDS: Final = 0.05  # with less time left no further model is tried
+SHARE_OF_ONE: Final = 0.7  # share of the remaining time for a model after which another one can be tried
 FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
 NARROWED: Final = "less text of each source was considered: use a model with a larger window"
 Failures = list[tuple[ModelCandidate, ProviderError]]

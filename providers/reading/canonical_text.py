@@ -18,8 +18,7 @@ LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 LITERAL_MARK: Final = "\ue001"
 """Precedes words of a page that would read as markup, until the text is written."""
-TERM_MARK: Final = "\ue002"
-"""Precedes the term of a definition list."""
+TERM_MARK: Final = "\ue002"  # precedes the term of a definition list
 MARKS: Final = re.compile("[\ue001\ue002]")
 PAGE_MARK: Final = "\ue000{page_num}\ue000"
 """The line before each page. A document that writes such marks itself only misplaces its own pages and terms."""

@@ -98,10 +98,8 @@ CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})", re.IG
 META_CHARSET: Final = re.compile(
     rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*+=\s*+["']?\s*+([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE
 )
-LARGEST_FILE_BYTES: Final = 20_000_000
-"""No larger file is opened."""
-OPENING_BYTES: Final = 1_024
-"""Bytes of a body that decide whether it agrees with the declared type."""
+LARGEST_FILE_BYTES: Final = 20_000_000  # no larger file is opened
+OPENING_BYTES: Final = 1_024  # bytes of a body that decide whether it agrees with the declared type
 WINDOW_BYTES: Final = 4_096
 CHARSET_WINDOW_BYTES: Final = 65_536
 MISMATCH: Final = "the content is not of the type that the server declares"

@@ -40,15 +40,11 @@ from providers.reading.html_page import is_name, language_code, read_html
 from providers.reading.page_dates import iso_date
 from providers.text import KNOWN_LANGUAGES, detect_language
 
-PAGE_BYTES: Final = 3_000_000
-"""Of a page of HTML or Markdown; other documents have 20 MB."""
-WEB_TEXT_BYTES: Final = 200_000
-"""Of the text of one web page, as UTF-8 (reliability-and-security 2.2)."""
+PAGE_BYTES: Final = 3_000_000  # of a page of HTML or Markdown; other documents have 20 MB
+WEB_TEXT_BYTES: Final = 200_000  # of the text of one web page, as UTF-8 (reliability-and-security 2.2)
 MOST_PDF_PAGES: Final = 5_000
-LANGUAGE_SAMPLE: Final = 4_000
-"""Characters whose language is detected."""
-LEAST_FOR_LANGUAGE: Final = 200
-"""Characters; of fewer the page's own statement is more reliable."""
+LANGUAGE_SAMPLE: Final = 4_000  # characters whose language is detected
+LEAST_FOR_LANGUAGE: Final = 200  # characters; of fewer the page's own statement is more reliable
 
 
 def extract(raw: bytes, name: str) -> Extraction:

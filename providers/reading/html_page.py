@@ -13,8 +13,7 @@ from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFacts, clean, one_line
 from providers.reading.page_dates import iso_date
 
-Element: TypeAlias = Any
-"""An element of lxml, which has no type stubs."""
+Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
 PAGE_CHARACTERS: Final = 3_000_000
 MOST_TAGS: Final = 200_000
@@ -63,8 +62,7 @@ PERHAPS_NAVIGATION: Final = frozenset(
     "nav menu sidebar sidenav footer header related pager share social masthead nosearch".split()
 )
 """Parts of classes and ids of navigation, if it is mostly links."""
-MOSTLY_LINKS: Final = 0.5
-"""Share of the words that are words of links."""
+MOSTLY_LINKS: Final = 0.5  # share of the words that are words of links
 CONTENT: Final = frozenset(("html", "body", "main", "article", *HEADINGS))
 BOXES: Final = frozenset(
     """note tip warning caution important danger hint attention admonition example figure sidebar footnote footnotes

@@ -9,8 +9,7 @@ from contracts.request import SourceType
 from providers.domains import Domains, domains_named
 from providers.search.declarations import SearchDeclaration
 
-EARLIEST: Final = date(1970, 1, 1)
-"""In place of no first day where a service requires both ends."""
+EARLIEST: Final = date(1970, 1, 1)  # in place of no first day where a service requires both ends
 
 
 @dataclass(frozen=True)

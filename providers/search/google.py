@@ -18,8 +18,7 @@ from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, 
 from providers.search.web_api import MALFORMED, WebSearch
 
 LONGEST_PAGE = 10
-MOST_SITES = 20
-"""Domains that fit into a query: Google reads 32 words of it."""
+MOST_SITES = 20  # domains that fit into a query: Google reads 32 words of it
 DATES = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
 THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
 """Threads of its own: a search that hangs must not hold up the loop's few default ones, which read and store."""

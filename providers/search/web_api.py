@@ -18,11 +18,9 @@ from providers.search.filters import Filters, filters_of, unmet
 from providers.search.hits import RawResult, hits_of
 from providers.service_calls import retry_after_seconds
 
-ANSWER_SECONDS: Final = 10.0
-"""A search that takes longer fails, and the run goes on with its next provider."""
+ANSWER_SECONDS: Final = 10.0  # a search that takes longer fails, and the run goes on with its next provider
 CONNECT_SECONDS: Final = 5.0
-MOST_BYTES: Final = 8_000_000
-"""Of one answer, unpacked: 10,000 results fit in."""
+MOST_BYTES: Final = 8_000_000  # of one answer, unpacked: 10,000 results fit in
 MOST_CONNECTIONS: Final = 50
 MALFORMED: Final = "the answer is cut or not of the documented form"
 QUOTA: Final = re.compile(r"quota|rate.?limit|daily.?limit|limit exceeded|resource_exhausted|too many requests")

@@ -16,12 +16,10 @@ from providers.shared.shared_value import end_task, quote_part
 
 T = TypeVar("T")
 
-LEASE_SECONDS: Final = 10.0
-"""The lease of a killed worker expires after so long."""
+LEASE_SECONDS: Final = 10.0  # the lease of a killed worker expires after so long
 RENEW_SECONDS: Final = 2.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.02, 0.25
-MOST_BYTES: Final = 1_000_000
-"""A larger value is not stored: the shared store is for small ones."""
+MOST_BYTES: Final = 1_000_000  # a larger value is not stored: the shared store is for small ones
 
 log = structlog.get_logger()
 

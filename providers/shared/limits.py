@@ -23,10 +23,8 @@ SLEEP_SECONDS: Final = 5.0
 """A shorter wait is slept through with its place taken: a retry by Temporal costs four events and a queue."""
 LONGEST_PAUSE_SECONDS: Final = 30.0
 """Pause after several failures that named no time: 1 s, 2 s, 4 s, … up to this."""
-LONGEST_NAMED_SECONDS: Final = 3_600.0
-"""The longest time that a Retry-After of a service is obeyed."""
-PROBE_SECONDS: Final = 1.0
-"""While a service fails, one call a second finds out whether it answers again."""
+LONGEST_NAMED_SECONDS: Final = 3_600.0  # the longest time that a Retry-After of a service is obeyed
+PROBE_SECONDS: Final = 1.0  # while a service fails, one call a second finds out whether it answers again
 STORED_SECONDS: Final = LONGEST_NAMED_SECONDS + 900.0
 
 
@@ -129,14 +127,10 @@ def _key(service: str) -> str:
 
 
 # --- politeness towards sites -----------------------------------------------------------------------------------------
-MOST_AT_ONCE: Final = 2
-"""Requests to one host at the same time, of all workers together."""
-LONGEST_DELAY_SECONDS: Final = 10.0
-"""A longer crawl delay is not obeyed: a run would wait for one site."""
-LEASE_SECONDS: Final = 60.0
-"""A request takes less; the lease of a killed worker expires after so long."""
-WAIT_SECONDS: Final = 1.0
-"""Between two looks whether a host is free; a page takes about a second."""
+MOST_AT_ONCE: Final = 2  # requests to one host at the same time, of all workers together
+LONGEST_DELAY_SECONDS: Final = 10.0  # a longer crawl delay is not obeyed: a run would wait for one site
+LEASE_SECONDS: Final = 60.0  # a request takes less; the lease of a killed worker expires after so long
+WAIT_SECONDS: Final = 1.0  # between two looks whether a host is free; a page takes about a second
 
 
 class HostState(BaseModel):

@@ -10,8 +10,7 @@ from providers.errors import CallInFlight, ContentCorrupt, ProviderError, Shared
 from providers.interfaces import SharedStore
 from providers.shared.shared_value import quote_part
 
-RETRY_SECONDS: Final = 2.0
-"""Until an attempt asks again for a call that another one is making."""
+RETRY_SECONDS: Final = 2.0  # until an attempt asks again for a call that another one is making
 WRITE_PAUSES: Final = (0.5, 2.0)
 """Seconds between the attempts to write a paid answer: a worker that stood still finds its connections timed out."""
 FORGOTTEN_SECONDS: Final = 86_400.0

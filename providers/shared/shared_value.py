@@ -16,8 +16,7 @@ S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
 
 MOST_TRIES: Final = 40
-LONGEST_PAUSE_SECONDS: Final = 0.02
-"""Between tries; a swap takes about a millisecond."""
+LONGEST_PAUSE_SECONDS: Final = 0.02  # between tries; a swap takes about a millisecond
 CONTENDED_SECONDS: Final = 1.0
 CANCELLED_AGAIN_SECONDS: Final = 0.2
 

@@ -35,8 +35,7 @@ NO_SPACE: Final = re.compile(
     r"os error (?:27|28|122)\b|StorageFull|QuotaExceeded|EntityTooLarge|InsufficientStorage"  # EFBIG, ENOSPC, EDQUOT
 )
 """Full disks and quotas in the texts of obstore's errors."""
-DATED_EVERY: Final = timedelta(hours=1)
-"""Precision of the date at which a document was last put."""
+DATED_EVERY: Final = timedelta(hours=1)  # precision of the date at which a document was last put
 SCHEME: Final = "sha256:"
 NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")
 """Names of documents; records and the documents of corpora may lie in the same store."""

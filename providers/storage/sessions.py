@@ -23,10 +23,8 @@ T = TypeVar("T")
 
 HASH = re.compile(DOCUMENT_HASH.pattern)
 SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-SESSIONS = "sessions"
-"""Folder of these records in a home and in an object store."""
-UNREADABLE = "unreadable"
-"""Status in a list of a session that cannot be used."""
+SESSIONS = "sessions"  # folder of these records in a home and in an object store
+UNREADABLE = "unreadable"  # status in a list of a session that cannot be used
 
 
 class SessionUnreadable(ContentCorrupt):

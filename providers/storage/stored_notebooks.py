@@ -51,12 +51,10 @@ E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=RoleInput)
 N = TypeVar("N", Evidence, Finding)
 
-CACHED_ENTRIES: Final = 2_000
-"""Of a process; most have some kilobytes."""
+CACHED_ENTRIES: Final = 2_000  # of a process; most have some kilobytes
 READS_AT_ONCE: Final = 16
 MOST_SECTIONS: Final = 6
-SHOWN_DIGITS: Final = 19
-"""Characters of a hash in messages: `sha256:` and twelve digits."""
+SHOWN_DIGITS: Final = 19  # characters of a hash in messages: `sha256:` and twelve digits
 EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text")
 JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
 """Fields of a hit by which a page of the web is judged."""

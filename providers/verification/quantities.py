@@ -42,10 +42,8 @@ CLOCK: Final = "time"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 CENT: Final = "cent"
 FIRST_YEAR, LAST_YEAR = 1000, 2199
-ABOUT_SHARE: Final = 0.05
-"""Tolerance of a number that is called rough."""
-OVER_SHARE: Final = 0.15
-"""The same of `more than` and `almost`, on their side."""
+ABOUT_SHARE: Final = 0.05  # tolerance of a number that is called rough
+OVER_SHARE: Final = 0.15  # the same of `more than` and `almost`, on their side
 
 OPPOSED: Final = frozenset((("min", "max"), ("min", "under"), ("over", "max"), ("over", "under")))
 

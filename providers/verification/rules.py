@@ -20,18 +20,15 @@ from providers.text import language_data, sentence_spans, stem
 from providers.verification.quantities import Comparison, Quantity, compare, find_quantities
 from providers.verification.units import SHARES, SIGNS, UNITS
 
-MOST_PARTS: Final = 400
-"""Parts of a sentence that are compared: `SequenceMatcher` takes quadratic time."""
+MOST_PARTS: Final = 400  # parts of a sentence that are compared: `SequenceMatcher` takes quadratic time
 COPY: Final = 0.9
 """Share of a claim's words that one sentence must have, in order, for the claim to be called its copy."""
 CLOSE: Final = 0.6
 """Share from which on a claim speaks of the same thing as a sentence; another number there is a contradiction."""
-UNRELATED: Final = 0.15
-"""Share of a claim's words below which its passages are about something else."""
+UNRELATED: Final = 0.15  # share of a claim's words below which its passages are about something else
 FEWEST_WORDS: Final = 3
 """Content words of a claim from which on their absence shows that the passages are about something else."""
-CANDIDATES: Final = 3
-"""Sentences that a claim is laid over."""
+CANDIDATES: Final = 3  # sentences that a claim is laid over
 SMALL_COUNT: Final = 4
 """Up to here a number in words counts what is listed ("two ways") and is no figure of a source."""
 NAME_WEIGHT: Final = 3.0

@@ -48,8 +48,7 @@ UNITS: Final[dict[str, tuple[str, Readings]]] = {
 MONEY: Final = frozenset(("USD", "EUR", "GBP", "JPY", "CHF", "INR", "CNY"))
 MONEY_SUFFIXES: Final = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12}
 """Letters that scale an amount of money: $5m are no metres."""
-LONGEST_UNIT: Final = 3
-"""Words in the longest name of a unit."""
+LONGEST_UNIT: Final = 3  # words in the longest name of a unit
 SCALES: Final[dict[str, float]] = {
     name: factor for names, factor in _DATA["scales"].items() for name in names.split("|")
 }
@@ -65,7 +64,6 @@ NUMBER_WORDS: Final = {
 """Language → word → number."""
 SHARES: Final[frozenset[str]] = frozenset(_DATA["shares"].split())
 """Words for a part of a whole, which a claim may give in per cent."""
-COMPARATORS: Final = _by_name(_DATA["comparators"])
-"""Words before a number → how they bound it."""
+COMPARATORS: Final = _by_name(_DATA["comparators"])  # words before a number → how they bound it
 SIGNS: Final = _by_name(_DATA["signs"], None)
 """Small words that turn, weaken or widen a statement → their kind."""

@@ -60,8 +60,7 @@ LARGEST_FILE = 100_000
 """Bytes of a `research.toml`: the parser needs seconds for one that was made for that."""
 PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/?#@:]*:([^/?#]+)@", re.IGNORECASE)
 """The password within an address."""
-CONFIG_VARIABLE = "RESEARCH_CONFIG"
-"""Names a file as `--config` does, which goes before it."""
+CONFIG_VARIABLE = "RESEARCH_CONFIG"  # names a file as `--config` does, which goes before it
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Any of these names a cluster; without them the dev server is used."""
 FOLDERS = {("home",), ("tokens", "research_archive_dir")}

@@ -17,8 +17,7 @@ from providers.search.declarations import declared_names
 from workers.settings.models import ModelsSettings
 
 APPLICATION: Final = "durable-research"
-SLOWEST_PER_MINUTE: Final = 0.0001
-"""A request in a week: every store can remember requests for a few weeks."""
+SLOWEST_PER_MINUTE: Final = 0.0001  # a request in a week: every store can remember requests for a few weeks
 
 
 class ConfigSection(BaseModel):

@@ -19,8 +19,7 @@ from contracts.addresses import normalize
 from providers.errors import SourceUnreadable
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-HostPort = tuple[str, int]
-"""A host in canonical form (lower case, no brackets, no last dot) and a port."""
+HostPort = tuple[str, int]  # a host in canonical form (lower case, no brackets, no last dot) and a port
 
 SPECIAL_IPV4: Final = tuple(
     ipaddress.IPv4Network(network)

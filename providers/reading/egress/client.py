@@ -45,17 +45,14 @@ BEFORE_ANY_SCHEME: Final = re.compile(r"[^/?#]*:")
 NOT_FOR_US: Final = {401, 402, 403, 407, 451}
 
 PIECE_BYTES: Final = 65_536
-GZIP_OR_ZLIB: Final = 47
-"""zlib's code for either header and the largest window."""
+GZIP_OR_ZLIB: Final = 47  # zlib's code for either header and the largest window
 COMPRESSIONS: Final = frozenset(("gzip", "x-gzip", "deflate"))
 CODINGS: Final = COMPRESSIONS | {"compress", "x-compress", "br", "zstd"}
 """Values of `Content-Encoding`; others, most often a character set, are a server's mistake."""
 
-MOST_ADDRESSES: Final = 4
-"""Addresses of one host that are tried, each for its share of the time."""
+MOST_ADDRESSES: Final = 4  # addresses of one host that are tried, each for its share of the time
 MOST_THREADS: Final = 32
-LONGEST_WAIT: Final = 5.0
-"""Seconds after which a name counts as not answered."""
+LONGEST_WAIT: Final = 5.0  # seconds after which a name counts as not answered
 PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
 
 LookUp = Callable[[str], Sequence[IpAddress]]

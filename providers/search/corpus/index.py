@@ -19,12 +19,9 @@ from providers.search.corpus.scanning import FoundFile
 FORMAT: Final = "9"
 """Changes with the schema, the extraction and the stems: an index of another format is replaced."""
 BUSY_SECONDS: Final = 30.0
-MOST_CHUNKS: Final = 1_000
-"""Best chunks of a query from which sections are made."""
-CHUNKS_OF_DOCUMENT: Final = 1_000_000
-"""Row ids of chunks for each document: more than its text can have."""
-LEAST_LIKENESS: Final = 0.75
-"""Ratio of `difflib` above which a word may replace one that no document has."""
+MOST_CHUNKS: Final = 1_000  # best chunks of a query from which sections are made
+CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids of chunks for each document: more than its text can have
+LEAST_LIKENESS: Final = 0.75  # ratio of `difflib` above which a word may replace one that no document has
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the signs that
 # join the parts of a compound.
 SCHEMA: Final = """

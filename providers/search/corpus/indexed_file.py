@@ -13,8 +13,7 @@ from providers.storage.content import hash_of
 from providers.text import detect_language, word_keys, words
 
 TASK: Final = "providers.search.corpus.indexed_file:read_for_index"
-LANGUAGE_SAMPLE: Final = 20_000
-"""Characters of a file whose language is detected."""
+LANGUAGE_SAMPLE: Final = 20_000  # characters of a file whose language is detected
 CHUNK_CHARACTERS: Final = 700
 """Neighbouring blocks of a section up to this length are ranked together; shorter and longer ones found less."""
 PATH_SEPARATOR: Final = " › "

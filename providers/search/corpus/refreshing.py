@@ -21,8 +21,7 @@ from providers.search.corpus.scanning import FoundFile, scan_folder, skipped_fil
 
 BATCH_FILES: Final = 32
 """Of one transaction: a kill loses no more. They are read at the same time."""
-SAMPLE_FILES: Final = 7
-"""Files whose language decides that of a collection without one."""
+SAMPLE_FILES: Final = 7  # files whose language decides that of a collection without one
 SAMPLE_BYTES: Final = 2_000_000
 POLL_SECONDS: Final = 0.05
 

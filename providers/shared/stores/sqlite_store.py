@@ -14,8 +14,7 @@ from providers.shared.shared_value import key_bytes
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS: Final = 5.0
-"""How long a change waits for another process that is writing to the file."""
+PATIENCE_SECONDS: Final = 5.0  # how long a change waits for another process that is writing to the file
 RETRY_SECONDS: Final = 1.0
 PRUNED_EVERY_SECONDS: Final = 30.0
 
