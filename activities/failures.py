@@ -15,7 +15,7 @@ A workflow finds the type (`contracts.failures`) and one dictionary in `details`
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -30,7 +30,7 @@ from contracts import failures
 from contracts.outcome import Usage
 from providers import errors
 from providers.errors import ProviderError, Retryable
-from providers.shared.shared_value import end_task
+from providers.shared.shared_value import running
 
 log = structlog.get_logger()
 
@@ -201,18 +201,6 @@ async def send_heartbeats(
         activity.heartbeat(*details)
     async with running(beat()):
         yield
-
-
-@asynccontextmanager
-async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run endless work concurrently with the block; its failure is raised when the block ends."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        await end_task(task)
-    if not task.cancelled():
-        task.result()
 
 
 def _reported(

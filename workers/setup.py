@@ -77,7 +77,12 @@ async def set_up(
                 raise SetupError(f"the server does not list these search attributes yet: {', '.join(sorted(missing))}")
             await asyncio.sleep(POLL_SECONDS)
     except RPCError as error:
-        raise _refused(client.namespace, retention, error.status) from None
+        if error.status is RPCStatusCode.ALREADY_EXISTS:
+            raise SetupError(f"one of these search attributes exists with another type: {ATTRIBUTES}") from None
+        raise SetupError(
+            f"the server refused to be set up ({error.status.name.lower()}). Ask its operator to create the namespace "
+            f"{client.namespace} with a retention of {retention.days} days and these search attributes: {ATTRIBUTES}"
+        ) from None
     return [
         f"namespace {client.namespace}: {'created' if created else 'there already'}",
         f"search attributes: {', '.join(sorted(added)) + ' added' if added else 'as they should be'}",
@@ -111,15 +116,6 @@ async def _retry(step: Callable[[], Awaitable[T]], end: float) -> T:
             if (isinstance(error, RPCError) and error.status not in PASSING) or time.monotonic() > end:
                 raise
         await asyncio.sleep(POLL_SECONDS)
-
-
-def _refused(namespace: str, retention: timedelta, status: RPCStatusCode) -> SetupError:
-    if status is RPCStatusCode.ALREADY_EXISTS:
-        return SetupError(f"one of these search attributes exists with another type: {ATTRIBUTES}")
-    return SetupError(
-        f"the server refused to be set up ({status.name.lower()}). Ask its operator to create the namespace "
-        f"{namespace} with a retention of {retention.days} days and these search attributes: {ATTRIBUTES}"
-    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib.resources import files
 from typing import Final
 
@@ -69,20 +69,18 @@ class Authorities(StrictContract):
     general: AuthorityTier
     tiers: Mapping[str, AuthorityTier]
 
-    def tier_of(self, url: str) -> str:
-        """Return the name of the tier of a host: that of its longest domain in the table, else `general`."""
-        return next((self._tier_by_domain[each] for each in _upwards(url) if each in self._tier_by_domain), "general")
+    def tier_of(self, url: str) -> AuthorityTier:
+        """Return the tier of a host: that of its longest domain in the table, else the general one."""
+        return next((self._by_domain[each] for each in _upwards(url) if each in self._by_domain), self.general)
 
     @cached_property
-    def _tier_by_domain(self) -> dict[str, str]:
-        return {domain: name for name, tier in self.tiers.items() for domain in tier.domains.split()}
+    def _by_domain(self) -> dict[str, AuthorityTier]:
+        return {domain: tier for tier in self.tiers.values() for domain in tier.domains.split()}
 
 
-@lru_cache(maxsize=1)
-def load_authorities() -> Authorities:
-    """Read the table."""
-    text = files("activities.assessment").joinpath("authorities.toml").read_text(encoding="utf-8")
-    return Authorities.model_validate(tomllib.loads(text))
+AUTHORITIES: Final = Authorities.model_validate(
+    tomllib.loads(files("activities.assessment").joinpath("authorities.toml").read_text(encoding="utf-8"))
+)
 
 
 def declared_quality(url: str, declared: Mapping[str, Quality]) -> Quality | None:
@@ -105,8 +103,7 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
 
     `declared` are the operator's own words about domains (`high`, `medium`, `low`), which decide the label.
     """
-    table = load_authorities()
-    tier = table.tiers.get(table.tier_of(document.url), table.general)
+    tier = AUTHORITIES.tier_of(document.url)
     said = declared_quality(document.url, declared)
     authority: float = DECLARED[said] if said else getattr(tier, request.mode.value)
     relevance, covered = _relevance(request, document)

@@ -25,20 +25,23 @@ from providers.extractive import brief, roles
 from providers.interfaces import EngineAnswer, EngineTask
 
 Work = Callable[[Any, Any], RoleAnswer]
-WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
-    ClarifyInput: roles.clarify,
-    PlanInput: roles.plan,
-    ReflectInput: roles.reflect,
-    RefineInput: roles.refine,
-    reflective.ClassifyInput: roles.classify,
-    reflective.InvestigateInput: roles.investigate,
-    reflective.PlanStepsInput: roles.plan_steps,
-    reflective.ResearchStepInput: roles.search_for_step,
-    reflective.ReflectOnStepInput: roles.reflect_on_step,
-    orchestrator.OutlineInput: roles.outline,
-}
-"""Functions of the roles by their input."""
-WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
+
+
+def _alone(work: Callable[[Any], RoleAnswer]) -> Work:
+    return lambda given, _: work(given)
+
+
+WORK: Final[Mapping[type[RoleInput], Work]] = {
+    ClarifyInput: _alone(roles.clarify),
+    PlanInput: _alone(roles.plan),
+    ReflectInput: _alone(roles.reflect),
+    RefineInput: _alone(roles.refine),
+    reflective.ClassifyInput: _alone(roles.classify),
+    reflective.InvestigateInput: _alone(roles.investigate),
+    reflective.PlanStepsInput: _alone(roles.plan_steps),
+    reflective.ResearchStepInput: _alone(roles.search_for_step),
+    reflective.ReflectOnStepInput: _alone(roles.reflect_on_step),
+    orchestrator.OutlineInput: _alone(roles.outline),
     AnalyzeInput: brief.analyze,
     WriteInput: brief.write,
     ReviewInput: roles.review,
@@ -46,7 +49,7 @@ WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     orchestrator.OrchestrateInput: roles.orchestrate,
     orchestrator.WorkInput: roles.work,
 }
-"""Those that work on stored texts by their hashes, or on the transcript of the turns so far."""
+"""Functions of the roles by their input; some take stored texts by their hashes, or the transcript so far."""
 
 
 class ExtractiveEngine:
@@ -70,11 +73,7 @@ class ExtractiveEngine:
 def work_of(kind: type[RoleInput], module: str | None) -> Work | None:
     """Return the function of a role: `draft` of its own module, else that of its input; None where it has none."""
     own: Work | None = getattr(import_module(module), "draft", None) if module is not None else None
-    for base in kind.__mro__:
-        if alone := WORK.get(base):
-            return own or (lambda given, _: alone(given))
-        own = own or WORK_ON_TEXTS.get(base)
-    return own
+    return own or next((WORK[base] for base in kind.__mro__ if base in WORK), None)
 
 
 def _do(work: Work, given: RoleInput, documents: Mapping[str, str]) -> RoleAnswer:

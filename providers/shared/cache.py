@@ -3,8 +3,7 @@
 import asyncio
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -12,7 +11,7 @@ import structlog
 
 from providers.errors import SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.shared_value import end_task, quote_part
+from providers.shared.shared_value import quote_part, running
 
 T = TypeVar("T")
 
@@ -81,11 +80,14 @@ class Cache:
         Raises what `make` and `codec.encode` raise.
         """
         key, owner = _key(kind, tenant, request), secrets.token_hex(8).encode()
-        pause = FIRST_POLL_SECONDS
+        lease, pause = f"making/{key}", FIRST_POLL_SECONDS
         while (found := await self._find(key, codec)) is None:
-            if await self._swap(f"making/{key}", None, owner, self._lease_seconds):
-                async with self._renewed(f"making/{key}", owner):
-                    return await self._find(key, codec) or await self._make(kind, key, make, codec)
+            if await self._swap(lease, None, owner, self._lease_seconds):
+                try:
+                    async with running(self._renew(lease, owner)):
+                        return await self._find(key, codec) or await self._make(kind, key, make, codec)
+                finally:
+                    await self._swap(lease, owner, None)
             await asyncio.sleep(pause)
             pause = min(LAST_POLL_SECONDS, pause * 1.5)
         return found
@@ -109,21 +111,10 @@ class Cache:
         except ValueError:
             return None
 
-    @asynccontextmanager
-    async def _renewed(self, lease: str, owner: bytes) -> AsyncIterator[None]:
-        """Renew a lease while the block runs, and give it back at the end."""
-
-        async def renew() -> None:
-            while True:
-                await asyncio.sleep(self._renew_seconds)
-                await self._swap(lease, owner, owner, self._lease_seconds)
-
-        renewing = asyncio.create_task(renew())
-        try:
-            yield
-        finally:
-            await end_task(renewing)
-            await self._swap(lease, owner, None)
+    async def _renew(self, lease: str, owner: bytes) -> None:
+        while True:
+            await asyncio.sleep(self._renew_seconds)
+            await self._swap(lease, owner, owner, self._lease_seconds)
 
     async def _get(self, key: str) -> bytes | None:
         try:
