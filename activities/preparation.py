@@ -170,10 +170,7 @@ def _changed(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
 def _limits(
     request: ResearchRequest, configuration: ResearchConfiguration, reasoning: Collection[str]
 ) -> tuple[EffectiveLimits, dict[str, EffectiveLimits]]:
-    """The initial limits, and those that the run may choose once it knows the question better.
-
-    `reasoning` are tiers whose models reason by themselves.
-    """
+    """The first limits, and those that the run may choose; models of tiers in `reasoning` reason by themselves."""
     strategy = declaration(request.strategy)
     by_tier = strategy.reasoning_limits.items()
     changes = {name: limit for tier, limits in by_tier if tier in reasoning for name, limit in limits.items()}

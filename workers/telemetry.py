@@ -157,10 +157,7 @@ def metrics_address(host: str, port: int) -> str:
 
 
 def temporal_runtime(metrics: str | None = None) -> Runtime:
-    """Create the SDK's runtime: warnings of its core in our logs, and Prometheus metrics at an address if one is given.
-
-    One process creates one. Raises ValueError if the address cannot be bound.
-    """
+    """Create the SDK's one runtime: its warnings in our logs, metrics at an address. Raises ValueError."""
     prometheus = None
     if metrics is not None:
         buckets = dict.fromkeys(LONG_LATENCIES, HISTOGRAM_SECONDS)

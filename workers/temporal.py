@@ -45,10 +45,7 @@ class Connection:
 async def open_connection(
     settings: Settings, *, runtime: Runtime | None = None, start: bool = True, ui: bool = False
 ) -> Connection:
-    """Connect; without a cluster use the dev server, starting it (with `ui`, and its web UI) if `start`.
-
-    Raises `ServerError` if the dev server does not start, `ServerUnreachableError` if no server answers.
-    """
+    """Connect to the cluster, else to the dev server, which `start` starts. Raises `ServerError`."""
     if settings.uses_cluster:
         return await _connect_to_cluster(settings, runtime)
     if not start and describe_server(settings.home) is None:

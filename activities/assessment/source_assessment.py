@@ -209,10 +209,7 @@ ASSESS: Final = f"{__name__}:assess"
 def judge_of(
     isolated: SubprocessPool, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
 ) -> Judge:
-    """Make the judge that knows the operator's words: what each corpus is worth, and domains of the web.
-
-    Pages are examined in killable processes.
-    """
+    """Make the judge that knows the operator's words on corpora and domains; pages are examined in child processes."""
     declared = {domain.lower(): Quality(label) for domain, label in (authorities or {}).items()}
 
     async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:

@@ -167,10 +167,7 @@ def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
 
 
 def _together(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
-    """Yield neighbouring blocks of one section as one block each, as long as they are short.
-
-    So a list comes with its introduction, a table with its header, and short paragraphs with each other.
-    """
+    """Yield short neighbouring blocks of one section as one, so that a list comes with its introduction."""
     for place, first in enumerate(blocks):
         start = first.lead[0] if first.lead else first.start
         last = place

@@ -98,10 +98,7 @@ class AnthropicChat:
             ensure_confidential(api_key, base_url, places.address, places.credential)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Send one request, once; raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`.
-
-        The answer is streamed, so that an endpoint that hangs is not waited for as long as one that writes.
-        """
+        """Send one streamed request, once. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`."""
         seconds, patience = request.timeout_seconds, min(self._patience, request.timeout_seconds)
         # Plain text unless it is marked: not every endpoint reads blocks here.
         system: list[TextBlockParam] = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]

@@ -38,10 +38,7 @@ DEFAULT_PLACES: Final = EndpointPlaces()
 def error_for_status(
     status: int, headers: Iterable[tuple[str, str]], detail: str, model: str, places: EndpointPlaces
 ) -> ProviderError:
-    """Translate an error response.
-
-    `detail` is the endpoint's own wording: it is searched, never repeated. `model` is the requested name.
-    """
+    """Translate an error response; `detail`, the endpoint's own wording, is searched and never repeated."""
     said = detail[:4_000].lower()
     if status == 429:
         return RateLimited("the model endpoint asks to wait (429)", retry_after=retry_after_seconds(headers))

@@ -32,10 +32,7 @@ class PriceTable:
         self._configured = configured
 
     def cost_usd(self, model: str, tokens: TokenCounts, *, written: str | None = None) -> float | None:
-        """US dollars for one call; None for an unknown price or unknown counts.
-
-        `written` is the name as in a configuration, `endpoint:NAME`; an entry for it comes before the model's own.
-        """
+        """US dollars for a call, or None; an entry for `written`, `endpoint:NAME`, comes before the model's own."""
         if not tokens.known:
             return None
         own = self._own(model, written)

@@ -106,11 +106,7 @@ MISMATCH: Final = "the content is not of the type that the server declares"
 
 
 def sniff(raw: bytes, name: str) -> DocumentKind:
-    """Recognise the kind of a file.
-
-    Raises `SourceUnreadable`: empty, binary (no text at all), encrypted, malformed, wrong_type (a format that is not
-    read).
-    """
+    """Recognise a file. Raises `SourceUnreadable` empty, binary (no text at all), encrypted, malformed, wrong_type."""
     if not raw:
         raise SourceUnreadable("empty", "the file is empty")
     suffix = PurePosixPath(name.lower()).suffix
@@ -135,10 +131,7 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
 
 
 def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
-    """Recognise the kind of a body from the web: as its server declares it, unless its bytes contradict that.
-
-    Raises `SourceUnreadable` wrong_type, encrypted, malformed.
-    """
+    """Recognise a body of the web, as declared unless its bytes contradict that. Raises as `sniff` does."""
     stated = None if declared is None else DECLARED[declared]
     packed = _packed_kind(body, "")
     if packed is None:
@@ -164,10 +157,7 @@ def is_meant_as_document(name: str, kind: str) -> bool:
 
 
 def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
-    """Return media type and character set of a `Content-Type` header.
-
-    Raises `SourceUnreadable` wrong_type if the type is not clear, or is not read.
-    """
+    """Return media type and charset of a `Content-Type`. Raises `SourceUnreadable` wrong_type if it is not read."""
     stated = MEDIA_TYPE.match(header.strip()) if header else None
     if header and (stated is None or stated[0].lower() not in DECLARED):
         raise SourceUnreadable("wrong_type", f"documents of the type {header[:80]} are not read")

@@ -56,10 +56,7 @@ def extract(raw: bytes, name: str) -> Extraction:
 
 
 def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
-    """Extract a document of the web, perhaps without any text, up to `WEB_TEXT_BYTES` and without its blocks.
-
-    `declared` (media type) and `charset` are the server's statements.
-    """
+    """Extract a document of the web, perhaps without text, up to `WEB_TEXT_BYTES`, by the server's own statements."""
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
     found = _extract(body, kind, charset=charset, limit=WEB_TEXT_BYTES)
     return replace(found, blocks=[], pages=[start for start in found.pages if start < len(found.text)])
@@ -157,10 +154,7 @@ def _page_offsets(text: str, pages: list[str]) -> list[int]:
 
 
 def without_invisible_text(raw: bytes) -> bytes:
-    """Remove text of render mode 3 (neither filled nor stroked) from the pages of a PDF that show no image.
-
-    On a page with an image such text is recognised from a scan, and the image shows it.
-    """
+    """Remove text of render mode 3 from the pages of a PDF without an image: with one it is recognised from a scan."""
     try:
         document = pypdfium2.PdfDocument(raw)
         try:

@@ -89,10 +89,7 @@ DATES: Final = (
 
 
 def read_html(markup: str) -> tuple[str, DocumentFacts]:
-    """Return the content of a page as clean HTML, empty without visible text, and its facts.
-
-    Raises `SourceUnreadable` too_large, malformed.
-    """
+    """Return a page's content as clean HTML, and its facts. Raises `SourceUnreadable` too_large, malformed."""
     check_size(markup)
     data = clean(markup).encode("utf-8")
     parser = etree.HTMLParser(remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, encoding="utf-8")
@@ -148,10 +145,7 @@ class _Writer:
         return "".join(self._parts[start:end] if characters >= LEAST_MAIN_CHARACTERS else self._parts)
 
     def write(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write all that is in an element; return its number of words, and of words of links.
-
-        Raises `SourceUnreadable` too_large for elements that are nested too deep.
-        """
+        """Write an element's content; return its words, and those of links. Raises `SourceUnreadable` too_large."""
         if depth > DEEPEST:
             raise SourceUnreadable("too_large", f"elements are nested deeper than {DEEPEST}")
         words, linked = self._text(element.text), 0

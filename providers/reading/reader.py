@@ -115,10 +115,7 @@ async def _extract(pool: SubprocessPool, function: str, *arguments: object) -> E
 
 
 def as_unreadable(error: ProviderError) -> SourceUnreadable:
-    """Translate what ended a child process into the reason why its document cannot be used.
-
-    Raises any error that is no fault of the document.
-    """
+    """Translate what ended a child into the reason that a document cannot be used; raise what is no fault of it."""
     if isinstance(error, SourceUnreadable):
         return error
     if isinstance(error, InputUnprocessable):

@@ -53,10 +53,7 @@ class AnthropicSearch(WebSearch):
         self._prices = prices
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
-        """Make the search of one request; its hits have no snippets.
-
-        An answer without results was paid, too: its cost is in the `usage` of the error.
-        """
+        """Make the search of one request; hits have no snippets. The `usage` of an error is what it has cost."""
         query = json.dumps({"query": shorten_query(request.text, 1_000)}, ensure_ascii=False)
         body = {
             "model": self.values["RESEARCH_MODEL"],
@@ -108,10 +105,7 @@ def tool_for(domains: Domains) -> dict[str, Any]:
 
 
 def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: bool = True) -> float | None:
-    """Tokens by the table and searches by their price; None where either is not known.
-
-    Only where there are results (`searched`) must searches have been counted.
-    """
+    """Tokens by the table and searches by their price; None if unknown. Without results no search need be counted."""
     if prices is None or not isinstance(usage, Mapping):
         return None
     server = usage.get("server_tool_use")

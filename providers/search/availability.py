@@ -131,10 +131,7 @@ async def probe(provider: SearchProvider, *, seconds: float = PROBE_SECONDS) -> 
 
 
 async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str | None:
-    """Connect, with TLS where the address has it, and hang up: no query is sent, and no search charged.
-
-    The reason if that fails within `seconds`.
-    """
+    """Connect, with TLS if it has it, and hang up, sending no query. The reason if that fails within `seconds`."""
     parts = urlsplit(address)
     try:
         host, port = parts.hostname, parts.port or {"https": 443, "http": 80}[parts.scheme]

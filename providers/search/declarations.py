@@ -121,10 +121,7 @@ def declare(provider: SearchDeclaration) -> None:
 
 
 def declare_installed() -> None:
-    """Declare the providers of installed packages; every process does so as it starts.
-
-    Raises ValueError, which names the provider, for one that cannot be loaded or is misnamed.
-    """
+    """Declare the providers of installed packages. Raises ValueError, which names one that cannot be loaded."""
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             found = entry.load()

@@ -25,10 +25,7 @@ THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
 
 
 class GoogleSearch(WebSearch):
-    """A programmable search engine (GOOGLE_CSE_ID) over the web or a part of it.
-
-    Days restrict by the date that Google found on the page, and drop pages without one.
-    """
+    """A programmable search engine (GOOGLE_CSE_ID); days restrict by the date on a page, and drop undated ones."""
 
     most_results = 100
 

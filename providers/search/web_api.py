@@ -90,10 +90,7 @@ class WebSearch(ABC):
         return await self.fetch("POST", self.address + path, json=body)
 
     async def fetch(self, method: str, url: str, **sent: Any) -> dict[str, Any]:
-        """Send exactly one request; the JSON object of its answer, which has status 200.
-
-        Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`.
-        """
+        """Send exactly one request; the JSON object of its answer with status 200. Raises as `search` does."""
         waiting = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
         body, refusal = bytearray(), None
         try:

@@ -167,10 +167,7 @@ class Politeness:
 
     @asynccontextmanager
     async def visit(self, host: str, delay_seconds: float = 0.0) -> AsyncIterator[None]:
-        """Allow one request to a host in the block. Raises `RateLimited` before it when the request must wait.
-
-        `delay_seconds` is the site's crawl delay, 0 if it names none.
-        """
+        """Allow one request to a host after the site's crawl delay. Raises `RateLimited` when the request must wait."""
         key, lease = f"politeness/{quote_part(host.lower())}", secrets.token_hex(6)
         wait = await self._hosts.update(key, lambda state, now: start_request(state, now, lease, delay_seconds))
         if wait:

@@ -42,10 +42,7 @@ class CallStore:
         self._leases = leases or store
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
-        """Take the call: a lease if this attempt makes it, else the stored answer.
-
-        Raises `CallInFlight` while another attempt has a live lease. Cancelled, it leaves no lease behind.
-        """
+        """Take the call: a lease, else its stored answer. Raises `CallInFlight` while another attempt has the lease."""
         lease = CallLease(key, research_id, secrets.token_hex(8))
         answer = await self._answer(lease)
         if answer is not None:
@@ -71,10 +68,7 @@ class CallStore:
             await self._leases.swap(place, None, owner, lease_seconds)
 
     async def finish(self, lease: CallLease, answer: str) -> None:
-        """Write the answer; the first one stays. No effect if the run was forgotten meanwhile.
-
-        Raises the errors of the store after a few attempts: the answer was paid for.
-        """
+        """Write the answer; the first one stays, and none of a forgotten run. Raises after a few attempts."""
         for pause in WRITE_PAUSES:
             try:
                 return await self._finish(lease, answer)

@@ -42,10 +42,7 @@ NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")
 
 
 def open_store(address: str | os.PathLike[str]) -> ObjectStore:
-    """Open the store behind a URL (`file:`, `s3:`, `gs:`, `az:`, `memory:`) or a path; a missing folder is made.
-
-    Raises `NotConfigured`.
-    """
+    """Open the store of a URL (`file:`, `s3:`, `gs:`, `az:`, `memory:`) or a folder. Raises `NotConfigured`."""
     text = os.fspath(address)
     try:
         if text.startswith("memory:"):
@@ -139,10 +136,7 @@ class ObstoreContentStore:
         return reference
 
     def get_file(self, reference: DocumentRef, path: Path) -> None:
-        """Write a document to a file, whole or not at all, in constant memory. Blocks; the caller locks the path.
-
-        Raises `ContentMissing`, `ContentCorrupt`, `StorageFull`.
-        """
+        """Write a document to a file, whole or not at all. Blocks. Raises `StorageFull`, and as `get` does."""
         aside = path.with_suffix(".part")
         with translated_errors(), aside.open("wb") as file:
             for chunk in obstore.get(self._store, name_of(reference)).stream():

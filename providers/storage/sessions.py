@@ -45,10 +45,7 @@ class SessionHead(BaseModel):
 
 
 class RecordSessionStore:
-    """Sessions as records.
-
-    Every method raises `InvalidCall` for an id that is no plain name, and the errors of `Records`.
-    """
+    """Sessions as records. Methods raise `InvalidCall` for an id that is no plain name, and the errors of `Records`."""
 
     def __init__(self, records: Records) -> None:
         self._records = records

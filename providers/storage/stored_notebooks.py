@@ -62,10 +62,7 @@ LOST: Final = "what the run has read or found out before cannot be used any more
 
 
 class Notebooks:
-    """Entries of runs over a content store; the workflow has their hashes (`contracts.notebooks`).
-
-    All that reads raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`.
-    """
+    """Entries of runs in a content store. Reading raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`."""
 
     def __init__(self, content: ContentStore) -> None:
         self._content = content

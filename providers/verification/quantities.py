@@ -162,10 +162,7 @@ class _Token:
 
 
 def find_quantities(text: str, language: str = "en") -> list[Quantity]:
-    """Every number of a text with its unit, in order; citation numbers must be blanked before.
-
-    Words for numbers are those of the language, if it is known.
-    """
+    """Every number of a text, in digits or words, with its unit, in order; citation numbers must be blanked."""
     dates = list(_dates(text))
     taken = {place for date in dates for place in range(date.start, date.end)}
     tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]

@@ -177,10 +177,7 @@ class Settings(FileSettings):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def mark(self) -> str:
-        """Return a short hash for the identity of workers: equal where each would resolve every request alike.
-
-        Unlike the digest it depends on which keys there are.
-        """
+        """Return a hash for the identity of workers: the digest, and which keys there are."""
         providers = usable(provider_choices(self.search_values()))
         return hashlib.sha256(f"{self.digest()} {self.model_host} {providers}".encode()).hexdigest()[:8]
 

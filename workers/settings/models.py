@@ -132,10 +132,7 @@ class ModelsSettings(BaseModel):
         return list(dict.fromkeys(split_name(name, self.endpoints)[0] for name in names))
 
     def usable_endpoints(self, keys: Mapping[str, Any]) -> list[str]:
-        """Return the used endpoints that can be called; `keys` has an entry for each endpoint that has a key.
-
-        The public API needs a key; an endpoint of the operator may not.
-        """
+        """Return the used endpoints that can be called; the public API needs one of the `keys`, others may not."""
         return [name for name in self.used_endpoints() if self._is_usable(name, keys)]
 
     def host_for(self, written: str, keys: Mapping[str, Any]) -> str | None:

@@ -113,10 +113,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to the first address that answers.
-
-        Raises `SourceUnreadable` refused_address before any packet is sent if one address of the host is not public.
-        """
+        """Connect to the first address that answers. Raises `SourceUnreadable` if one of them is not public."""
         addresses = await self._checked_addresses(host, port)
         share = None if timeout is None else timeout / len(addresses)
         failure: Exception = httpcore2.ConnectError("no address")

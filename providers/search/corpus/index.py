@@ -70,10 +70,7 @@ def translated_errors() -> Iterator[None]:
 
 @contextmanager
 def open_index(path: Path) -> Iterator["IndexReader"]:
-    """Open an index for reading, in its present state.
-
-    Raises `CorpusUnknown` if there is none of this format, `IndexDamaged`, `Unavailable`.
-    """
+    """Open an index as it is now. Raises `CorpusUnknown` without one of this format, `IndexDamaged`, `Unavailable`."""
     if not path.exists():
         raise CorpusUnknown("the corpus has not been indexed yet")
     with translated_errors():

@@ -20,10 +20,7 @@ PATH_SEPARATOR: Final = " › "
 
 
 class IndexedDocument(Contract):
-    """A document of the index, without its text.
-
-    `sections` have start, end and heading path, outermost heading first, and together cover the text.
-    """
+    """A document of the index without its text; start, end and heading path of its sections, which cover the text."""
 
     raw_hash: str
     text_hash: str

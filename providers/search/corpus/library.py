@@ -118,10 +118,7 @@ class CorpusLibrary:
         return {name: self.definition(name).path for name in self.names()}
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return hits in rank order, by document; without a usable index, one is made first.
-
-        Raises `CorpusUnknown`, `Unavailable`, and what `refresh` raises.
-        """
+        """Return hits in rank order, by document; makes an index if none is usable. Raises as `refresh` does."""
         if (name := request.corpus) is None:
             raise CorpusUnknown("the search names no corpus")
         index = await self._index(name)
@@ -146,10 +143,7 @@ class CorpusLibrary:
         return await look_up(await self._index(name), IndexReader.skipped, [])
 
     async def read(self, url: str) -> ExtractedDocument:
-        """Read `corpus:NAME/relative/path`; the text is the indexed one as long as the file is the same.
-
-        Raises `SourceUnreadable`, `CorpusUnknown`.
-        """
+        """Read a document; its text is the indexed one while the file is the same. Raises as the Protocol does."""
         name, address = split_url(url)
         path, definition = address_path(address), self.definition(name)
         if not definition.selects(path):
@@ -190,10 +184,7 @@ class State(Contract):
 
 
 class PublishedLibrary(CorpusLibrary):
-    """Corpora that any host searches and reads as published; a host with the folder publishes them.
-
-    Every method raises `Unavailable` while the store does not answer.
-    """
+    """Corpora that any host searches as the host with the folder publishes them. Methods raise `Unavailable`."""
 
     def __init__(
         self,
@@ -223,10 +214,7 @@ class PublishedLibrary(CorpusLibrary):
         return self._authorities.get(name) or super().authority(name)
 
     async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
-        """Bring the index up to date and publish it; without the folder, the newest published one.
-
-        Raises `CorpusUnknown`, `StorageFull`.
-        """
+        """Update and publish the index; without the folder, return the published state. Raises as the base does."""
         folder = (await super().searchable()).get(name)
         if folder is None or not await asyncio.to_thread(folder.is_dir):
             return (await self._get(name)).corpus
@@ -242,10 +230,7 @@ class PublishedLibrary(CorpusLibrary):
         return CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
 
     async def read(self, url: str) -> ExtractedDocument:
-        """Read `corpus:NAME/relative/path` of the published state; its bytes are those of its text.
-
-        Raises `SourceUnreadable`, `CorpusUnknown`.
-        """
+        """Read `corpus:NAME/path` as published; its bytes are its text. Raises `SourceUnreadable`, `CorpusUnknown`."""
         name, address = split_url(url)
         place = path_address(address_path(address))
         self._authorities[name] = (await self._get(name)).corpus.authority
@@ -273,10 +258,7 @@ class PublishedLibrary(CorpusLibrary):
         return found
 
     async def _index(self, name: str) -> Path:
-        """Return the published index as a file of this host, fetched if need be.
-
-        Raises `CorpusUnknown`, `ContentMissing`.
-        """
+        """Return the published index, fetched if need be. Raises `CorpusUnknown`, `ContentMissing`."""
         state = await self._get(name)
         if state.format != FORMAT:
             raise CorpusUnknown("the corpus was published by another version: index it again where its folder is")
@@ -293,10 +275,7 @@ class PublishedLibrary(CorpusLibrary):
         return await self._index(name)
 
     async def _publish(self, definition: CorpusDefinition, index: Path) -> CorpusSnapshot:
-        """Publish the present state of an index, unless it is published already.
-
-        An index is stored before the record that names it. Raises `StorageFull`.
-        """
+        """Publish an index that is not published yet, then the record that names it. Raises `StorageFull`."""
         name, files = definition.name, self._files(definition.name)
         async with file_lock(index.with_suffix(".publishing")):
             before = await self._find(name)

@@ -46,10 +46,7 @@ async def file_lock(path: Path) -> AsyncIterator[None]:
 async def refresh_index(
     definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None, *, rebuild: bool = False
 ) -> None:
-    """Make the index match the folder; `rebuild` removes it first.
-
-    Raises `CorpusUnknown`, `StorageFull`, `Unavailable`.
-    """
+    """Make the index match the folder, with `rebuild` from nothing. Raises `CorpusUnknown`, and as its writer."""
     async with file_lock(index.with_suffix(".lock")):
         if rebuild:
             remove_index(index)
