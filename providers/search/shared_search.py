@@ -33,7 +33,7 @@ class SharedSearch:
         self._cost_usd = cost_usd
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return hits in rank order; of callers that wait for one answer, one pays. Raises as the provider and its limits do."""
+        """Return hits in rank order; of callers that wait for one answer, one pays. Raises `ProviderError`."""
         kind = NEWS_SEARCH if request.source_type is SourceType.NEWS else SEARCH
         key = request.model_dump(mode="json", exclude=NOT_IN_KEY)
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}
