@@ -7,43 +7,34 @@ from typing import Any, Final
 
 from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
+from contracts import roles as inputs
 from contracts.checking_roles import ReviewInput
-from contracts.roles import (
-    AnalyzeInput,
-    ClarifyInput,
-    PlanInput,
-    RefineInput,
-    ReflectInput,
-    RoleAnswer,
-    RoleInput,
-    WriteInput,
-)
 from contracts.tool_turns import ToolTurnInput, Transcript
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.extractive import brief, roles
 from providers.interfaces import EngineAnswer, EngineTask
 
-Work = Callable[[Any, Any], RoleAnswer]
+Work = Callable[[Any, Any], inputs.RoleAnswer]
 
 
-def _alone(work: Callable[[Any], RoleAnswer]) -> Work:
+def _alone(work: Callable[[Any], inputs.RoleAnswer]) -> Work:
     return lambda given, _: work(given)
 
 
-WORK: Final[Mapping[type[RoleInput], Work]] = {
-    ClarifyInput: _alone(roles.clarify),
-    PlanInput: _alone(roles.plan),
-    ReflectInput: _alone(roles.reflect),
-    RefineInput: _alone(roles.refine),
+WORK: Final[Mapping[type[inputs.RoleInput], Work]] = {
+    inputs.ClarifyInput: _alone(roles.clarify),
+    inputs.PlanInput: _alone(roles.plan),
+    inputs.ReflectInput: _alone(roles.reflect),
+    inputs.RefineInput: _alone(roles.refine),
     reflective.ClassifyInput: _alone(roles.classify),
     reflective.InvestigateInput: _alone(roles.investigate),
     reflective.PlanStepsInput: _alone(roles.plan_steps),
     reflective.ResearchStepInput: _alone(roles.search_for_step),
     reflective.ReflectOnStepInput: _alone(roles.reflect_on_step),
     orchestrator.OutlineInput: _alone(roles.outline),
-    AnalyzeInput: brief.analyze,
-    WriteInput: brief.write,
+    inputs.AnalyzeInput: brief.analyze,
+    inputs.WriteInput: brief.write,
     ReviewInput: roles.review,
     orchestrator.IntakeInput: roles.take_in,
     orchestrator.OrchestrateInput: roles.orchestrate,
@@ -70,13 +61,13 @@ class ExtractiveEngine:
         """No effect: the engine has no connections."""
 
 
-def work_of(kind: type[RoleInput], module: str | None) -> Work | None:
+def work_of(kind: type[inputs.RoleInput], module: str | None) -> Work | None:
     """Return the function of a role: `draft` of its own module, else that of its input; None where it has none."""
     own: Work | None = getattr(import_module(module), "draft", None) if module is not None else None
     return own or next((WORK[base] for base in kind.__mro__ if base in WORK), None)
 
 
-def _do(work: Work, given: RoleInput, documents: Mapping[str, str]) -> RoleAnswer:
+def _do(work: Work, given: inputs.RoleInput, documents: Mapping[str, str]) -> inputs.RoleAnswer:
     if not isinstance(given, ToolTurnInput):
         return work(given, documents)
     past = given.transcript

@@ -13,13 +13,7 @@ from typing import Final
 from contracts.outcome import Usage
 from contracts.summaries import SummarizeInput
 from contracts.vocabulary import EngineKind
-from providers.errors import (
-    AnswerUnusable,
-    InvalidCall,
-    NotConfigured,
-    ProviderError,
-    Retryable,
-)
+from providers.errors import AnswerUnusable, InvalidCall, NotConfigured, ProviderError, Retryable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.answers import answer_of, turn_of
 from providers.models.chat import ChatReply, ToolUse

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from cachetools import LRUCache
 from pydantic import BaseModel, ValidationError
 
+from contracts import roles
 from contracts.addresses import canonical_url
 from contracts.checking import AskedEntry, DoubtfulEntry
 from contracts.checking_roles import CheckInput, CorrectInput
@@ -30,17 +31,6 @@ from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, FINDING_FIELDS_OF_ENTRY, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
-from contracts.roles import (
-    AnalyzeInput,
-    BriefedInput,
-    ClarifyInput,
-    RoleInput,
-    RoleSpec,
-    SourceExtract,
-    WriteInput,
-    language_of_call,
-    prompt_preferences,
-)
 from contracts.state import ResearchState
 from contracts.summaries import SummarizeInput
 from contracts.vocabulary import EngineKind, Quality
@@ -48,7 +38,7 @@ from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import ContentStore
 
 E = TypeVar("E", bound=BaseModel)
-I = TypeVar("I", bound=RoleInput)
+I = TypeVar("I", bound=roles.RoleInput)
 N = TypeVar("N", Evidence, Finding)
 
 CACHED_ENTRIES: Final = 2_000  # of a process; most have some kilobytes
@@ -101,7 +91,7 @@ class Notebooks:
         named = list(dict.fromkeys(entry for entry in entries if entry))
         return dict(zip(named, await self.read_all(named, kind), strict=True))
 
-    async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:
+    async def complete_input(self, request: I, role: roles.RoleSpec[Any, Any]) -> I:
         """Complete a role's input from its entries."""
         update: dict[str, Any] = {}
         if request.resolved_entry:
@@ -109,38 +99,38 @@ class Notebooks:
             update = {
                 "tenant": resolved.tenant,
                 "query": resolved.query,
-                "language": language_of_call(role, resolved, request.engine),
-                "preferences": prompt_preferences(role, resolved),
+                "language": roles.language_of_call(role, resolved, request.engine),
+                "preferences": roles.prompt_preferences(role, resolved),
                 "exclude": resolved.exclude,
                 "max_iterations": resolved.limits.max_iterations,
                 "canary": resolved.canary,
                 "tokens": resolved.tokens,
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
             }
-            if isinstance(request, BriefedInput):
+            if isinstance(request, roles.BriefedInput):
                 update["system_prompt"] = resolved.system_prompt
-            if isinstance(request, BriefedInput | ClarifyInput):
+            if isinstance(request, roles.BriefedInput | roles.ClarifyInput):
                 update["context"] = resolved.earlier_turns
-            if isinstance(request, BriefedInput | WriteInput):
+            if isinstance(request, roles.BriefedInput | roles.WriteInput):
                 update["corpus"] = resolved.corpus
-            if isinstance(request, AnalyzeInput):
+            if isinstance(request, roles.AnalyzeInput):
                 update["source_characters"] = resolved.source_characters
         if isinstance(request, SummarizeInput):
             update["model"] = request.summarizer
-        if isinstance(request, BriefedInput) and request.hits:
+        if isinstance(request, roles.BriefedInput) and request.hits:
             found = [hit_of(await self.read_all(hit.entries, HitsEntry), hit.url, hit.doi) for hit in request.hits]
             update["hits"] = [known or hit for known, hit in zip(found, request.hits, strict=True)]
-        if isinstance(request, AnalyzeInput):
+        if isinstance(request, roles.AnalyzeInput):
             update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
         if isinstance(request, CheckInput | CorrectInput) and request.entry:
             kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry
             entry: Any = await self.read(request.entry, kind)
             update["claims"] = [entry.claims[number] for number in request.numbers]
-        if isinstance(request, WriteInput) and request.entries:
+        if isinstance(request, roles.WriteInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update)
 
-    async def _complete_extract(self, given: SourceExtract) -> SourceExtract:
+    async def _complete_extract(self, given: roles.SourceExtract) -> roles.SourceExtract:
         if given.entry is None:
             return given
         entry = await self.read(given.entry, SourceEntry)
@@ -161,11 +151,11 @@ class Notebooks:
             sections += [part for part in hit.sections if (part.start, part.end) not in known]
         return sections[: max(MOST_SECTIONS, len(entry.sections))]
 
-    async def _complete_writing(self, request: WriteInput) -> dict[str, Any]:
+    async def _complete_writing(self, request: roles.WriteInput) -> dict[str, Any]:
         """Findings, evidence and sources of the stored analyses."""
         evidence = {item.id: item for item in request.evidence}
         findings: dict[str, Finding] = {}
-        sources: dict[str, SourceExtract] = {}
+        sources: dict[str, roles.SourceExtract] = {}
         for entry in await self.read_all(request.entries, AnalysisEntry):
             evidence.update({item.id: item for item in entry.evidence})
             findings |= {finding.id: finding for finding in entry.findings if finding.id not in findings}

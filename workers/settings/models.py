@@ -10,12 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from contracts.resolved import ModelPrice
 from contracts.texts import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
-from providers.models.endpoints import (
-    DEFAULT_ENDPOINT,
-    EndpointCapabilities,
-    capabilities_of,
-    split_name,
-)
+from providers.models.endpoints import DEFAULT_ENDPOINT, EndpointCapabilities, capabilities_of, split_name
 from providers.service_calls import is_confidential
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
