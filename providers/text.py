@@ -140,10 +140,9 @@ def _speakers() -> dict[str, tuple[str, ...]]:
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return the offsets of each sentence, in time that grows with the length of the text.
+    """Return the offsets of each sentence, in linear time: the middle of a long run without white space is hidden.
 
-    The splitter looks from each sign that may end a sentence on to the next white space, and ends none before it, so
-    the middle of a long run without white space is hidden from it.
+    The splitter looks from each sign that may end a sentence on to the next white space, and ends none before it.
     """
     return list(sent_spans(LONG_RUN.sub(_with_plain_middle, text)))
 

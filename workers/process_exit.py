@@ -43,10 +43,9 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def exit_process(code: int) -> NoReturn:
-    """End a process that used Temporal's SDK, after everything is closed and written.
+    """End a process that used Temporal's SDK without the interpreter's shutdown, after everything is written.
 
-    Threads of the SDK's core may call into the interpreter for a moment longer. If it is shutting down, that aborts the
-    process (exit code 134, measured in one of ten ends under load). So this skips the interpreter's shutdown.
+    Threads of the SDK's core may call into an interpreter that shuts down, which aborts one process in ten under load.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

@@ -32,8 +32,7 @@ def ended_by(kind: str) -> InputUnprocessable:
 class SubprocessPool:
     """At most `size` children that run `module:function` with plain arguments, each call under its own limits.
 
-    Children start when they are first needed, are replaced after a kill and after `recycle_after` calls, and get no
-    environment variables of the parent. One pool belongs to one event loop.
+    Children are replaced after a kill and after `recycle_after` calls, and get no environment variables of the parent.
     """
 
     def __init__(

@@ -41,8 +41,7 @@ EPHEMERAL: Final[CacheControlEphemeralParam] = {"type": "ephemeral"}
 class ExplicitClient(AsyncAnthropic):
     """The SDK's client without anything from the environment: no credentials, no address, no headers, no retries.
 
-    Being a subclass prevents the SDK from searching the machine for credentials; the headers of
-    `ANTHROPIC_CUSTOM_HEADERS`, for which no argument exists, are removed again.
+    A subclass does not search the machine for credentials; headers of `ANTHROPIC_CUSTOM_HEADERS` are removed again.
     """
 
     def __init__(self, *, api_key: str, base_url: str, http_client: httpx2.AsyncClient) -> None:
@@ -173,8 +172,7 @@ def _prompt(request: ChatRequest) -> list[MessageParam]:
 def _conversation(request: ChatRequest) -> list[MessageParam]:
     """The whole conversation, with cache marks at the ends of the last two messages of the user.
 
-    The newer mark caches everything for the next turn; the older one is where the turn before was cached, which an
-    endpoint finds by itself only behind few blocks.
+    The older mark is where the turn before was cached, which an endpoint finds by itself only behind few blocks.
     """
     opening = {"role": "user", "content": [{"type": "text", "text": request.prompt}]}
     messages = [opening, *({"role": one["role"], "content": list(one["content"])} for one in request.messages)]

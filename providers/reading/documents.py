@@ -24,6 +24,7 @@ from providers.reading.canonical_text import (
     Extraction,
     canonical_text,
     clean,
+    iso_date,
     one_line,
 )
 from providers.reading.document_kinds import (
@@ -37,7 +38,6 @@ from providers.reading.document_kinds import (
     sniff,
 )
 from providers.reading.html_page import is_name, language_code, read_html
-from providers.reading.page_dates import iso_date
 from providers.text import KNOWN_LANGUAGES, detect_language
 
 PAGE_BYTES: Final = 3_000_000  # of a page of HTML or Markdown; other documents have 20 MB

@@ -10,8 +10,7 @@ from typing import Any, Final, TypeAlias
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFacts, clean, one_line
-from providers.reading.page_dates import iso_date
+from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFacts, clean, iso_date, one_line
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 

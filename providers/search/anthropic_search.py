@@ -33,8 +33,7 @@ REFUSALS = {"max_uses_exceeded", "invalid_tool_input", "invalid_input", "query_t
 class AnthropicSearch(WebSearch):
     """One request with one search, instructed to search for the query unchanged.
 
-    The first version of the tool is used: later ones let the model sift the results by programs, which costs tokens and
-    hides results. The tool is offered and not forced, which models that always reason refuse.
+    The first version of the tool gives all results. It is offered, not forced, which models that always reason refuse.
     """
 
     answer_seconds = 60.0  # a model speaks before and after the search

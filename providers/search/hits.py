@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from contracts.addresses import canonical_url
 from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest
-from providers.reading.canonical_text import UNSEEN, clean, one_line
-from providers.reading.page_dates import iso_date
+from providers.reading.canonical_text import UNSEEN, clean, iso_date, one_line
 from providers.search.filters import filters_of
 
 MOST_RESULTS: Final = 50

@@ -8,7 +8,7 @@ from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-unt
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.messages import SearchRequest, SearchResponse
-from providers.reading.page_dates import iso_date
+from providers.reading.canonical_text import iso_date
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import WebSearch

@@ -132,11 +132,10 @@ class WebSearch(ABC):
         warnings: Sequence[str] = (),
         dates_of_publication: bool = True,
     ) -> SearchResponse:
-        """The response, with a cost that is unknown where a plan decides. Raises `Unavailable`.
+        """The response, with a cost that is unknown where a plan decides, and `warnings` that only the provider knows.
 
-        `results` are the service's own, from the request's offset on. One that has no address takes its rank and gives
-        no hit; if none has one, or there is no list, the answer is malformed. `warnings` are those that only the
-        provider knows; `dates_of_publication` is false where the service's dates are other ones.
+        `results` are the service's own, from the request's offset on. One without an address takes its rank and gives
+        no hit. Raises `Unavailable` if none has one; `dates_of_publication` is false where its dates are other ones.
         """
         if results is None:
             raise self.unavailable(MALFORMED)

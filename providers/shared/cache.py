@@ -59,8 +59,7 @@ class Codec(Protocol[T]):
 class Cache:
     """Makes a request once at a time in the whole cluster, and not again while its answer is fresh.
 
-    Keys contain the tenant, so that tenants never share answers, and a hash of the request. Failures are not cached. A
-    store that is unavailable or full counts as empty: a search that was paid for is worth more than its cache entry.
+    Tenants never share answers; failures are not cached; a store that is unavailable or full counts as empty.
     """
 
     def __init__(
@@ -74,10 +73,9 @@ class Cache:
     async def get_or_make(
         self, kind: CacheKind, tenant: str, request: str, make: Callable[[], Awaitable[T]], codec: Codec[T]
     ) -> Cached[T]:
-        """Return the fresh value of this very request, else what `make` returns.
+        """Return the fresh value of this very request, else what `make` returns. Raises what `make` and `encode` raise.
 
         Of callers with the same request one makes the value while the others wait; where it fails, the next one tries.
-        Raises what `make` and `codec.encode` raise.
         """
         key, owner = _key(kind, tenant, request), secrets.token_hex(8).encode()
         lease, pause = f"making/{key}", FIRST_POLL_SECONDS

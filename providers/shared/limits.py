@@ -83,10 +83,9 @@ class Limiter:
 
     @asynccontextmanager
     async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
-        """Allow one call for the time of the block. Raises `RateLimited` before it when the call must wait.
+        """Allow one call of about so many tokens. Raises `RateLimited` before the block when the call must wait.
 
         A `RateLimited` or `Unavailable` that the block raises makes all workers wait; an answer ends the pause.
-        `tokens` is an estimate.
         """
         limits = self._limits.get(service, ServiceLimits())
         before = await self._take(service, limits.spacing(tokens))

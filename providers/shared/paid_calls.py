@@ -31,9 +31,8 @@ class CallLease:
 class CallStore:
     """Calls under leases. An attempt owns a call until its lease expires; an answer is written once and stays.
 
-    The answer is written before the lease is given back, and looked for again after a lease was taken: so an attempt
-    never makes a call that was answered a moment ago. A process that is killed leaves its lease behind: the next
-    attempt gets the call when it has expired.
+    An answer is written before its lease is given back, and looked for again after a lease was taken, so that no call
+    is made that was answered a moment ago.
     """
 
     def __init__(self, store: SharedStore, leases: SharedStore | None = None) -> None:

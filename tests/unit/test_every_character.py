@@ -36,10 +36,9 @@ from providers.errors import SourceUnreadable
 from providers.extractive.blocks import candidates_of
 from providers.models.answers import without_thoughts
 from providers.models.fitting import estimated_tokens
-from providers.reading.canonical_text import canonical_text, clean
+from providers.reading.canonical_text import canonical_text, clean, iso_date
 from providers.reading.egress.address_rules import check_url
 from providers.reading.html_page import is_name, language_code, read_html
-from providers.reading.page_dates import iso_date
 from providers.reading.robots import parse
 from providers.search.corpus.query import searched_keys
 from providers.search.corpus.scanning import is_key_name

@@ -1,10 +1,12 @@
-"""The files of a folder, without opening one, and refusal of keys and passwords among them.
+"""The files of a folder: no device, pipe or link out of it is ever opened, and keys and passwords are refused.
 
 An operator who names a folder means its texts. A private key that is quoted in a report, or sent to a model, is lost.
 """
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -13,8 +15,7 @@ from typing import Final
 
 from providers.errors import SourceUnreadable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
-from providers.reading.document_kinds import is_meant_as_document
-from providers.reading.regular_files import check_state, unreadable
+from providers.reading.document_kinds import LARGEST_FILE_BYTES, is_meant_as_document
 from providers.search.corpus.definitions import path_address
 
 KEY_NAMES: Final = """
@@ -45,6 +46,51 @@ class FoundFile:
     address: str
     size: int
     mtime_ns: int
+
+
+REASONS: Final = {
+    errno.ENOENT: ("not_found", "the file is not there"),
+    errno.ENOTDIR: ("not_found", "the file is not there"),
+    errno.EACCES: ("permission_denied", "the file may not be read"),
+    errno.EPERM: ("permission_denied", "the file may not be read"),
+    errno.ELOOP: ("symlink_loop", "a link that leads to itself"),
+    errno.EISDIR: ("not_a_file", "not a regular file"),
+    errno.ENXIO: ("not_a_file", "not a regular file"),
+}
+
+
+def unreadable(error: OSError) -> SourceUnreadable:
+    """The typed reason for an error of the operating system."""
+    return SourceUnreadable(*REASONS.get(error.errno or 0, ("malformed", "the file cannot be read from its disk")))
+
+
+def read_regular_file(path: Path, root: Path | None = None) -> bytes:
+    """The bytes of a regular file, which must lie below `root` if that is given. Raises `SourceUnreadable`."""
+    try:
+        real = path.resolve(strict=True)
+        if root is not None and not real.is_relative_to(root.resolve()):
+            raise SourceUnreadable("outside", "a link that leads out of the folder")
+        # NONBLOCK: a pipe put in the file's place between listing and opening must not block.
+        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            check_state(os.fstat(descriptor))
+            return file.read(LARGEST_FILE_BYTES)
+    except OSError as error:
+        raise unreadable(error) from error
+    except RuntimeError as error:  # what pathlib raises for a loop of links
+        raise unreadable(OSError(errno.ELOOP, "")) from error
+
+
+def check_state(state: os.stat_result) -> None:
+    """Refuse a file that is no document by its kind or its size alone. Raises `SourceUnreadable`."""
+    if stat.S_ISLNK(state.st_mode):
+        raise SourceUnreadable("not_a_file", "a link: links are not followed")
+    if not stat.S_ISREG(state.st_mode):
+        raise SourceUnreadable("not_a_file", "not a regular file")
+    if state.st_size == 0:
+        raise SourceUnreadable("empty", "the file is empty")
+    if state.st_size > LARGEST_FILE_BYTES:
+        raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE_BYTES} bytes")
 
 
 def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundFile], list[SkippedFile]]:

@@ -42,9 +42,8 @@ BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 class SqliteSharedStore:
     """Every change is one statement, and so atomic; several stores, in any process, may have the same file open.
 
-    With `durable`, a change is on disk when a method returns; without, a crash of the machine (not of the process) may
-    lose the last changes. Besides the Protocol's errors, every method raises `NotConfigured` when the file cannot be
-    used at all.
+    Without `durable` a crash of the machine may lose the last changes. Every method also raises `NotConfigured` when
+    the file cannot be used at all.
     """
 
     def __init__(self, path: Path, *, durable: bool, patience_seconds: float = PATIENCE_SECONDS) -> None:
