@@ -151,15 +151,8 @@ class SkippedFile:
     reason: str
 
 
-@dataclass(frozen=True)
-class IndexProgress:
-    """Progress of indexing."""
-
-    done: int
-    total: int
-    unchanged: int
-    skipped: int
-    current: str = ""
+Progress = Callable[[int, int], None]
+"""Called with the number of files that were read so far, and of all that have changed."""
 
 
 class SearchProvider(Protocol):
@@ -174,7 +167,7 @@ class SearchProvider(Protocol):
 class Corpora(SearchProvider, Protocol):
     """Named folders of documents, indexed."""
 
-    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
+    async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
         """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
 
     async def describe(self, name: str) -> CorpusSnapshot:

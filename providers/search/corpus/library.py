@@ -20,7 +20,7 @@ from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
 from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, SourceUnreadable
-from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
+from providers.interfaces import ExtractedDocument, Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import DocumentFacts
 from providers.reading.reader import extract_document
@@ -126,7 +126,7 @@ class CorpusLibrary:
         except (CorpusUnknown, IndexDamaged):
             return await asyncio.to_thread(search_index, await self._replaced(name, index), name, request)
 
-    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
+    async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
         """Bring the index up to date; only changed files are read. Raises `CorpusUnknown`, `StorageFull`."""
         await refresh_index(self.definition(name), self.index_path(name), self._pool, progress)
         return await self.describe(name)
@@ -212,7 +212,7 @@ class PublishedLibrary(CorpusLibrary):
         """The authority of a corpus: as published where one was read, else as declared. Raises `CorpusUnknown`."""
         return self._authorities.get(name) or super().authority(name)
 
-    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
+    async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
         """Update and publish the index; without the folder, return the published state. Raises as the base does."""
         folder = (await super().searchable()).get(name)
         if folder is None or not await asyncio.to_thread(folder.is_dir):

@@ -3,7 +3,7 @@
 import asyncio
 import fcntl
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Final
 
 from contracts.addresses import short_hash
 from providers.errors import CorpusUnknown, ProviderError
-from providers.interfaces import NO_DOCUMENT, IndexProgress, SkippedFile
+from providers.interfaces import Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable
 from providers.search.corpus.definitions import CorpusDefinition
@@ -25,7 +25,6 @@ SAMPLE_FILES: Final = 7  # files whose language decides that of a collection wit
 SAMPLE_BYTES: Final = 2_000_000
 POLL_SECONDS: Final = 0.05
 
-Progress = Callable[[IndexProgress], None]
 Result = tuple[FoundFile, IndexedFile | SkippedFile]
 
 
@@ -44,7 +43,12 @@ async def file_lock(path: Path) -> AsyncIterator[None]:
 
 
 async def refresh_index(
-    definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None, *, rebuild: bool = False
+    definition: CorpusDefinition,
+    index: Path,
+    pool: SubprocessPool,
+    progress: Progress | None,
+    *,
+    rebuild: bool = False,
 ) -> None:
     """Make the index match the folder, with `rebuild` from nothing. Raises `CorpusUnknown`, and as its writer."""
     async with file_lock(index.with_suffix(".lock")):
@@ -75,15 +79,12 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
         changed = [file for file in files if known.get(file.address) != (file.size, file.mtime_ns)]
         language = definition.language or writer.value("language") or await _detect(pool, root, files)
         await asyncio.to_thread(writer.note, language=language)
-        unchanged, skipped = len(files) - len(changed), _documents(unusable)
         for done in range(0, len(changed) + BATCH_FILES, BATCH_FILES):
             batch = changed[done : done + BATCH_FILES]
             if progress is not None:
-                current = batch[0].address if batch else ""
-                progress(IndexProgress(min(done, len(changed)), len(changed), unchanged, skipped, current))
+                progress(min(done, len(changed)), len(changed))
             results = await _read_all(pool, root, batch, language)
             await asyncio.to_thread(writer.write, results)
-            skipped += _documents(result for _, result in results if isinstance(result, SkippedFile))
         gone = known.keys() - {file.address for file in files}
         await asyncio.to_thread(writer.finish, sorted(gone), unusable)
         digest = await asyncio.to_thread(writer.digest)
@@ -100,10 +101,6 @@ async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) 
     results = await _read_all(pool, root, likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES], "")
     languages = Counter(result.document.key_language for _, result in results if isinstance(result, IndexedFile))
     return min(languages, key=lambda code: (-languages[code], code), default="en")
-
-
-def _documents(skipped: Iterable[SkippedFile]) -> int:
-    return sum(file.kind != NO_DOCUMENT for file in skipped)
 
 
 async def _read_all(pool: SubprocessPool, root: Path, files: Sequence[FoundFile], language: str) -> list[Result]:
