@@ -16,17 +16,6 @@ DEFAULT_SEARCH = EffectiveSearch(source_types=[SourceType.WEB, SourceType.ACADEM
 
 
 @dataclass(frozen=True)
-class WebSearchConfiguration:
-    """Defaults of web searches."""
-
-    choose: Choose = lambda *_: []
-    advice: Callable[[Sequence[ProviderChoice]], list[str]] = lambda _: []
-    """What would make searches better, naming what to set."""
-    defaults: EffectiveSearch = DEFAULT_SEARCH
-    """Options of a search that a request does not name."""
-
-
-@dataclass(frozen=True)
 class ResearchConfiguration:
     """Worker configuration as far as it shapes runs; no secrets."""
 
@@ -46,7 +35,11 @@ class ResearchConfiguration:
     """US dollars of a call by the model's name and its tokens, in and out; None where the price is unknown."""
     search_usd: Callable[[str], float | None] = lambda _: None
     """US dollars of a search by the provider's name; None where the price is unknown."""
-    web_search: WebSearchConfiguration = WebSearchConfiguration()
+    choose_providers: Choose = lambda *_: []
+    search_advice: Callable[[Sequence[ProviderChoice]], list[str]] = lambda _: []
+    """What would make searches better, naming what to set."""
+    search: EffectiveSearch = DEFAULT_SEARCH
+    """Options of a search that a request does not name."""
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     presets: Mapping[tuple[str, Depth], EffectiveLimits] = field(default_factory=dict)
     """The operator's own presets; the documented ones apply where none is given."""

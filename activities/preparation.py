@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from activities.configuration import ResearchConfiguration
 from contracts import presets
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
 from contracts.parse_request import unknown_to_strategy
@@ -64,15 +64,15 @@ def resolve(
     hosts = [configuration.model_host(name) for names in reversed(candidates.values()) for name in names]
     host = ", ".join(dict.fromkeys(each for each in hosts if each is not None)) or None
     reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
-    providers = _providers(request, corpus, configuration.web_search)
+    providers = _providers(request, corpus, configuration)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
-    search = _search(request, configuration.web_search)
+    search = _search(request, configuration)
     protected, problems = protected_sources_of(request, search)
     if problems:
         raise RunRefused("\n".join(problems))
-    advice = list(configuration.web_search.advice([each for each in providers if each.name != CORPUS])) if web else []
+    advice = list(configuration.search_advice([each for each in providers if each.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
     depth = presets.depth_of(request.depth)
@@ -278,14 +278,14 @@ def _unmet_need(
 
 
 # --- searching --------------------------------------------------------------------------------------------------------
-def _search(request: ResearchRequest, configured: WebSearchConfiguration) -> EffectiveSearch:
+def _search(request: ResearchRequest, configuration: ResearchConfiguration) -> EffectiveSearch:
     """The search options of the request, else those that are configured."""
     changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
-    return configured.defaults.model_copy(update=changes)
+    return configuration.search.model_copy(update=changes)
 
 
 def _providers(
-    request: ResearchRequest, corpus: CorpusSnapshot | None, configured: WebSearchConfiguration
+    request: ResearchRequest, corpus: CorpusSnapshot | None, configuration: ResearchConfiguration
 ) -> list[ProviderChoice]:
     """The corpus first, then the web's providers in order, each with its reason. Raises `RunRefused` if none is."""
     if corpus and not corpus.files:
@@ -300,7 +300,7 @@ def _providers(
     needed = request.corpus is None or bool(web) if request.web is None else request.web
     if needed and web != []:
         try:
-            chosen += configured.choose(web, _search(request, configured).source_types)
+            chosen += configuration.choose_providers(web, _search(request, configuration).source_types)
         except ValueError as error:
             raise RunRefused(f"search.providers: {error}") from None
     if not any(choice.available for choice in chosen):

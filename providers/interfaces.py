@@ -3,7 +3,9 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
 
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
@@ -220,10 +222,12 @@ class SharedStore(Protocol):
         """Close connections and files."""
 
 
-@dataclass(frozen=True)
-class StoredSession:
-    """A session in a list."""
+class StoredSession(BaseModel):
+    """A session in a list, and the first line of its record; `saved_at` is ISO 8601 in UTC."""
 
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    schema_version: Literal[1] = 1
     research_id: str
     query: str
     status: str

@@ -4,7 +4,7 @@ import importlib.metadata
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from activities.configuration import ResearchConfiguration
 from contracts.request import Depth, SourceType
 from contracts.resolved import EffectiveSearch, Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
@@ -50,11 +50,9 @@ def configuration_of(
         model_price=highest_price,  # a reservation must never be too small
         call_usd=call_usd,
         search_usd=search_usd,
-        web_search=WebSearchConfiguration(
-            choose=chosen,
-            advice=advice,
-            defaults=EffectiveSearch(**settings.search.model_dump(include=set(EffectiveSearch.model_fields))),
-        ),
+        choose_providers=chosen,
+        search_advice=advice,
+        search=EffectiveSearch(**settings.search.model_dump(include=set(EffectiveSearch.model_fields))),
         hooks={name: Hook(name=name, **hook.model_dump()) for name, hook in settings.hooks.items()},
         presets={
             (strategy, depth): settings.preset(strategy, depth)
