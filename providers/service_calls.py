@@ -39,16 +39,8 @@ def is_confidential(address: str) -> bool:
     try:
         parts = urlsplit(address)
         host = (parts.hostname or "").removesuffix(".")
-    except ValueError:
-        return False
-    return parts.scheme == "https" or _is_this_machine(host)
-
-
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
+        is_local_name = f".{host}".endswith(".localhost")
+        return parts.scheme == "https" or is_local_name or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

@@ -83,13 +83,10 @@ async def compose(
                 await refresh_corpora(stores.library)
             by_pool = {"models": _models, "search": _search, "reading": _reading, "records": _records}
             activities = {pool: await build(stores) for pool, build in by_pool.items() if pool in pools}
-        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings), mark=settings.mark())
-
-
-def slots_of(settings: Settings) -> dict[str, int]:
-    """Return how many activities each pool runs at once; without a model the roles compute: two for each processor."""
-    models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
-    return {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
+        # A call to a model only waits; without a model the roles compute, so there are two per processor.
+        models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
+        slots = {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
+        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots, mark=settings.mark())
 
 
 async def refresh_corpora(library: CorpusLibrary) -> None:

@@ -32,13 +32,8 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """`uvloop.run`, without waiting for threads at the end. Raises the errors of the work, and KeyboardInterrupt."""
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
-
-    def create_loop() -> asyncio.AbstractEventLoop:
-        event_loop = uvloop.new_event_loop()
-        event_loop.set_default_executor(UnawaitedThreads(thread_name_prefix="blocking"))
-        return event_loop
-
-    with asyncio.Runner(loop_factory=create_loop) as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.get_loop().set_default_executor(UnawaitedThreads(thread_name_prefix="blocking"))
         return runner.run(work)
 
 

@@ -48,14 +48,6 @@ def write_frame(stream: BinaryIO, body: bytes) -> None:
     stream.flush()
 
 
-def limit_process(memory_bytes: int) -> None:
-    """Set the limits of the whole process; a platform that lacks one does without it."""
-    for name, value in (("RLIMIT_CORE", 0), ("RLIMIT_AS", memory_bytes)):
-        with contextlib.suppress(ValueError, OSError):
-            limit = getattr(resource, name)
-            resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
-
-
 def limit_call(cpu_seconds: float, wall_seconds: float) -> None:
     """Give the next call its own processor time, and set the alarm for an orphan."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -94,7 +86,10 @@ def main() -> None:
     """Serve calls until the parent goes: `python -m providers.isolation.child MEMORY_BYTES`."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the frames
-    limit_process(int(sys.argv[1]))
+    for name, value in (("RLIMIT_CORE", 0), ("RLIMIT_AS", int(sys.argv[1]))):
+        with contextlib.suppress(ValueError, OSError):  # a platform that lacks one does without it
+            limit = getattr(resource, name)
+            resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
     sys.setrecursionlimit(RECURSION_LIMIT)
     calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(sys.stdin.buffer, calls), daemon=True).start()

@@ -65,7 +65,9 @@ class LanguageModelEngine:
                 waiting = [other for other in waiting if _may_follow(task, error, candidate, other)]
             else:
                 return await self._read(task, candidate, reply, fitted, failures)
-        problem = _error_of(failures)
+        passing = [error for _, error in failures if isinstance(error, Retryable)]
+        soonest = min(passing, key=lambda one: math.inf if one.retry_after is None else one.retry_after, default=None)
+        problem = soonest or failures[0][1]
         if task.narrower is None or not isinstance(problem, InvalidCall) or problem.kind != "context_too_long":
             raise problem
         answer = await self.answer(await asyncio.to_thread(task.narrower))
@@ -169,10 +171,3 @@ def _may_follow(task: EngineTask, error: ProviderError, failed: ModelCandidate, 
         larger = window_of(task, following) > window_of(task, failed)
         return error.kind in FAILURES_OF_ONE_MODEL or (error.kind == "context_too_long" and larger)
     return isinstance(error, (Retryable, NotConfigured))
-
-
-def _error_of(failures: Failures) -> ProviderError:
-    """The error of a call without an answer: one that may pass, the soonest; else the preferred model's."""
-    passing = [error for _, error in failures if isinstance(error, Retryable)]
-    soonest = min(passing, key=lambda error: math.inf if error.retry_after is None else error.retry_after, default=None)
-    return soonest or failures[0][1]

@@ -178,18 +178,15 @@ class Statement:
     def keys(self, sources: Sequence[Quantity]) -> list[str]:
         """Return the compared parts, in order: stems, signs, and quantities by the equal one among `sources`."""
         inside = {place for quantity in self.quantities for place in range(quantity.start, quantity.end)}
-        keys = [(quantity.start, self._quantity_key(quantity, sources)) for quantity in self.quantities]
+        known = (next((other for other in sources if _agree(one, other)), one) for one in self.quantities)
+        values = [f"#{one.unit}:{one.values}:{one.forms}" for one in known]
+        keys = [(quantity.start, value) for quantity, value in zip(self.quantities, values, strict=True)]
         keys += [
             (word.start, f"({word.sign})" if word.sign else word.stem)
             for word in self.words
             if word.start not in inside and (word.sign or word.content)
         ]
         return [key for _, key in sorted(keys)][:MOST_PARTS]
-
-    @staticmethod
-    def _quantity_key(quantity: Quantity, sources: Sequence[Quantity]) -> str:
-        known = next((other for other in sources if _agree(quantity, other)), quantity)
-        return f"#{known.unit}:{known.values}:{known.forms}"
 
     def _word(self, found: re.Match[str]) -> _Word:
         text, low = found[0], found[0].casefold().replace("’", "'").removesuffix("'s")
@@ -267,7 +264,7 @@ def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment
             if closest.share >= CLOSE:
                 reason = f"“{quantity.raw}” is a minimum in one and a maximum in the other."
                 yield ClaimJudgement(Verdict.CONTRADICTED, reason)
-        elif rival := _rival(quantity, there):
+        elif rival := next((other for other in there if _is_of_kind(quantity, other)), None):
             reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
             yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         else:
@@ -290,10 +287,8 @@ def _agree(one: Quantity, other: Quantity) -> bool:
     return compare(one, other) in (Comparison.EXACT, Comparison.APPROXIMATE)
 
 
-def _rival(quantity: Quantity, there: Sequence[Quantity]) -> Quantity | None:
-    """Return a quantity of the same kind that the passages have instead."""
-    same = (other for other in there if other.unit == quantity.unit and (quantity.unit or other.noun == quantity.noun))
-    return next(same, None)
+def _is_of_kind(one: Quantity, other: Quantity) -> bool:
+    return one.unit == other.unit and bool(one.unit or one.noun == other.noun)
 
 
 def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgement]:

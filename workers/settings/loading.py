@@ -213,7 +213,11 @@ def load_settings(
         if not named.exists():
             raise SettingsError(f"{visible(str(named))}: there is no such file")
         found |= _read_file(named.absolute())
-    found |= _from_environment(given) | _from_flags(flags)
+    found |= _from_environment(given)
+    if flags.model is not None:
+        found |= {("models", tier): ("--model", flags.model) for tier in ("default", "simple", "analytical", "complex")}
+    if flags.model_url is not None:
+        found["models", "base_url"] = ("--model-url", flags.model_url)
     try:
         settings = Settings(**_nested(found))
     except ValidationError as error:
@@ -297,14 +301,6 @@ def _from_environment(environment: Mapping[str, str]) -> Found:
             places[name] = ("endpoint_keys", name)
     given = {name: environment.get(name, "").strip() for name in places}
     return {places[name]: (name, value) for name, value in given.items() if value}
-
-
-def _from_flags(flags: Flags) -> Found:
-    tiers = ("default", "simple", "analytical", "complex") if flags.model is not None else ()
-    found: Found = {("models", tier): ("--model", flags.model) for tier in tiers}
-    if flags.model_url is not None:
-        found["models", "base_url"] = ("--model-url", flags.model_url)
-    return found
 
 
 def _nested(found: Found) -> dict[str, Any]:
