@@ -12,9 +12,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
-from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, attempt
-from activities.preparation import RunRefused, resolve, resolve_again
+from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
 from activities.searching import sources_to_offer
 from contracts import failures, messages
 from contracts.agents import PrepareAgentRequest

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from activities.configuration import ResearchConfiguration
+from activities.preparation import ResearchConfiguration
 from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import ProviderChoice

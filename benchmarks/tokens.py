@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from activities.configuration import ResearchConfiguration
+from activities.preparation import ResearchConfiguration
 from activities.roles.run_role import RoleActivities, task_of
 from benchmarks.planted_facts import (
     PROVIDER,

@@ -4,7 +4,7 @@ import importlib.metadata
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from activities.configuration import ResearchConfiguration
+from activities.preparation import ResearchConfiguration
 from contracts.request import Depth, SourceType
 from contracts.resolved import EffectiveSearch, Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier

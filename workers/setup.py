@@ -17,7 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.dev_server import ServerError
-from workers.process_exit import exit_process
+from workers.own_process import exit_process
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, open_connection, register_search_attributes
 

@@ -8,8 +8,8 @@ from typing import Any
 from temporalio.testing import ActivityEnvironment
 
 from activities.assessment.source_assessment import Judgement, judge_of
-from activities.configuration import ResearchConfiguration
 from activities.journal import CallJournal
+from activities.preparation import ResearchConfiguration
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities

@@ -8,7 +8,7 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from activities.configuration import ResearchConfiguration
+from activities.preparation import ResearchConfiguration
 from contracts import names
 from contracts.outcome import EventPage, ResearchResult, ResearchStatus, Usage
 from contracts.resolved import ModelPrice

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.configuration import ResearchConfiguration
-from activities.preparation import RunRefused, resolve, resolve_again
+from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
 from contracts import strategies
 from contracts.parse_request import parse_request
 from contracts.presets import preset, with_choice

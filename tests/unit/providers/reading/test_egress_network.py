@@ -18,7 +18,7 @@ from providers.reading.robots import Robots
 from providers.storage.content import ObstoreContentStore
 from tests.fakes.web import PUBLIC_ADDRESS, FixedResolver, RecordingNetwork, WebServer, page, reply
 from tests.unit.providers.reading.conftest import kind_of
-from workers.process_exit import run_to_end
+from workers.own_process import run_to_end
 
 REFUSED = json.loads(Path(__file__).with_name("refused_urls.json").read_text(encoding="utf-8"))
 NAMES = {

@@ -1,4 +1,9 @@
-"""Run the work of a process and end the process, without waiting for threads that are no longer needed."""
+"""This process: its event loop, its end without waiting for threads that are no longer needed, and its umask.
+
+Files of the product are for their owner alone: every process that writes to `RESEARCH_HOME` starts with
+`restrict_files_to_owner`, whose umask applies to SQLite, object stores and the dev server, too. Reports have the
+permissions that the person's shell sets.
+"""
 
 import asyncio
 import contextlib
@@ -6,9 +11,9 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import uvloop
 
@@ -47,3 +52,30 @@ def exit_process(code: int) -> NoReturn:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
     os._exit(code)
+
+
+PRIVATE: Final = 0o077
+
+_umask_of_person = PRIVATE
+
+
+def restrict_files_to_owner() -> None:
+    """Let this process and its children create files for their owner alone."""
+    global _umask_of_person  # noqa: PLW0603  a process has one umask
+    before = os.umask(PRIVATE)
+    _umask_of_person = _umask_of_person if before == PRIVATE else before
+
+
+def umask_of_person() -> int:
+    """Return the umask of the person's shell, for reports and for the person's own commands."""
+    return _umask_of_person
+
+
+@contextlib.contextmanager
+def files_of_person() -> Iterator[None]:
+    """Create files with the person's own umask."""
+    before = os.umask(_umask_of_person)
+    try:
+        yield
+    finally:
+        os.umask(before)
