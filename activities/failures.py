@@ -80,8 +80,7 @@ MOST_LOSSES: Final = 3
 """Attempts that ended without a report because their worker died: a document that kills its workers is given up."""
 FIRST_BEAT_SECONDS: Final = 1.25
 """Most searches, pages and short calls end before. A beat costs the server a sixth of a short activity (0019)."""
-BEAT_SECONDS: Final = 0.5
-"""Workers send one beat a second at most, so a cancellation arrives in about a second."""
+BEAT_SECONDS: Final = 0.5  # workers send one beat a second at most, so a cancellation arrives in about a second
 
 
 class AttemptHistory(BaseModel):

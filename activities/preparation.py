@@ -40,8 +40,7 @@ from providers.text import detect_language
 CORPUS: Final = "corpus"
 UNCHANGEABLE: Final = frozenset({"strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of"})
 """Fields of a request that the findings of its run depend on."""
-Candidates = dict[str, list[str]]
-"""By tier the model that is called first, then those that may take over from it."""
+Candidates = dict[str, list[str]]  # by tier the model that is called first, then those that may take over from it
 
 
 Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from providers.errors import NotConfigured
 
 HEADER_VALUE: Final = re.compile(r"[!-~]+")
-NO_KEY: Final = "no-key-needed"
-"""Sent to endpoints of one's own, which ask for a credential's presence at most."""
+NO_KEY: Final = "no-key-needed"  # sent to endpoints of one's own, which ask for a credential's presence at most
 
 
 def ensure_key(key: str, variable: str) -> None:
@@ -48,8 +47,7 @@ def is_confidential(address: str) -> bool:
 # --- times to wait ----------------------------------------------------------------------------------------------------
 LONGEST_WAIT_SECONDS: Final = 300.0
 DIGITS: Final = re.compile(r"[0-9]+")
-DATE_FORMAT: Final = "%a, %d %b %Y %H:%M:%S GMT"
-"""IMF-fixdate, the form of RFC 9110; its obsolete forms are ignored."""
+DATE_FORMAT: Final = "%a, %d %b %Y %H:%M:%S GMT"  # IMF-fixdate, the form of RFC 9110; its obsolete forms are ignored
 
 
 def retry_after_seconds(headers: Iterable[tuple[str, str]]) -> float | None:

@@ -19,8 +19,7 @@ STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es
                             "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
                             "fi": "finnish", "ru": "russian"}  # fmt: skip
 LEAST_LEAD: Final = 0.26  # by how many words of its own a language must lead English
-RUN_ENDS: Final = 100
-"""Characters at either end of a long run without white space that the sentence splitter sees."""
+RUN_ENDS: Final = 100  # characters at either end of a long run without white space that the sentence splitter sees
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
 """Longer than any word; the splitter would take quadratic time over it."""
 

@@ -24,8 +24,7 @@ from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, open_connecti
 T = TypeVar("T")
 
 RETENTION_DAYS = 30  # how long a cluster stores a closed run, like the dev server
-WAIT_SECONDS = 120.0
-"""A starting server answers within a minute; its cache of a new namespace takes some seconds more."""
+WAIT_SECONDS = 120.0  # a starting server answers within a minute; its cache of a new namespace takes some seconds more
 POLL_SECONDS = 0.5
 USAGE, FAILED = 2, 4
 

@@ -17,8 +17,7 @@ WRAPPED_CHARACTERS: Final = 60
 """From this length a line that the next one goes on in small letters was wrapped by a program."""
 TOGETHER_CHARACTERS: Final = 700
 """Up to this length a list is quoted with its introduction, and a table with its header."""
-LINES_OF_AN_INDEX: Final = 5
-"""From so many lines without a sentence a paragraph is an index or a list of links."""
+LINES_OF_AN_INDEX: Final = 5  # from so many lines without a sentence a paragraph is an index or a list of links
 
 
 class Kind(StrEnum):

@@ -21,8 +21,7 @@ from providers.text import WORD, language_data, question_stems, sentence_spans, 
 
 FLOOR: Final = 0.4
 """Share of the weight of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
-DUPLICATE: Final = 0.7
-"""Share of the words of the shorter of two passages from which they count as the same."""
+DUPLICATE: Final = 0.7  # share of the words of the shorter of two passages from which they count as the same
 ABOVE: Final = 0.5  # weight of a word that is in the heading path, the title, or the introduction alone
 CLOSE: Final = 0.15
 """Gain for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""

@@ -13,8 +13,7 @@ from contracts.resolved import ModelPrice
 from providers.models.chat import TokenCounts
 
 MILLION: Final = 1_000_000
-PROVIDER: Final = "anthropic"
-"""Other makers' names are not looked up: a server of one's own may call anything `qwen3`."""
+PROVIDER: Final = "anthropic"  # other makers' names are not looked up: a server of one's own may call anything `qwen3`
 CACHE_READ_FACTOR, CACHE_WRITE_FACTOR = 0.1, 1.25
 """Of the input price, for configured prices (five-minute cache; the provider's page on prompt caching)."""
 DATE: Final = re.compile(r"(?:[-@]\d{8}|-latest)$")

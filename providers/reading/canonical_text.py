@@ -18,8 +18,7 @@ UNSEEN: Final = re.compile(f"[{INVISIBLE}{CONTROL}]+")
 PLAIN: Final = re.compile(r"[\t\n -~]*")
 LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
-LITERAL_MARK: Final = "\ue001"
-"""Precedes words of a page that would read as markup, until the text is written."""
+LITERAL_MARK: Final = "\ue001"  # precedes words of a page that would read as markup, until the text is written
 TERM_MARK: Final = "\ue002"  # precedes the term of a definition list
 MARKS: Final = re.compile("[\ue001\ue002]")
 PAGE_MARK: Final = "\ue000{page_num}\ue000"

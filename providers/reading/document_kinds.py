@@ -36,8 +36,7 @@ HTML, TEXT, JSON, PDF = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.JSON,
 ARCHIVES: Final = frozenset(
     (DocumentKind.EPUB, DocumentKind.ODT, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX)
 )
-BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL}
-"""Kinds that are read from bytes, all others from decoded text."""
+BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL}  # kinds that are read from bytes, all others from decoded text
 
 SUFFIXES: Final = {
     **dict.fromkeys((".html", ".htm", ".xhtml", ".xht", ".shtml"), HTML),

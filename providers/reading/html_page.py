@@ -47,8 +47,7 @@ DEEPEST_WRITTEN: Final = 40
 LAYOUT: Final = ("table", "h1", "h2", "h3", "h4", "pre", "dl", "section", "article", "form")
 """Elements in the cells of tables that only arrange a page."""
 PARTS_OF_TABLES: Final = frozenset(("table", "thead", "tbody", "tfoot", "tr", "td", "th"))
-LONGEST_CELL: Final = 1_500
-"""Characters in a cell of a table without headers; more of them are columns of a page."""
+LONGEST_CELL: Final = 1_500  # characters in a cell of a table without headers; more of them are columns of a page
 
 NAVIGATION_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())
 NAVIGATION: Final = frozenset(

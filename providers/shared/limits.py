@@ -17,12 +17,10 @@ from providers.errors import RateLimited, StoreUnavailable, Unavailable
 from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue, quote_part
 
-BURST_SECONDS: Final = 6.0
-"""A tenth of a minute's calls may come at once; the rest of the minute is evenly spaced."""
+BURST_SECONDS: Final = 6.0  # a tenth of a minute's calls may come at once; the rest of the minute is evenly spaced
 SLEEP_SECONDS: Final = 5.0
 """A shorter wait is slept through with its place taken: a retry by Temporal costs four events and a queue."""
-LONGEST_PAUSE_SECONDS: Final = 30.0
-"""Pause after several failures that named no time: 1 s, 2 s, 4 s, … up to this."""
+LONGEST_PAUSE_SECONDS: Final = 30.0  # pause after several failures that named no time: 1 s, 2 s, 4 s, … up to this
 LONGEST_NAMED_SECONDS: Final = 3_600.0  # the longest time that a Retry-After of a service is obeyed
 PROBE_SECONDS: Final = 1.0  # while a service fails, one call a second finds out whether it answers again
 STORED_SECONDS: Final = LONGEST_NAMED_SECONDS + 900.0

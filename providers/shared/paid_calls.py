@@ -13,8 +13,7 @@ from providers.shared.shared_value import quote_part
 RETRY_SECONDS: Final = 2.0  # until an attempt asks again for a call that another one is making
 WRITE_PAUSES: Final = (0.5, 2.0)
 """Seconds between the attempts to write a paid answer: a worker that stood still finds its connections timed out."""
-FORGOTTEN_SECONDS: Final = 86_400.0
-"""How long a late answer of a deleted run is refused: longer than any call takes."""
+FORGOTTEN_SECONDS: Final = 86_400.0  # how long a late answer of a deleted run is refused: longer than any call takes
 STORED_SECONDS: Final = 3 * 86_400.0
 """How long an answer stays from the moment it is written: a run lasts a day at most, and is resumed soon."""
 

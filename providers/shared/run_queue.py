@@ -18,8 +18,7 @@ from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue
 
 KEY: Final = "runs/queue"
-LONGEST_RUN_SECONDS: Final = 90_000.0
-"""A run lasts a day at most; an admitted run is forgotten after so long."""
+LONGEST_RUN_SECONDS: Final = 90_000.0  # a run lasts a day at most; an admitted run is forgotten after so long
 GRACE_SECONDS: Final = 30.0
 """How late a waiting run may ask again, and how new a run may be that the server does not list yet."""
 LOOKED_EVERY_SECONDS: Final = 10.0

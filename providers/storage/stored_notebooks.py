@@ -46,8 +46,7 @@ READS_AT_ONCE: Final = 16
 MOST_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19  # characters of a hash in messages: `sha256:` and twelve digits
 EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text")
-JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
-"""Fields of a hit by which a page of the web is judged."""
+JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")  # fields of a hit by which a page of the web is judged
 LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
 
 

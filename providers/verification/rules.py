@@ -29,10 +29,8 @@ UNRELATED: Final = 0.15  # share of a claim's words below which its passages are
 FEWEST_WORDS: Final = 3
 """Content words of a claim from which on their absence shows that the passages are about something else."""
 CANDIDATES: Final = 3  # sentences that a claim is laid over
-SMALL_COUNT: Final = 4
-"""Up to here a number in words counts what is listed ("two ways") and is no figure of a source."""
-NAME_WEIGHT: Final = 3.0
-"""Weight of a name among the words of a claim: a shared name says more than a shared verb."""
+SMALL_COUNT: Final = 4  # up to here a number in words counts what is listed ("two ways") and is no figure of a source
+NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a shared name says more than a shared verb
 
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
 QUOTATION: Final = re.compile(r"“[^“”]++”|(?<![^\s(])\"(?=\S)[^\"\n]++\"|«[^«»]++»|„[^„“”]++[“”]")

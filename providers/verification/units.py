@@ -65,5 +65,4 @@ NUMBER_WORDS: Final = {
 SHARES: Final[frozenset[str]] = frozenset(_DATA["shares"].split())
 """Words for a part of a whole, which a claim may give in per cent."""
 COMPARATORS: Final = _by_name(_DATA["comparators"])  # words before a number → how they bound it
-SIGNS: Final = _by_name(_DATA["signs"], None)
-"""Small words that turn, weaken or widen a statement → their kind."""
+SIGNS: Final = _by_name(_DATA["signs"], None)  # small words that turn, weaken or widen a statement → their kind

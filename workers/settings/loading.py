@@ -56,8 +56,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 """Variable → the setting it sets. An empty variable counts as unset. Search providers declare their own variables."""
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
-LARGEST_FILE = 100_000
-"""Bytes of a `research.toml`: the parser needs seconds for one that was made for that."""
+LARGEST_FILE = 100_000  # bytes of a `research.toml`: the parser needs seconds for one that was made for that
 PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/?#@:]*:([^/?#]+)@", re.IGNORECASE)
 """The password within an address."""
 CONFIG_VARIABLE = "RESEARCH_CONFIG"  # names a file as `--config` does, which goes before it
@@ -67,8 +66,7 @@ FOLDERS = {("home",), ("tokens", "research_archive_dir")}
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """The variables that a child process gets: none that could be a secret."""
 
-Found = dict[tuple[str, ...], tuple[str | Path, Any]]
-"""Path of a setting → its variable, flag or file, and the value."""
+Found = dict[tuple[str, ...], tuple[str | Path, Any]]  # path of a setting → its variable, flag or file, and the value
 
 
 class SettingsError(Exception):

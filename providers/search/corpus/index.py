@@ -16,8 +16,7 @@ from providers.search.corpus.definitions import CorpusDefinition
 from providers.search.corpus.indexed_file import IndexedDocument, IndexedFile
 from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "9"
-"""Changes with the schema, the extraction and the stems: an index of another format is replaced."""
+FORMAT: Final = "9"  # changes with the schema, the extraction and the stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
 MOST_CHUNKS: Final = 1_000  # best chunks of a query from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids of chunks for each document: more than its text can have

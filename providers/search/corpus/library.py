@@ -41,8 +41,7 @@ from providers.storage.stored_records import Records, open_records
 
 T = TypeVar("T")
 
-RETAINED: Final = timedelta(days=1)
-"""Time for which an older index file stays: another host may be fetching it."""
+RETAINED: Final = timedelta(days=1)  # time for which an older index file stays: another host may be fetching it
 
 
 def open_library(
