@@ -43,9 +43,8 @@ from contracts.state import ResearchState
 from contracts.tokens import RATIOS, Level, TokenSettings, total_of
 from contracts.vocabulary import EngineKind, Tier
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelEndpoint
+from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelEndpoint, PriceTable
 from providers.models.fitting import fit_request
-from providers.models.prices import PriceTable
 from providers.tokens.allotment import ContentItem, Rank, allot
 from tests.fakes.many_pages import QUESTION, paragraph
 from tests.fakes.messages_api import MessagesApi

@@ -27,11 +27,9 @@ from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine, SearchProvider
 from providers.isolation.pool import SubprocessPool
-from providers.models.chat import Chat
-from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint
+from providers.models.chat import ADDRESS_VARIABLE, Chat, EndpointPlaces
+from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint, PriceTable
 from providers.models.language_model import LanguageModelEngine
-from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
-from providers.models.prices import PriceTable
 from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library

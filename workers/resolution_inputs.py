@@ -9,8 +9,7 @@ from contracts.request import Depth, SourceType
 from contracts.resolved import EffectiveSearch, Hook, ModelPrice, ProviderChoice
 from contracts.vocabulary import Tier
 from providers.models.chat import TokenCounts, ToolUse
-from providers.models.endpoints import split_name
-from providers.models.prices import PriceTable
+from providers.models.endpoints import PriceTable, split_name
 from providers.search.availability import advice, choose, malformed
 from providers.search.declarations import search_declaration
 from workers.settings.loading import Settings

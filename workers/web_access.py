@@ -10,8 +10,7 @@ from contracts.vocabulary import Tier
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
-from providers.models.endpoints import split_name
-from providers.models.prices import PriceTable
+from providers.models.endpoints import PriceTable, split_name
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.reader import Visit, WebReader

@@ -24,8 +24,7 @@ from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_to
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts
-from providers.models.model_errors import shown_name
+from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts, shown_name
 
 Role = RoleSpec[Any, Any]
 MAX_ANSWER_CHARACTERS: Final = 200_000

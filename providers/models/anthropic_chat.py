@@ -16,8 +16,15 @@ from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockP
 from providers.certificates import trusted_certificates
 from providers.errors import NotConfigured, Unavailable
 from providers.models.answers import read_reply
-from providers.models.chat import ANSWER_TOOL, ChatMode, ChatReply, ChatRequest
-from providers.models.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
+from providers.models.chat import (
+    ANSWER_TOOL,
+    DEFAULT_PLACES,
+    ChatMode,
+    ChatReply,
+    ChatRequest,
+    EndpointPlaces,
+    error_for_status,
+)
 from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"

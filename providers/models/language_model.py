@@ -16,11 +16,9 @@ from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InvalidCall, NotConfigured, ProviderError, Retryable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.answers import answer_of, turn_of
-from providers.models.chat import ChatReply, ToolUse
-from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, weakened
+from providers.models.chat import MODEL_VARIABLE, ChatReply, ToolUse
+from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, PriceTable, weakened
 from providers.models.fitting import FittedRequest, fit_request, larger_first, too_long, window_of
-from providers.models.model_errors import MODEL_VARIABLE
-from providers.models.prices import PriceTable
 from providers.shared.limits import Limiter
 
 SHORTEST_SECONDS: Final = 0.05  # with less time left no further model is tried

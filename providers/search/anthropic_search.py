@@ -11,7 +11,7 @@ from contracts.outcome import Usage
 from providers.domains import Domains
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
 from providers.models.answers import is_count, read_tokens
-from providers.models.prices import PriceTable
+from providers.models.endpoints import PriceTable
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, list_at, shorten_query, text_at

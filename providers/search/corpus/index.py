@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
-from providers.search.corpus.definitions import CorpusDefinition
+from providers.search.corpus.folders import CorpusDefinition, FoundFile
 from providers.search.corpus.indexed_file import IndexedDocument, IndexedFile
-from providers.search.corpus.scanning import FoundFile
 
 FORMAT: Final = "9"  # changes with the schema, the extraction and the stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0

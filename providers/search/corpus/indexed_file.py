@@ -7,7 +7,7 @@ from typing import Final
 
 from contracts.base import Contract
 from providers.reading.canonical_text import DocumentFacts, Extraction
-from providers.search.corpus.scanning import read_regular_file, refuse_key
+from providers.search.corpus.folders import read_regular_file, refuse_key
 from providers.storage.content import hash_of
 from providers.text import detect_language, word_keys, words
 

@@ -24,18 +24,20 @@ from providers.interfaces import ExtractedDocument, Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import DocumentFacts
 from providers.reading.reader import extract_document
-from providers.search.corpus.definitions import (
+from providers.search.corpus.folders import (
     NAME,
     CorpusDefinition,
     address_path,
     document_url,
     path_address,
+    read_regular_file,
+    refuse_key,
+    refuse_key_name,
     split_url,
 )
 from providers.search.corpus.index import BUSY_SECONDS, FORMAT, IndexDamaged, IndexReader, open_index, translated_errors
 from providers.search.corpus.query import PROVIDER, search_index
 from providers.search.corpus.refreshing import file_lock, refresh_index, remove_index
-from providers.search.corpus.scanning import read_regular_file, refuse_key, refuse_key_name
 from providers.storage.content import ObstoreContentStore, hash_of, is_on_this_host
 from providers.storage.stored_records import Records, open_records
 

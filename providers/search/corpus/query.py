@@ -9,7 +9,7 @@ from typing import Final
 
 from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
-from providers.search.corpus.definitions import document_url
+from providers.search.corpus.folders import document_url
 from providers.search.corpus.index import Chunk, IndexReader, open_index
 from providers.text import question_stems, word_keys, words
 

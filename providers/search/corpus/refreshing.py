@@ -14,10 +14,9 @@ from providers.errors import CorpusUnknown, ProviderError
 from providers.interfaces import Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable
-from providers.search.corpus.definitions import CorpusDefinition
+from providers.search.corpus.folders import CorpusDefinition, FoundFile, scan_folder, skipped_file
 from providers.search.corpus.index import IndexDamaged, IndexWriter, translated_errors
 from providers.search.corpus.indexed_file import TASK, IndexedFile
-from providers.search.corpus.scanning import FoundFile, scan_folder, skipped_file
 
 BATCH_FILES: Final = 32
 """Of one transaction: a kill loses no more. They are read at the same time."""

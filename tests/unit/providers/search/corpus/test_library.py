@@ -14,9 +14,9 @@ from contracts.messages import SearchRequest
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable, StorageFull
 from providers.isolation.pool import SubprocessPool, import_path
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
+from providers.search.corpus.folders import FoundFile, is_key_name
 from providers.search.corpus.index import IndexWriter
 from providers.search.corpus.indexed_file import read_for_index
-from providers.search.corpus.scanning import FoundFile, is_key_name
 from tests.fakes.office_documents import one_page_pdf
 
 PAGES = {
