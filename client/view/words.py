@@ -185,13 +185,13 @@ def ending_words(result: ResearchResult) -> str:
 
 # --- events --------------------------------------------------------------------------------------------------------
 
-AGENT_EVENTS: Final = ("agent.turn", "agent.thought")
+AGENT_EVENTS: Final = ("tool.called",)
 """Types of events of agents that are shown beside those of their run."""
 COURSE_CHANGES: Final = (
     *("retry", "iterate", "complete", "continue", "adjust", "decide_iteration", "gap_opened", "gap_pursued", "think"),
 )
 """Actions of decisions that change the course of a run; phases and gates report the others."""
-REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "report.updated")
+REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "report.updated", "tool.returned")
 """Types of events whose content comes with another one."""
 
 

@@ -4,6 +4,7 @@ A role call reserves, calls and settles; an answer of no use is repaired once, t
 """
 
 import asyncio
+import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,9 +33,10 @@ from contracts.roles import (
 from contracts.state import ResearchState
 from contracts.strategies import CLOSING_ROLES, declaration, declared_roles, usage_by_share, writers
 from contracts.summaries import SUMMARIZER, SummarizeInput
-from contracts.texts import plural
+from contracts.texts import plural, shorten
 from contracts.tokens import TokenShare, tokens_left
 from contracts.tool_turns import ToolTurnInput, TurnResult
+from contracts.tools import ToolAnswer, ToolCall
 from contracts.vocabulary import AgentRole, AgentStatus, EngineKind, NodeStatus, Phase, StopReason
 from workflows.rules.agents import agent_request, merge_agent, shares_of
 from workflows.rules.duplicates import protected_among
@@ -88,6 +90,8 @@ MARGIN_SHARE: Final = 0.1
 GRACE_SECONDS: Final = 3.0
 """Time for the answer of an agent that is told to stop; then it is no longer waited for."""
 TASK_SHOWN: Final = 150
+SHOWN_OF_CALL: Final = 2_000
+"""Characters of the arguments of a call, and of its answer, in the log of a run."""
 
 
 class CallRefused(Interrupted):
@@ -104,6 +108,13 @@ class CallRefused(Interrupted):
     def words(self) -> str:
         """The reason for a person: `budget_tokens`, `budget_tokens: share of planning`."""
         return self.reason.value + (f": share of {self.share.value}" if self.share else "")
+
+
+def describe_call(call: ToolCall) -> str:
+    """Return what a call is about, or why it is refused, for a person who watches."""
+    if call.problem:
+        return f"refused: {call.problem}"[:TASK_SHOWN]
+    return " ".join(str(value) for value in call.arguments.values() if value)[:TASK_SHOWN]
 
 
 class Unanswered(Exception):
@@ -165,17 +176,43 @@ class ResearchRun(RunContext):
         self.decided(number, {name: value for name, value in outputs.items() if value})
         return output
 
-    async def turn(self, role: RoleSpec[T, U], step: str, request: T) -> U:
+    async def turn(self, role: RoleSpec[T, U], step: str, request: T, **place: Any) -> U:
         """Have a role with tools take one turn: as `ask`, with a longer transcript and checked calls for an answer.
 
         The first turn has no transcript and the fields that the role's prompt opens with; each later one has the
-        transcript of the turn before and an answer to each of its calls. Raises as `ask` does.
+        transcript of the turn before and an answer to each of its calls. Watchers see what it said and called, with
+        the fields of `place`.
+        Raises as `ask` does.
         """
         output = await self.ask(role, step, request)
         self.state.note_entry(output.transcript.hash)
         if output.steered:
             self.degrade(STEERED_NOTE)
+        place = {"role": role.name, "step": step, **place}
+        if output.text:
+            self.note("agent.said", output.text, **place)
+        for call in output.calls:
+            arguments = json.dumps(call.arguments, ensure_ascii=False)[:SHOWN_OF_CALL]
+            text = f"{call.name.replace('_', ' ')}: {describe_call(call)}".removesuffix(": ")
+            self.note("tool.called", text, **place, tool=call.name, call_id=call.id, arguments=arguments)
         return output
+
+    def note_answers(
+        self,
+        role: RoleSpec[T, U],
+        step: str,
+        calls: Sequence[ToolCall],
+        answers: Sequence[ToolAnswer],
+        results: Mapping[str, Mapping[str, Any]] | None = None,
+        **place: Any,
+    ) -> None:
+        """Inform the watchers about the answers to the calls of a turn; `results` are further fields by call."""
+        tools = {call.id: call.name for call in calls}
+        for answer in answers:
+            data: dict[str, Any] = {"role": role.name, "step": step, **place}
+            data |= {"tool": tools[answer.call_id], "call_id": answer.call_id, "is_error": answer.is_error}
+            data |= {"result": answer.text[:SHOWN_OF_CALL], **(results or {}).get(answer.call_id, {})}
+            self.note("tool.returned", shorten(answer.text, TASK_SHOWN), **data)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE) -> list[TaskResult]:
         """Have agents work on tasks, so many side by side as `at_once`; what each brought back, in task order.

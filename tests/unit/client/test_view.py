@@ -187,7 +187,7 @@ class ScriptedRun:
         return RUNNING.model_copy(update={"waiting": waiting, "agents": agents})
 
     async def agent_events(self, agent: AgentProgress, after: int = 0) -> EventPage:
-        kinds = ("agent.turn", "task.started", "agent.turn")
+        kinds = ("tool.called", "task.started", "tool.called")
         every = [
             event(kind, f"search {n}", scope=agent.id).model_copy(update={"seq": n}) for n, kind in enumerate(kinds, 1)
         ]

@@ -1,15 +1,12 @@
 """The scoped strategy `agent`: turn by turn it searches, has pages read, thinks, and reports its findings."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from temporalio.exceptions import ActivityError
-
-from contracts.addresses import canonical_url, sub_query_id
+from contracts.addresses import sub_query_id
 from contracts.agents import SUMMARY_CHARACTERS, LostWork
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
-from contracts.evidence import Candidate, DocumentRef, Source
-from contracts.notebooks import with_what_follows
+from contracts.evidence import Candidate, DocumentRef
 from contracts.orchestrator_roles import (
     AGENT,
     AGENT_REPORT,
@@ -24,24 +21,31 @@ from contracts.orchestrator_roles import (
 )
 from contracts.outcome import Pause, Progress
 from contracts.plan import OTHER_FORM, WITHOUT_SEARCH, PlanNode
-from contracts.roles import ANALYZER, ProposedGap
-from contracts.state import OpenPause, Position, ResearchState, Unit
+from contracts.roles import ProposedGap
+from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
-from contracts.vocabulary import Action, EngineKind, GapKind, NodeKind, SourceStatus, StopReason
-from workflows.phases.analysis import merge
+from contracts.vocabulary import Action, EngineKind, GapKind, NodeKind, StopReason
+from workflows.phases.agent_reading import (
+    ReadingPosition,
+    analyze_opened,
+    describe_page,
+    describe_search,
+    pages_found,
+    reason_against_page,
+    search_and_open,
+    unanalyzed,
+)
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import analyze_input, extract_of, shown_at_once
 from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import open_gaps
 from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
-from workflows.run.calls import is_cancelled, reason_of
-from workflows.run.research_run import ResearchRun
+from workflows.run.research_run import ResearchRun, describe_call
 from workflows.strategies.orchestrator.orchestrator_strategy import (
     CALL_A_TOOL,
     answers_to_thought,
-    describe_call,
     thinks_by_itself,
 )
 from workflows.strategies.protocol import Finished, ScopedStrategy
@@ -53,11 +57,9 @@ MORE_TURNS: Final = 4
 """Turns beyond one for each search and each page."""
 MOST_SHOWN: Final = 12
 """Pages and gaps in the request of a script without a model."""
-MOST_LISTED: Final = 12
-"""Pages in the description of one search."""
 
 
-class AgentPosition(Position):
+class AgentPosition(ReadingPosition):
     """The turn that comes next, and values that turns pass to later ones."""
 
     NAME: ClassVar[str] = "agent"
@@ -66,8 +68,6 @@ class AgentPosition(Position):
     transcript: DocumentRef | None = None
     answers: list[ToolAnswer] = []
     """Answers to the calls of the turn before."""
-    opened: list[int] = []
-    """Numbers of the opened pages."""
     searches: int = 0
     """Searches that count against the limit: repetitions do not."""
     has_searched: bool = False
@@ -76,8 +76,6 @@ class AgentPosition(Position):
     """True if the turn before was a thought."""
     silent_turns: int = 0
     """Turns in a row without a call."""
-    not_analyzed: list[str] = []
-    """Ids of sources that no analysis showed: it is not tried again."""
     open_questions: list[str] | None = None
     """Questions that the agent reports as open; None if it did not report."""
     finished: str = ""
@@ -118,7 +116,7 @@ class AgentStrategy(ScopedStrategy):
     async def conclude(self, run: ResearchRun) -> str:
         """Analyze the remaining pages, enter the open questions, and sum up. Raises `Interrupted`."""
         state, position = run.state, AgentPosition.of(run.state)
-        if unanalyzed(state):
+        if unanalyzed(state, position):
             await analyze_read(run, EngineKind.EXTRACTIVE)
             run.degrade("what was read last was analyzed without the model: the time for work was over")
         if position.open_questions is not None:
@@ -139,15 +137,15 @@ def _summary(state: ResearchState) -> str:
 async def _take_turn(run: ResearchRun) -> None:
     """Have the agent call tools, and carry out its calls. Raises `Interrupted`."""
     position = AgentPosition.of(run.state)
-    output = await run.turn(AGENT, f"work/{position.turn}", _request(run))
+    step = f"work/{position.turn}"
+    output = await run.turn(AGENT, step, _request(run), sub_turn=position.turn)
     position.transcript = output.transcript
     for call in output.calls:
-        text = f"{call.name.replace('_', ' ')}: {describe_call(call)}".removesuffix(": ")
-        run.note("agent.turn", text, tool=call.name, sub_turn=position.turn)
         if call.name != THINK_TOOL:
-            run.decide(AGENT.name, "call", text, {"turn": position.turn})
+            run.decide(AGENT.name, "call", f"{call.name}: {describe_call(call)}", {"turn": position.turn})
     answers = await _carry_out_calls(run, position, [call for call in output.calls if not call.problem])
     position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]
+    run.note_answers(AGENT, step, output.calls, position.answers, sub_turn=position.turn)
     position.silent_turns = 0 if output.calls else position.silent_turns + 1
     position.turn += 1
 
@@ -159,7 +157,6 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     position.has_searched = thought is None and any(call.name == SEARCH_TOOL for call in calls)
     if thought is not None:
         reasoning = str(thought.arguments.get("reasoning", ""))
-        run.note("agent.thought", reasoning, sub_turn=position.turn)
         run.decide(AGENT.name, "think", reasoning, {"turn": position.turn})
         return answers_to_thought(thought, calls)
     subjects = _subjects(run, position, calls)
@@ -197,31 +194,18 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
         elif call.name == OPEN_TOOL:
             number = OPEN_PAGE.read(call).index
             taken = [*position.opened, *(each for each in subjects.values() if isinstance(each, int))]
-            refusal = _reason_against_page(run, number, taken, pages)
+            refusal = reason_against_page(run, number, taken, pages)
             subjects[call.id] = refusal or number
             pages -= not refusal
     position.searches += searches_left(state) - searches
     return subjects
 
 
-def _reason_against_page(run: ResearchRun, number: int, taken: Sequence[int], left: int) -> str:
-    """Return the reason for which a page is not opened; empty if it is."""
-    found = pages_found(run.state)
-    if not 0 < number <= len(found):
-        numbers = f"pages are numbered from 1 to {len(found)}" if found else "search first"
-        return f"there is no page {number}: {numbers}"
-    if number in taken:
-        return f"page {number} was opened already: its notes stand above"
-    if run.is_excluded(found[number - 1].hit):
-        return f"page {number} is excluded by the request"
-    return "" if left else "no page is left to open: report what was found"
-
-
 def _answer(state: ResearchState, call: ToolCall, subject: PlanNode | int | str | None, known: set[str]) -> ToolAnswer:
     """Return the answer to a call; `known` are ids of findings of earlier turns."""
     failed = not isinstance(subject, PlanNode)
     if isinstance(subject, PlanNode):
-        text = describe_search(state, SEARCH.read(call).query, subject)
+        text = describe_search(state, SEARCH.read(call).query, subject, AgentPosition.read(state).opened)
     elif isinstance(subject, int):
         text, failed = describe_page(state, subject, known)
     else:
@@ -316,14 +300,6 @@ def pages_left(state: ResearchState) -> int:
 
 
 # --- pages ---------------------------------------------------------------------------------------------------------
-def pages_found(state: ResearchState) -> list[Candidate]:
-    """Return the hits of all searches, each address once; the first has the number 1."""
-    found: dict[str, Candidate] = {}
-    for candidate in state.candidates:
-        found.setdefault(canonical_url(candidate.hit.url), candidate)
-    return list(found.values())
-
-
 def unopened(state: ResearchState) -> list[FoundPage]:
     """Return the pages that were not opened yet, by number."""
     opened = set(AgentPosition.read(state).opened)
@@ -336,88 +312,25 @@ def unopened(state: ResearchState) -> list[FoundPage]:
 
 async def search_and_read(run: ResearchRun, searches: Sequence[PlanNode], pages: Sequence[int]) -> None:
     """Make searches and open pages in parallel, then analyze the sources that were read. Raises `Interrupted`."""
-    state, position, found = run.state, AgentPosition.of(run.state), pages_found(run.state)
-    chosen = [found[number - 1] for number in pages]
-    # A page may have been found by several searches: it belongs to the first one.
-    owners = {candidate.sub_query_id for candidate in chosen}
-    earlier = [node for node in state.plan.nodes if node.id in owners]
-    nodes = [*earlier, *(node for node in searches if node.id not in owners)]
-    if nodes:
-        addresses = frozenset(canonical_url(candidate.hit.url) for candidate in chosen)
-        await Gathering(run, nodes, only=addresses).carry_out()
-    position.opened += [number for number in pages if number not in position.opened]
+    state, position = run.state, AgentPosition.of(run.state)
+    nodes = await search_and_open(run, position, searches, pages)
     # What was read is analyzed for the task, so no search is left to be analyzed at the end.
     state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
     await analyze_read(run)
 
 
-def unanalyzed(state: ResearchState) -> list[Source]:
-    """Return the sources that were read and not analyzed."""
-    failed = set(AgentPosition.read(state).not_analyzed)
-    return [source for source in state.readable_sources() if not source.analyzed and source.id not in failed]
-
-
 async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> None:
     """Analyze the sources that were read, in one call about the agent's task. Raises `Interrupted`."""
     state, position = run.state, AgentPosition.of(run.state)
-    sources = shown_at_once(state, unanalyzed(state))
+    sources = shown_at_once(state, unanalyzed(state, position))
     if not sources:
         return
     # The pages of one turn may say nothing that those of another one do.
     task = PlanNode(id=state.scope, text=run.resolved.query, kind=NodeKind.TASK, needs_search=False, facet=OTHER_FORM)
-    request = analyze_input(run, task, issues=[])
     searches = {source.sub_query_ids[0] for source in sources if source.sub_query_ids}
     update = {
         "sources": [extract_of(source) for source in sources],
         "max_findings": FINDINGS_PER_SUB_QUERY * len(searches),
     }
-    names = [source.id for source in sources]
-    try:
-        output = await run.ask(ANALYZER, f"analyze/{position.turn}", request.model_copy(update=update), engine)
-    except ActivityError as error:
-        if is_cancelled(error):
-            raise
-        run.branch_failed(f"analysis of {plural(len(sources), 'page')}: {reason_of(error)}")
-        position.not_analyzed += names
-        return
-    merge(run, task, with_what_follows(output, names))
-    # A source that no call showed is not tried again.
-    position.not_analyzed += [name for name in names if not state.sources[name].analyzed]
-
-
-# --- descriptions --------------------------------------------------------------------------------------------------
-def describe_search(state: ResearchState, query: str, node: PlanNode) -> str:
-    """Return the numbered titles that a search found."""
-    searched = next((one for one in state.plan.nodes if one.id == node.id), node)
-    if searched.error and not searched.result_count:
-        return f"The search for “{query}” failed: {searched.error}."
-    opened = set(AgentPosition.read(state).opened)
-    own = {canonical_url(one.hit.url) for one in state.candidates if one.sub_query_id == node.id}
-    lines = []
-    for number, page in enumerate(pages_found(state), start=1):
-        if canonical_url(page.hit.url) in own:
-            date = f" ({page.hit.published_at})" if page.hit.published_at else ""
-            done = ", opened already" if number in opened else ""
-            lines.append(f"{number}. {page.hit.title or 'without a title'}{date}{done}")
-    if not lines:
-        return f"Nothing was found for “{query}”."
-    more = [f"and {len(lines) - MOST_LISTED} more that fit less"] if len(lines) > MOST_LISTED else []
-    return "\n".join([f"Found for “{query}”:", *lines[:MOST_LISTED], *more])
-
-
-def describe_page(state: ResearchState, number: int, known: Collection[str]) -> tuple[str, bool]:
-    """Return the notes on a page, and true if it could not be read; findings that were `known` before are no notes."""
-    hit = pages_found(state)[number - 1].hit
-    source = state.sources.get(Identities(state.sources, state.aliases).identity_of(hit))
-    title = hit.title or "without a title"
-    if source is None or source.status is not SourceStatus.FULL:
-        reason = source.status_reason if source and source.status_reason else "the limit of pages is reached"
-        return f"Page {number}, “{title}”, could not be read: {reason}.", True
-    notes = [
-        f"note {place}: {finding.statement}"
-        for place, finding in enumerate(state.findings, start=1)
-        if finding.id not in known and source.id in finding.source_ids
-    ]
-    if not notes:
-        return f"Page {number}, “{title}”, was read: nothing in it speaks about the task.", False
-    return "\n".join([f"Page {number}, “{title}”, quality {source.quality.value}:", *notes]), False
+    request = analyze_input(run, task, issues=[]).model_copy(update=update)
+    await analyze_opened(run, position, f"analyze/{position.turn}", task, request, engine)

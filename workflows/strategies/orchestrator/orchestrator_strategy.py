@@ -77,8 +77,6 @@ AGENT_STRATEGY: Final = "agent"
 USED_UP: Final = "the cycles are used up"
 THOUGHT: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
-TURN_WORDS: Final = {AGENT_TOOL: "new agent", THINK_TOOL: "thinks", REPORT_TOOL: "the research is done"}
-"""Calls of the orchestrator for a person who watches."""
 CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
 LOOK_FURTHER: Final = (
     "Before you ask for the report, hold every part of the question and every step of the plan against what the agents "
@@ -200,6 +198,7 @@ class OrchestratorStrategy(Strategy):
         reports = await _send_agents(run, position) if position.dispatched else {}
         answers = position.direct_answers | {each.call_id: reports[each.agent] for each in position.dispatched}
         position.answers = [answers.get(call.id) or refusal_of(call) for call in position.calls]
+        run.note_answers(ORCHESTRATOR, "orchestrate", position.calls, position.answers)
         position.must_think = bool(reports) or (position.must_think and not position.thought)
         position.calls, position.dispatched, position.direct_answers = [], [], {}
         position.cycle += 1
@@ -257,9 +256,6 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
         position.transcript, position.answers, position.news = output.transcript, [], ""
         if output.calls:
             position.calls = output.calls
-            for call in output.calls:
-                text = f"orchestrator: {TURN_WORDS.get(call.name, call.name)}: {describe_call(call)}"
-                run.note("orchestrator.turn", text.removesuffix(": "), tool=call.name, turn=run.state.iteration)
             return True
     position.ended = f"the orchestrator called no tool in cycle {position.cycle + 1}"
     run.branch_failed(position.ended)
@@ -324,13 +320,6 @@ def at_once(limits: EffectiveLimits) -> int:
 def has_results(state: ResearchState) -> bool:
     """Return true once an agent has reported."""
     return any(record.result is not None and not record.result.is_stub for record in state.agents)
-
-
-def describe_call(call: ToolCall) -> str:
-    """Return what a call is about, or why it is refused, for a person who watches."""
-    if call.problem:
-        return f"refused: {call.problem}"[:150]
-    return " ".join(str(value) for value in call.arguments.values() if value)[:150]
 
 
 # --- its calls -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,157 @@
+"""Reading for a role with tools: searches whose pages have numbers, reads by number, and notes about what was read.
+
+A number stands for one page in every turn. The role is shown titles and notes, never the text of a page.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from temporalio.exceptions import ActivityError
+
+from contracts.addresses import canonical_url
+from contracts.evidence import Candidate, Source
+from contracts.notebooks import with_what_follows
+from contracts.plan import PlanNode
+from contracts.roles import ANALYZER, AnalyzeInput
+from contracts.state import Position, ResearchState
+from contracts.texts import plural
+from contracts.vocabulary import EngineKind, SourceStatus
+from workflows.phases.analysis import merge
+from workflows.phases.gathering import Gathering
+from workflows.rules.duplicates import Identities
+from workflows.run.calls import is_cancelled, reason_of
+from workflows.run.research_run import ResearchRun
+
+MOST_LISTED: Final = 12
+"""Pages in the description of one search."""
+
+
+class ReadingPosition(Position):
+    """Fields of every position whose strategy has a role choose pages."""
+
+    opened: list[int] = []
+    """Numbers of the opened pages."""
+    not_analyzed: list[str] = []
+    """Ids of sources that no analysis showed: it is not tried again."""
+
+
+# --- pages ---------------------------------------------------------------------------------------------------------
+def pages_found(state: ResearchState) -> list[Candidate]:
+    """Return the hits of all searches, each address once; the first has the number 1."""
+    found: dict[str, Candidate] = {}
+    for candidate in state.candidates:
+        found.setdefault(canonical_url(candidate.hit.url), candidate)
+    return list(found.values())
+
+
+def source_of_page(state: ResearchState, number: int) -> Source | None:
+    """Return the source that a page became when it was opened; None for one that was not read."""
+    hit = pages_found(state)[number - 1].hit
+    return state.sources.get(Identities(state.sources, state.aliases).identity_of(hit))
+
+
+def reason_against_page(run: ResearchRun, number: int, taken: Collection[int], left: int) -> str:
+    """Return the reason for which a page is not opened; empty if it is. `taken` are the numbers of opened pages."""
+    found = pages_found(run.state)
+    if not 0 < number <= len(found):
+        numbers = f"pages are numbered from 1 to {len(found)}" if found else "search first"
+        return f"there is no page {number}: {numbers}"
+    if number in taken:
+        return f"page {number} was opened already: its notes stand above"
+    if run.is_excluded(found[number - 1].hit):
+        return f"page {number} is excluded by the request"
+    return "" if left else "no page is left to open: report what was found"
+
+
+async def search_and_open(
+    run: ResearchRun, position: ReadingPosition, searches: Sequence[PlanNode], pages: Sequence[int]
+) -> list[PlanNode]:
+    """Make searches and read pages in parallel; the searches that these and the pages belong to.
+
+    Raises `Interrupted`.
+    """
+    state, found = run.state, pages_found(run.state)
+    chosen = [found[number - 1] for number in pages]
+    # A page may have been found by several searches: it belongs to the first one.
+    owners = {candidate.sub_query_id for candidate in chosen}
+    earlier = [node for node in state.plan.nodes if node.id in owners]
+    nodes = [*earlier, *(node for node in searches if node.id not in owners)]
+    if nodes:
+        addresses = frozenset(canonical_url(candidate.hit.url) for candidate in chosen)
+        await Gathering(run, nodes, only=addresses).carry_out()
+    position.opened += [number for number in pages if number not in position.opened]
+    return nodes
+
+
+# --- analysis ------------------------------------------------------------------------------------------------------
+def unanalyzed(state: ResearchState, position: ReadingPosition) -> list[Source]:
+    """Return the sources that were read and not analyzed."""
+    failed = set(position.not_analyzed)
+    return [source for source in state.readable_sources() if not source.analyzed and source.id not in failed]
+
+
+async def analyze_opened(
+    run: ResearchRun,
+    position: ReadingPosition,
+    step: str,
+    task: PlanNode,
+    request: AnalyzeInput,
+    engine: EngineKind | None = None,
+) -> None:
+    """Analyze the sources of a request in one call; a failure costs these pages alone. Raises `Interrupted`."""
+    names = [source.id for source in request.sources]
+    try:
+        output = await run.ask(ANALYZER, step, request, engine)
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        run.branch_failed(f"analysis of {plural(len(names), 'page')}: {reason_of(error)}")
+        position.not_analyzed += names
+        return
+    merge(run, task, with_what_follows(output, names))
+    # A source that no call showed is not tried again.
+    position.not_analyzed += [name for name in names if not run.state.sources[name].analyzed]
+
+
+# --- descriptions --------------------------------------------------------------------------------------------------
+def describe_search(state: ResearchState, query: str, node: PlanNode, opened: Collection[int]) -> str:
+    """Return the numbered titles that a search found."""
+    searched = next((one for one in state.plan.nodes if one.id == node.id), node)
+    if searched.error and not searched.result_count:
+        return f"The search for “{query}” failed: {searched.error}."
+    own = {canonical_url(one.hit.url) for one in state.candidates if one.sub_query_id == node.id}
+    lines = []
+    for number, page in enumerate(pages_found(state), start=1):
+        if canonical_url(page.hit.url) in own:
+            lines.append(f"{number}. {title_of(page)}{', opened already' if number in opened else ''}")
+    if not lines:
+        return f"Nothing was found for “{query}”."
+    more = [f"and {len(lines) - MOST_LISTED} more that fit less"] if len(lines) > MOST_LISTED else []
+    return "\n".join([f"Found for “{query}”:", *lines[:MOST_LISTED], *more])
+
+
+def title_of(page: Candidate) -> str:
+    """Return the title of a page with its date, if it has one."""
+    date = f" ({page.hit.published_at})" if page.hit.published_at else ""
+    return f"{page.hit.title or 'without a title'}{date}"
+
+
+def describe_page(state: ResearchState, number: int, known: Collection[str]) -> tuple[str, bool]:
+    """Return the notes on a page, and true if it could not be read; findings that were `known` before are no notes."""
+    source, title = source_of_page(state, number), pages_found(state)[number - 1].hit.title or "without a title"
+    if source is None or source.status is not SourceStatus.FULL:
+        reason = source.status_reason if source and source.status_reason else "the limit of pages is reached"
+        return f"Page {number}, “{title}”, could not be read: {reason}.", True
+    notes = notes_on(state, source, known)
+    if not notes:
+        return f"Page {number}, “{title}”, was read: nothing in it speaks about the task.", False
+    return "\n".join([f"Page {number}, “{title}”, quality {source.quality.value}:", *notes]), False
+
+
+def notes_on(state: ResearchState, source: Source, known: Collection[str]) -> list[str]:
+    """Return the numbered notes on a source, without those that were `known` before."""
+    return [
+        f"note {place}: {finding.statement}"
+        for place, finding in enumerate(state.findings, start=1)
+        if finding.id not in known and source.id in finding.source_ids
+    ]
