@@ -68,10 +68,7 @@ class SearchingActivities:
             return response.model_copy(update={"spent_before": history.usage})
 
     async def _by_reference(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
-        """The response with labels of its hits: address, DOI, and titles of the first ones. The rank is the place.
-
-        The hits themselves, shortened, are an entry of the notebook.
-        """
+        """The response with labels of its hits in the order of their ranks; the hits are an entry of the notebook."""
         labels = [
             SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS] if place < request.titled else "", doi=hit.doi)
             for place, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))

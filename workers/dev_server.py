@@ -99,7 +99,10 @@ async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:
     process or in two, get the same server. Raises `ServerError`.
     """
     files = ServerFiles(home)
-    files.create()
+    try:
+        files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ServerError(f"{files.folder} cannot be created: {error.strerror}; set RESEARCH_HOME") from None
     end = time.monotonic() + START_SECONDS
     attached = files.folder not in _users
     if attached:
@@ -356,13 +359,6 @@ class ServerFiles:
     def server_lock(self) -> FileLock:
         """Return the lock that the server process has for its life."""
         return FileLock(self.folder / "server.lock")
-
-    def create(self) -> None:
-        """Create the folder, for the owner alone. Raises `ServerError`."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise ServerError(f"{self.folder} cannot be created: {error.strerror}; set RESEARCH_HOME") from None
 
     def read(self) -> ServerDescription:
         """Read the description; an absent or broken file describes a server that never ran."""

@@ -135,10 +135,7 @@ def best_quality(parts: SourceAssessment | None) -> Quality:
 
 
 def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float, str]:
-    """Return the share of a question's words that the best place of a page has, 0 to 1, and how to describe it.
-
-    Of several questions, one a line, the one that the page covers best counts.
-    """
+    """Return the share of a question's words in the best place of a page, described; of several questions, the best."""
     language = detect_language(request.query)
     page_language = (document.language or "").lower().replace("_", "-").partition("-")[0]
     questions = [set(question_stems(line, language)) for line in request.query.splitlines()]

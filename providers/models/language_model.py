@@ -160,11 +160,7 @@ def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, 
 
 
 def _may_follow(task: EngineTask, error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
-    """Return true if the following model may be tried after this error of another one.
-
-    A request refused because of its content is not tried elsewhere; a prompt that is too long fits only into a larger
-    window.
-    """
+    """Return whether a model may be tried after this error of another: a long prompt only fits a larger window."""
     if isinstance(error, InvalidCall):
         larger = window_of(task, following) > window_of(task, failed)
         return error.kind in FAILURES_OF_ONE_MODEL or (error.kind == "context_too_long" and larger)

@@ -270,10 +270,7 @@ YEARS: Final = range(1000, 2101)
 
 
 def iso_date(value: str | None) -> str | None:
-    """The date at the start of a value, or None if there is none, or none that the calendar has.
-
-    Read are ISO 8601 and similar forms, a mail's form, and `May 17, 2024`. Never raises: the text is a page's.
-    """
+    """Return the date at the start of a page's value, or None: ISO 8601 and the like, a mail's, `May 17, 2024`."""
     written = (value or "").strip()
     if len(written) > LONGEST_DATE:
         return None

@@ -49,10 +49,7 @@ class OneRequest(ApiRequester):  # type: ignore[misc]
 
 
 class SemanticScholarSearch(WebSearch):
-    """A key is not needed and raises limits. A paper of an unknown day counts by its year.
-
-    Domains are those of the address at which a paper can be read, and are filtered afterwards.
-    """
+    """A key only raises limits; unknown days count by their year; domains are those of the copy that can be read."""
 
     most_results = 1_000
 

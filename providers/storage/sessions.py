@@ -89,10 +89,7 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
 
 
 def documents_of(state: dict[str, Any]) -> frozenset[str]:
-    """The hashes of all documents of a run: those that its state refers to, the entries of its notebook, the originals.
-
-    Only entries name originals as documents; the state has their hashes.
-    """
+    """Return the hashes of a run's documents: those that its state refers to, its notebook, and the originals."""
     originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
     named = {each for each in [*state.get("notebook", []), *originals, *_references(state)] if each}
     return frozenset(filter(HASH.fullmatch, named))

@@ -32,7 +32,7 @@ from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
 from providers.service_calls import in_clear
-from workers.settings.models import BaseAddress, key_variable
+from workers.settings.models import BaseAddress, host_of, key_variable
 from workers.settings.sections import APPLICATION, FileSettings, PresetSettings
 
 FILE_NAME = "research.toml"
@@ -121,7 +121,8 @@ class Settings(FileSettings):
     @property
     def model_host(self) -> str | None:
         """The hosts that receive passages, `host` or `host:port`, separated by commas; None without a model."""
-        return ", ".join(self.models.hosts(self.models.usable_endpoints(self.model_keys()))) or None
+        used = self.models.usable_endpoints(self.model_keys())
+        return ", ".join(dict.fromkeys(host_of(self.models.base_url_of(name)) for name in used)) or None
 
     def model_keys(self) -> dict[str, SecretStr]:
         """Return the keys of model endpoints by the endpoint's name, for those that have one."""

@@ -133,7 +133,7 @@ class ModelsSettings(BaseModel):
     def host_for(self, written: str, keys: Mapping[str, Any]) -> str | None:
         """Return the host of the model of this name, configured or not; None where its endpoint lacks a key."""
         endpoint = split_name(written, self.endpoints)[0]
-        return self.hosts([endpoint])[0] if self._is_usable(endpoint, keys) else None
+        return host_of(self.base_url_of(endpoint)) if self._is_usable(endpoint, keys) else None
 
     def sent_unencrypted(self, keys: Mapping[str, Any]) -> list[str]:
         """Return the used endpoints whose key would cross a network unencrypted."""
@@ -147,10 +147,6 @@ class ModelsSettings(BaseModel):
     def _is_unencrypted(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
         address = self.address_of(endpoint)
         return bool(keys.get(endpoint)) and address is not None and not is_confidential(address)
-
-    def hosts(self, endpoints: list[str]) -> list[str]:
-        """Return `host` or `host:port` of endpoints, each once."""
-        return list(dict.fromkeys(host_of(self.base_url_of(name)) for name in endpoints))
 
 
 def host_of(base_url: str) -> str:

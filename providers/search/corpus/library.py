@@ -22,7 +22,6 @@ from contracts.resolved import CorpusSnapshot
 from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, SourceUnreadable
 from providers.interfaces import ExtractedDocument, Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.canonical_text import DocumentFacts
 from providers.reading.reader import extract_document
 from providers.search.corpus.folders import (
     NAME,
@@ -153,12 +152,13 @@ class CorpusLibrary:
         refuse_key_name((root / path).resolve().relative_to(root).as_posix())
         refuse_key(raw)
         place = path_address(path)
+        url = document_url(name, place)
         indexed = await look_up(self.index_path(name), lambda it: it.document(place), None)
         if indexed is not None and indexed[0].raw_hash == hash_of(raw):
-            return document_of(document_url(name, place), raw, indexed[1], indexed[0].facts)
+            return ExtractedDocument(url=url, text=indexed[1], raw=raw, **indexed[0].facts.facts())
         found = await extract_document(self._pool, raw, PurePosixPath(path).name)
         refuse_key(found.text)
-        return document_of(document_url(name, place), raw, found.text, found)
+        return ExtractedDocument(url=url, text=found.text, raw=raw, **found.facts())
 
     def index_path(self, name: str) -> Path:
         """Path of an index of this host."""
@@ -238,7 +238,7 @@ class PublishedLibrary(CorpusLibrary):
         if found is None:
             raise SourceUnreadable("not_found", "the corpus has no such document")
         document, text = found
-        return document_of(document_url(name, place), text.encode(), text, document.facts)
+        return ExtractedDocument(url=document_url(name, place), text=text, raw=text.encode(), **document.facts.facts())
 
     def _files(self, name: str) -> ObstoreContentStore:
         """Index files of one corpus; no two corpora share any."""
@@ -297,7 +297,7 @@ async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     raw = await asyncio.to_thread(read_regular_file, path)
     found = await extract_document(pool, raw, path.name)
     place = await asyncio.to_thread(path.absolute)
-    return document_of(place.as_uri(), raw, found.text, found)
+    return ExtractedDocument(url=place.as_uri(), text=found.text, raw=raw, **found.facts())
 
 
 async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> T:
@@ -311,11 +311,6 @@ async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> 
         return await asyncio.to_thread(ask)
     except (CorpusUnknown, IndexDamaged):
         return default
-
-
-def document_of(url: str, raw: bytes, text: str, facts: DocumentFacts) -> ExtractedDocument:
-    """A document with its text and its facts."""
-    return ExtractedDocument(url=url, text=text, raw=raw, **facts.facts())
 
 
 def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> CorpusSnapshot:
