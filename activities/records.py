@@ -250,7 +250,11 @@ async def changed_state(
     before: dict[str, Any] = {}
     if change.base:
         try:
-            before = without_entry_texts(without_report(json.loads(await sessions.load(research_id) or "{}")))
+            stored = json.loads(await sessions.load(research_id) or "{}")
+            result = stored.get("result")
+            if result and result.get("report_ref"):  # the workflow's state has no text of the report
+                stored["result"] = {name: value for name, value in result.items() if name != "report"}
+            before = without_entry_texts(stored)
         except ContentCorrupt:
             raise _another_session() from None
         known = digest_of(before)
@@ -262,14 +266,6 @@ async def changed_state(
     if digest_of(after) != change.digest:
         raise _another_session()
     return await notebooks.with_entry_texts(after)
-
-
-def without_report(state: dict[str, Any]) -> dict[str, Any]:
-    """A stored state as the workflow compares it: the report's text lies in a document of its own."""
-    result = state.get("result")
-    if not result or not result.get("report_ref"):
-        return state
-    return state | {"result": {name: value for name, value in result.items() if name != "report"}}
 
 
 def _another_session() -> ApplicationError:

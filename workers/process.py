@@ -79,7 +79,14 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
     logger.info("worker.configured", version=product_version(), pools=list(pools), configuration=settings.describe())
     for notice in settings.notices():
         logger.warning("worker.notice", text=notice)
-    connection, metrics = await _connect(settings, options)
+    metrics = None
+    try:
+        if options.metrics_port is not None:
+            metrics = metrics_address(options.host, options.metrics_port)
+        runtime = temporal_runtime(metrics)
+    except (OSError, ValueError) as error:
+        raise _unusable("metrics", options.host, options.metrics_port, error) from None
+    connection = await open_connection(settings, runtime=runtime, ui=options.ui)
     logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
         end_if_stalled(),
@@ -140,18 +147,6 @@ def stop_signals() -> Iterator[asyncio.Event]:
     finally:
         for name in names:
             loop.remove_signal_handler(name)
-
-
-async def _connect(settings: Settings, options: ProcessOptions) -> tuple[Connection, str | None]:
-    """Connect; return the connection, and the address of its metrics."""
-    metrics = None
-    try:
-        if options.metrics_port is not None:
-            metrics = metrics_address(options.host, options.metrics_port)
-        runtime = temporal_runtime(metrics)
-    except (OSError, ValueError) as error:
-        raise _unusable("metrics", options.host, options.metrics_port, error) from None
-    return await open_connection(settings, runtime=runtime, ui=options.ui), metrics
 
 
 def _unusable(service: str, host: str, port: int | None, error: Exception) -> PortUnusableError:

@@ -107,7 +107,16 @@ class SubprocessPool:
             if child.process.returncode is None:
                 return child
             self._dismiss(child)
-        return await _start_child(self._memory_bytes)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "providers.isolation.child", str(self._memory_bytes)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={"PYTHONPATH": import_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
+            cwd="/",
+            start_new_session=True,
+        )
+        return _Child(process)
 
     def _dismiss(self, child: "_Child") -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -192,19 +201,6 @@ def result_of(frame: Any) -> Any:
             raise InputUnprocessable("failed", f"work on a text from outside raised {type_name} at {place}")
         case _:
             raise ended_by("crash")
-
-
-async def _start_child(memory_bytes: int) -> _Child:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "providers.isolation.child", str(memory_bytes)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={"PYTHONPATH": import_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
-        cwd="/",
-        start_new_session=True,
-    )
-    return _Child(process)
 
 
 def import_path() -> str:

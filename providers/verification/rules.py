@@ -131,14 +131,10 @@ class _Word:
     text: str
     start: int
     stem: str
-    low: str
-    """In small letters, without a possessive."""
-    sign: str
-    """Its kind among `SIGNS`, or empty."""
-    content: bool
-    """True if it means something by itself."""
-    name: bool
-    """True if it is surely a name: a capital inside a sentence, an acronym, an identifier."""
+    low: str  # in small letters, without a possessive
+    sign: str  # its kind among `SIGNS`, or empty
+    content: bool  # true if it means something by itself
+    name: bool  # true if it is surely a name: a capital inside a sentence, an acronym, an identifier
 
 
 class Statement:
@@ -202,10 +198,8 @@ class Statement:
 class _Alignment:
     """A claim laid over a sentence."""
 
-    share: float = 0.0
-    """Share of the claim's parts that the sentence has, in order."""
-    hint: str = ""
-    """A difference that may change the meaning; empty where there is none or the sentence is not close."""
+    share: float = 0.0  # share of the claim's parts that the sentence has, in order
+    hint: str = ""  # a difference that may change the meaning; empty where there is none or the sentence is not close
 
 
 @dataclass(frozen=True)

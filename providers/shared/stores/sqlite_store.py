@@ -110,14 +110,6 @@ class SqliteSharedStore:
         connection = sqlite3.connect(
             self.path, timeout=self._patience_seconds, isolation_level=None, check_same_thread=False
         )
-        try:
-            self._prepare(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
         end = time.monotonic() + self._patience_seconds
         while True:  # SQLite does not wait where several processes turn a new file to WAL at once
             try:
@@ -125,12 +117,13 @@ class SqliteSharedStore:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
                 connection.execute("PRAGMA secure_delete = ON")  # deleted bytes are overwritten
                 connection.executescript(SCHEMA)
-            except sqlite3.OperationalError as error:
+            except sqlite3.Error as error:
                 if not _is_busy(error) or time.monotonic() > end:
+                    connection.close()
                     raise
                 time.sleep(0.01)
             else:
-                return
+                return connection
 
     def _problem(self, error: sqlite3.Error) -> ProviderError:
         code = getattr(error, "sqlite_errorcode", None)
