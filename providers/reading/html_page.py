@@ -14,7 +14,6 @@ from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFa
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
-PAGE_CHARACTERS: Final = 3_000_000
 MOST_TAGS: Final = 200_000
 MOST_ATTRIBUTES: Final = 1_000
 """Of one tag. These figures and the next: reliability-and-security 2.2, before any parser."""
@@ -110,8 +109,6 @@ def read_html(markup: str) -> tuple[str, DocumentFacts]:
 
 def check_size(markup: str) -> None:
     """Refuse markup that hangs parsers. Raises `SourceUnreadable` too_large."""
-    if len(markup) > PAGE_CHARACTERS:
-        raise SourceUnreadable("too_large", f"the page is larger than {PAGE_CHARACTERS} characters")
     tags = 0
     for found in TAG.finditer(markup):
         tags += 1

@@ -208,7 +208,10 @@ def load_settings(
     flags = flags or Flags()
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
     found = _read_file((user_folder or platformdirs.user_config_path(APPLICATION)) / FILE_NAME)
-    if (named := flags.config or _file_of_variable(given)) is not None:
+    text = given.get(CONFIG_VARIABLE, "").strip()
+    if (named := flags.config or (Path(text).expanduser() if text else None)) is not None:
+        if flags.config is None and not named.is_absolute():
+            raise SettingsError(f"{CONFIG_VARIABLE}: must be an absolute path, the same in every folder")
         if not named.exists():
             raise SettingsError(f"{visible(str(named))}: there is no such file")
         found |= _read_file(named.absolute())
@@ -275,16 +278,6 @@ def _leaves(table: Mapping[str, Any], place: tuple[str, ...] = ()) -> Iterator[t
             yield from _leaves(value, (*place, name))
         else:
             yield (*place, name), value
-
-
-def _file_of_variable(environment: Mapping[str, str]) -> Path | None:
-    """Return the file that the variable names. Raises `SettingsError` for a relative path."""
-    text = environment.get(CONFIG_VARIABLE, "").strip()
-    if not text:
-        return None
-    if not (path := Path(text).expanduser()).is_absolute():
-        raise SettingsError(f"{CONFIG_VARIABLE}: must be an absolute path, the same in every folder")
-    return path
 
 
 def _from_environment(environment: Mapping[str, str]) -> Found:
