@@ -6,7 +6,7 @@ from functools import partial
 
 from activities.preparation import ResearchConfiguration
 from contracts.request import Depth, SourceType
-from contracts.resolved import EffectiveSearch, Hook, ModelPrice, ProviderChoice
+from contracts.resolved import EffectiveSearch, Hook, ProviderChoice
 from contracts.vocabulary import Tier
 from providers.models.chat import TokenCounts, ToolUse
 from providers.models.endpoints import PriceTable, split_name
@@ -27,9 +27,6 @@ def configuration_of(
     def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
         return choose(choices, names, source_types, broken=malformed(settings.search_values()))
 
-    def highest_price(model: str) -> ModelPrice | None:
-        return table.highest(split_name(model, models.endpoints)[1], written=model)
-
     def call_usd(model: str, input_tokens: int, output_tokens: int) -> float | None:
         name = split_name(model, models.endpoints)[1]
         return table.cost_usd(name, TokenCounts(input_tokens, output_tokens), written=model)
@@ -46,7 +43,8 @@ def configuration_of(
         reasoning_tokens=lambda model: models.capabilities_of(model).reasoning_tokens,
         reasons=lambda model: models.capabilities_of(model).reasons,
         takes_tools=lambda model: models.capabilities_of(model).tools is not ToolUse.NONE,
-        model_price=highest_price,  # a reservation must never be too small
+        # The highest: a reservation must never be too small.
+        model_price=lambda model: table.highest(split_name(model, models.endpoints)[1], written=model),
         call_usd=call_usd,
         search_usd=search_usd,
         choose_providers=chosen,

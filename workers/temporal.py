@@ -47,7 +47,13 @@ async def open_connection(
 ) -> Connection:
     """Connect to the cluster, else to the dev server, which `start` starts. Raises `ServerError`."""
     if settings.uses_cluster:
-        return await _connect_to_cluster(settings, runtime)
+        variables = {name: secret.get_secret_value() for name, secret in settings.temporal_variables.items()}
+        try:
+            options = dict(ClientConfig.load_client_connect_config(override_env_vars=child_environment() | variables))
+        except (RuntimeError, ValueError, OSError) as error:
+            raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
+        options.setdefault("target_host", DEFAULT_ADDRESS)
+        return Connection(await _connect(options, runtime), str(options["target_host"]))
     if not start and describe_server(settings.home) is None:
         raise ServerUnreachableError("no dev server is running: start one with `research serve` or `research run`")
     server = await ensure_server(settings.home, ui=ui)
@@ -80,16 +86,6 @@ async def register_search_attributes(client: Client) -> set[str]:
         request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=added)
         await client.operator_service.add_search_attributes(request, timeout=CALL_TIMEOUT)
     return missing
-
-
-async def _connect_to_cluster(settings: Settings, runtime: Runtime | None) -> Connection:
-    variables = {name: secret.get_secret_value() for name, secret in settings.temporal_variables.items()}
-    try:
-        options = dict(ClientConfig.load_client_connect_config(override_env_vars=child_environment() | variables))
-    except (RuntimeError, ValueError, OSError) as error:
-        raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
-    options.setdefault("target_host", DEFAULT_ADDRESS)
-    return Connection(await _connect(options, runtime), str(options["target_host"]))
 
 
 async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Client:

@@ -203,20 +203,16 @@ class Notebooks:
         sources = await asyncio.gather(*map(self._complete_source, state.sources.values()))
         named = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
         analyses = await self._by_hash(named, AnalysisEntry)
-        starts = await self._page_starts(state)
+        cited = {item.source_id for item in state.evidence.values()}
+        paged = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
+        texts = await asyncio.gather(*map(self._content.get_text, paged.values()))
+        starts = {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}  # of pages or slides
         evidence = {
             key: _complete_evidence(item, analyses, starts.get(item.source_id)) for key, item in state.evidence.items()
         }
         findings = [_complete_finding(finding, analyses) for finding in state.findings]
         update = {"sources": {source.id: source for source in sources}, "evidence": evidence, "findings": findings}
         return state.model_copy(update=update)
-
-    async def _page_starts(self, state: ResearchState) -> dict[str, list[int]]:
-        """By cited source that has pages or slides: the offsets at which they start."""
-        cited = {item.source_id for item in state.evidence.values()}
-        paged = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
-        texts = await asyncio.gather(*map(self._content.get_text, paged.values()))
-        return {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}
 
     async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
         """Add to a state as JSON what `without_entry_texts` has removed."""

@@ -257,6 +257,8 @@ def _finish(
     else:
         unit, factors, following = _unit_after(text, tokens, following)
     end = tokens[following - 1].end
+    before = tokens[: first - (1 if unit in units.MONEY and sign in units.UNITS else 0)]
+    phrases = (" ".join(token.word for token in before[-count:]) for count in (3, 2, 1))
     quantity = Quantity(
         raw=text[tokens[first].start : end],
         start=tokens[first].start,
@@ -265,7 +267,7 @@ def _finish(
         unit=unit,
         half_step=half_step * factors[0],
         digits=digits,
-        comparator=_comparator(tokens, first - (1 if unit in units.MONEY and sign in units.UNITS else 0)),
+        comparator=next((units.COMPARATORS[phrase] for phrase in phrases if phrase in units.COMPARATORS), ""),
         noun=tokens[following].word if following < len(tokens) and not tokens[following].numeric else "",
     )
     return quantity, following
@@ -291,8 +293,3 @@ def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple
             unit, factors = units.UNITS[name]
             return unit, factors, place + 2
     return "", (1.0,), place
-
-
-def _comparator(tokens: list[_Token], first: int) -> str:
-    phrases = (" ".join(token.word for token in tokens[max(0, first - count) : first]) for count in (3, 2, 1))
-    return next((units.COMPARATORS[phrase] for phrase in phrases if phrase in units.COMPARATORS), "")
