@@ -185,10 +185,7 @@ def count(name: str, description: str, **attributes: str | bool) -> None:
 async def send_heartbeats(
     *details: Any, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS
 ) -> AsyncIterator[None]:
-    """Send a heartbeat after `first` seconds, then every `interval` seconds, until the block ends.
-
-    `details` return as `activity.info().heartbeat_details` in the next attempt; with any, a beat goes at once.
-    """
+    """Send a heartbeat after `first` seconds, then every `interval`; with `details` for the next attempt at once."""
 
     async def beat() -> None:
         await asyncio.sleep(first)

@@ -31,10 +31,7 @@ from contracts.tokens import Level
 
 
 class ProviderError(Exception):
-    """Root of the tree. Messages never contain secrets, page text or a user's text.
-
-    `usage` is the cost of a call without a usable answer.
-    """
+    """Root of the tree. Messages have no secrets, page text or user text; `usage` is the cost of a failed call."""
 
     usage: Usage = Usage()
 

@@ -186,10 +186,7 @@ class SourceReader(Protocol):
     """A reader of all sources."""
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; no host outside the domains is asked.
-
-        Tenants share no pages. Raises `SourceUnreadable`, `Retryable`.
-        """
+        """Fetch and extract within the domains; tenants share no pages. Raises `SourceUnreadable`, `Retryable`."""
         ...
 
 

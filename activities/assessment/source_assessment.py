@@ -157,11 +157,7 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
 
 
 def age_of(published: str | None, request: ReadRequest) -> tuple[float, str]:
-    """Return a source's recency, 0 to 1, and how to describe its age.
-
-    Dates are ISO, whole or in part; one that cannot be read or lies ahead is unknown. A date in part counts as its
-    latest day.
-    """
+    """Return a source's recency, 0 to 1, and its age in words; a date in part counts as its latest day."""
     last, today = _latest_day(published), _latest_day(request.date)
     written = (published or "").strip()[:10]
     # Two days ahead are a matter of time zones.

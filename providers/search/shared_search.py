@@ -16,10 +16,7 @@ NOT_IN_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", 
 
 
 class SharedSearch:
-    """A provider as all workers share it: from the cache where possible, marked as cached and free, else under limits.
-
-    It is its own codec for the cache.
-    """
+    """A provider as all workers share it: from the cache if possible, marked cached and free, else under limits."""
 
     def __init__(
         self, provider: SearchProvider, service: str, limiter: Limiter, cache: Cache, cost_usd: float | None = None

@@ -79,10 +79,7 @@ class CallStore:
         await self._leases.swap(_lease_key(lease), lease.owner.encode(), None)
 
     async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run; the number of answers removed. An answer that comes later is refused.
-
-        Raises the errors of the store when it removes nothing, `SharedStateUnavailable` above all: then try again.
-        """
+        """Remove all rows of a run, and refuse later answers; the number of answers. Raises when it removes nothing."""
         answers = f"{_prefix(research_id)}answer/"
         answered = await self._store.remove(answers)  # first: this makes room for the mark in a store that is full
         await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)
