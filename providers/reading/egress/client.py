@@ -56,7 +56,6 @@ LONGEST_WAIT: Final = 5.0  # seconds after which a name counts as not answered
 PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
 
 LookUp = Callable[[str], Sequence[IpAddress]]
-
 Permit = Callable[[httpx2.URL], Awaitable[None]]
 
 
