@@ -143,11 +143,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
     The splitter looks from each sign that may end a sentence on to the next white space, and ends none before it.
     """
-    return list(sent_spans(LONG_RUN.sub(_with_plain_middle, text)))
-
-
-def _with_plain_middle(run: re.Match[str]) -> str:
-    return run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:]
+    plain = LONG_RUN.sub(lambda run: run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:], text)
+    return list(sent_spans(plain))
 
 
 # --- translations -----------------------------------------------------------------------------------------------------
