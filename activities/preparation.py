@@ -11,7 +11,6 @@ from contracts.plan import MOST_ROUNDS
 from contracts.presets import with_choice
 from contracts.protected_sources import protected_sources_of
 from contracts.request import (
-    Clarify,
     Depth,
     EngineChoice,
     Mode,
@@ -32,6 +31,7 @@ from contracts.resolved import (
     ResolvedResearch,
     where_text_goes,
 )
+from contracts.roles import AGAIN_CHARACTERS, ANALYZER
 from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, StrategyDeclaration, closing_calls, declaration
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, StopReason, ThinkMode, Tier
@@ -84,6 +84,8 @@ class ResearchConfiguration:
     tokens: TokenSettings = field(default_factory=TokenSettings)
     digest: str = ""
     product_version: str = ""
+    collection: str = ""
+    """Place of the sessions: a folder, or the URL of a store without credentials."""
 
 
 class RunRefused(Exception):
@@ -118,7 +120,9 @@ def resolve(
     reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
     providers = _providers(request, corpus, configuration)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
-    if lacks := _unmet_need(declaration(request.strategy), engine, candidates, configuration):
+    strategy = declaration(request.strategy)
+    gates = presets.effective_gates(strategy.gates, request.gates, engine)
+    if lacks := _unmet_need(strategy, engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
     search = _search(request, configuration)
     protected, problems = protected_sources_of(request, search)
@@ -148,7 +152,8 @@ def resolve(
         protected_sources=protected,
         web=web,
         limits=limits,
-        gates=presets.effective_gates(request.gates, engine),
+        gates=gates,
+        approval_waived=strategy.gates.requires_approval and not gates.requires_approval,
         hook=_hook(request, configuration),
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),
@@ -400,16 +405,18 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
     unpriced = [name for name, price in search_usd.items() if price is None]
     known = [price for price in search_usd.values() if price is not None] or [0.0]
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
-    most = {"findings": findings, "reasoning_tokens": reasoning_room(resolved.reasoning_tokens)}
-    text = {"source_characters": resolved.source_characters}
-    sizes: tuple[dict[str, int], ...] = (
-        {"sources": FEWEST_SOURCES, "findings": FEWEST_SUB_QUERIES, **text},
-        {"sources": limits.max_sources_per_query, **most, **text},
-    )
+    by_role = _calls_by_role(resolved) if resolved.engine is EngineKind.MODEL else {}
+    # A source is considered at length once; other analyses that show it consider less.
+    longest, shown = resolved.source_characters, limits.max_sources_per_query * by_role.get(ANALYZER, (0, 0))[1]
+    at_length = min(1.0, limits.max_sources / shown) if shown else 1.0
+    usual = round(at_length * longest + (1 - at_length) * min(longest, AGAIN_CHARACTERS))
+    least = {"sources": FEWEST_SOURCES, "findings": FEWEST_SUB_QUERIES, "source_characters": longest}
+    most = {"sources": limits.max_sources_per_query, "findings": findings, "source_characters": usual}
+    sizes = (least, most | {"reasoning_tokens": reasoning_room(resolved.reasoning_tokens)})
     calls, tokens = [0.0, 0.0], [0.0, 0.0]
     # The providers share the searches: the dearest bounds from above, the cheapest from below.
     usd = [searches[0] * min(known), searches[1] * max(known)]
-    for role, counts in _calls_by_role(resolved).items() if resolved.engine is EngineKind.MODEL else ():
+    for role, counts in by_role.items():
         model = resolved.models[role.tier.value]
         for bound, count in enumerate(counts):
             size = expected_call(role, **sizes[bound])
@@ -433,7 +440,7 @@ def _calls_by_role(resolved: ResolvedResearch) -> dict[Any, tuple[int, int]]:
     """Return fewest and most calls by role."""
     strategy = declaration(resolved.strategy)
     expected = dict(strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL))
-    fewest, most = (0, 0) if resolved.gates.clarify is Clarify.OFF else (1, MOST_ROUNDS)
+    fewest, most = (1, MOST_ROUNDS) if resolved.gates.clarifies else (0, 0)
     fewer, more = expected.get(strategy.clarifier.name, (0, 0))
     expected[strategy.clarifier.name] = fewest + fewer, most + more
     closing = closing_calls(resolved)

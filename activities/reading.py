@@ -102,6 +102,7 @@ class ReadingActivities:
             publisher=found.publisher,
             content_hash=raw.hash,
             text=text,
+            media_type=media_type,
             pages=pages,
             quality=found.quality,
             quality_reason=found.quality_reason if found.quality_reason.startswith(CHOSEN_BY_OPERATOR) else "",

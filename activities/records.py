@@ -13,17 +13,19 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
 from activities.failures import RECORDS, attempt
+from activities.metadata import described_strategy, settings_schema
 from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
 from activities.searching import sources_to_offer
 from contracts import failures, messages
 from contracts.agents import PrepareAgentRequest
-from contracts.evidence import DocumentRef
+from contracts.evidence import DocumentRef, source_document
 from contracts.notebooks import HitsEntry, without_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import apply_change, digest_of, unpack_json
+from contracts.strategies import declaration
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
@@ -69,6 +71,15 @@ class RecordsActivities:
                     return resolve_again(stored, asked, self.configuration)
                 corpus = CorpusSnapshot(name=asked.corpus, files=1) if asked.corpus else None
                 return resolve(request.research_id, asked, self.configuration, corpus, search_attributes=False)
+
+    @activity.defn(name="describe_research")
+    async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
+        """Describe the settings of a strategy and the place of the sessions; nothing is read or stored."""
+        strategy = declaration(request.strategy) if request.strategy else described_strategy()
+        return messages.ResearchMetadata(
+            research_collection=self.configuration.collection,
+            research_settings_schema=settings_schema(strategy, self.configuration),
+        )
 
     @activity.defn(name="take_turn")
     async def take_turn(self, request: messages.TurnRequest) -> messages.QueueTurn:
@@ -213,15 +224,27 @@ class RecordsActivities:
             # In the same words: whether there is one is not disclosed to another tenant.
             raise ContentMissing("there is no such session")
         if request.name == "session.json":
-            return (await self.notebooks.complete_state(state)).model_dump_json()
+            complete = await self.notebooks.complete_state(state)
+            sources = {key: source_document(each, complete.findings) for key, each in complete.sources.items()}
+            artifacts = [file for source in sources.values() for file in source["artifacts"]]
+            shown = complete.model_dump(mode="json") | {"sources": sources, "artifacts": artifacts}
+            return json.dumps(shown, ensure_ascii=False)
         files, source = state.result.files if state.result else None, state.sources.get(request.name)
         named = {} if files is None else {
             "report.md": files.markdown, "report.html": files.html, "report.json": files.json_document
         }  # fmt: skip
-        document = named.get(request.name) or (source.text if source else None)
+        document = named.get(request.name) or (source.text if source else None) or _draft(state, request.name)
         if document is None:
             raise ContentMissing("the run has no such document")
         return await self.content.get_text(document)
+
+
+def _draft(state: ResearchState, name: str) -> DocumentRef | None:
+    """Return the newest text of a report, or an earlier one that the record names by its hash."""
+    newest = state.draft.document if state.draft else None
+    if newest is not None and name in ("draft.md", newest.hash):
+        return newest
+    return DocumentRef(hash=name) if name in state.revisions else None
 
 
 @contextmanager

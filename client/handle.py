@@ -27,6 +27,7 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
 
+from client.agent_events import AnyAgentEvent, ToolCallResult, Translation, UpdateReportResult
 from client.client_errors import (
     DocumentMissing,
     MessageRefused,
@@ -57,6 +58,8 @@ CLOSING_SECONDS: Final = 15.0
 """A cancelled run saves its state and closes within this time."""
 AGENT_ANSWER: Final = timedelta(seconds=2)
 """The same for the status of an agent; afterwards the status of its run is used."""
+TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds between requests for a text that the stored record of a run does not name yet."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
@@ -236,7 +239,7 @@ class ResearchHandle:
         """Query at most 200 events behind the cursor `after`, and the next cursor."""
         return await self._query(names.EVENTS, EventPage, after)
 
-    async def agent_events(self, agent: AgentProgress, after: int = 0) -> EventPage:
+    async def events_of(self, agent: AgentProgress, after: int = 0) -> EventPage:
         """Query the events of an agent as `events` does those of the run; empty if it does not answer."""
         return await self._query_agent(agent, names.EVENTS, EventPage, after) or EventPage(next=after)
 
@@ -255,11 +258,60 @@ class ResearchHandle:
                 return
             await asyncio.sleep(pause_seconds)
 
+    async def agent_events(
+        self, *, tenant: str = DEFAULT_TENANT, pause_seconds: float = 1.0
+    ) -> AsyncIterator[AnyAgentEvent]:
+        """Yield the seven events (`client.agent_events`) of a run from its beginning, as they come, with its end.
+
+        A report in them is fetched by its hash. Waits for a worker. Raises the other errors of `events`.
+        """
+        translation, cursor, is_over = Translation(await self.question() or ""), 0, False
+        for found in translation.begin():
+            yield found
+        while not is_over:
+            is_over = not await self.is_running()
+            while (page := await self._patient_events(cursor)).events:
+                for event in page.events:
+                    for found in translation.read(event):
+                        yield await self._with_text(found, tenant)
+                cursor = page.next
+            for found in translation.rest():
+                yield found
+            if not is_over:
+                await asyncio.sleep(pause_seconds)
+        for found in translation.end(await self.result()):
+            yield await self._with_text(found, tenant)
+
+    async def _patient_events(self, after: int) -> EventPage:
+        """Query events until a worker answers."""
+        while True:
+            try:
+                return await self.events(after)
+            except NoWorker:
+                await asyncio.sleep(1.0)
+
+    async def _with_text(self, found: AnyAgentEvent, tenant: str) -> AnyAgentEvent:
+        """Add the text of the report to the answer to an update; the record of a run names a text soon after it."""
+        if not isinstance(found, ToolCallResult) or not isinstance(found.tool_output.raw_output, UpdateReportResult):
+            return found
+        update, text = found.tool_output.raw_output, None
+        for seconds in (*TEXT_PAUSES, None) if update.report else ():
+            try:
+                text = await self.document(update.report, tenant=tenant)
+                break
+            except DocumentMissing:
+                if seconds is None or not await self.is_running():
+                    break
+                await asyncio.sleep(seconds)
+        update = update.model_copy(update={"new_report_markdown": text})
+        output = found.tool_output.model_copy(update={"raw_output": update})
+        return found.model_copy(update={"tool_output": output})
+
     async def document(self, name: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Read a stored document of the run through the server, without access to the stores.
 
-        `name` is `report.md`, `report.html`, `report.json`, `session.json` or a source id. Raises `DocumentMissing`,
-        `ServerUnreachable`. Waits for a worker.
+        `name` is `report.md`, `report.html`, `report.json`, `session.json`, `draft.md`, a source id, or the hash of a
+        text of a live report. Raises `DocumentMissing`, `ServerUnreachable`. Waits for a worker.
         """
         text, offset = "", 0
         while True:

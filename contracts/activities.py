@@ -11,6 +11,7 @@ from contracts import messages
 from contracts.agents import PrepareAgentRequest
 from contracts.base import CompactModel
 from contracts.evidence import ReportDraft
+from contracts.report_updates import AppliedUpdates, DraftSteps, SplitRequest, UpdatesRequest
 from contracts.resolved import ResolvedResearch
 
 I = TypeVar("I", bound=CompactModel)
@@ -30,6 +31,8 @@ PREPARE_RESEARCH: Final = ActivitySpec("prepare_research", messages.PrepareReque
 """Resolve the request against the workers' configuration; load the session to go on from."""
 PREVIEW_RESEARCH: Final = ActivitySpec("preview_research", messages.PrepareRequest, ResolvedResearch)
 """Resolve the request as `prepare_research` would, and store nothing."""
+DESCRIBE_RESEARCH: Final = ActivitySpec("describe_research", messages.MetadataRequest, messages.ResearchMetadata)
+"""Describe the settings of a strategy and the place of the sessions."""
 PREPARE_AGENT: Final = ActivitySpec("prepare_agent", PrepareAgentRequest, str)
 """Store the resolution of an agent for its calls; the hash of its entry."""
 CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, dict[str, str])
@@ -42,6 +45,10 @@ READ_SOURCE: Final = ActivitySpec("read_source", messages.ReadRequest, messages.
 """Fetch, extract and archive one document."""
 JOIN_REPORT: Final = ActivitySpec("join_report", messages.JoinRequest, ReportDraft)
 """Put sections that were written apart into their frame."""
+APPLY_REPORT_UPDATES: Final = ActivitySpec("apply_report_updates", UpdatesRequest, AppliedUpdates)
+"""Apply updates to a live report, one after the other."""
+SPLIT_DRAFT: Final = ActivitySpec("split_draft", SplitRequest, DraftSteps)
+"""Divide the way from one text of a live report to another into steps within the bound."""
 SAVE_SESSION: Final = ActivitySpec("save_session", messages.SaveRequest, NoneType)
 """Write a checkpoint."""
 RENDER_REPORT: Final = ActivitySpec("render_report", messages.RenderRequest, messages.RenderedReport)
@@ -60,4 +67,5 @@ READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceReque
 ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = (
     *(PREPARE_RESEARCH, PREVIEW_RESEARCH, PREPARE_AGENT, CHECK_PROVIDERS, TAKE_TURN, SEARCH, READ_SOURCE, JOIN_REPORT),
     *(SAVE_SESSION, RENDER_REPORT, EXTRACT_CLAIMS, FINALIZE_VERIFICATION, APPLY_CORRECTIONS, READ_DOCUMENT),
+    *(APPLY_REPORT_UPDATES, SPLIT_DRAFT, DESCRIBE_RESEARCH),
 )

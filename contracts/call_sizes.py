@@ -12,6 +12,7 @@ from typing import Any, Final
 from contracts import checking_roles, roles
 from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
+from contracts.report_updates import REPORTER, UpdateInput
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
 from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
@@ -29,6 +30,8 @@ DRAFT_CHARACTERS: Final = 6_000
 """Of the draft in a refiner's prompt."""
 REVIEWED_CHARACTERS: Final = 24_000
 """Of the draft in a reviewer's prompt."""
+SECTION_CHARACTERS: Final = 12_000
+"""Of a section in a reporter's prompt: its end, where more is there."""
 CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector: more at once are judged less well."""
 LONG_REPORT_WORDS: Final = 2_500
@@ -89,6 +92,7 @@ def expected_call(
         roles.ANALYZER.name: min(sources, MOST_SOURCES) * source_tokens,
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
         roles.REFINER.name: DRAFT_CHARACTERS,
+        REPORTER.name: SECTION_CHARACTERS // BYTES_PER_TOKEN,
     }
     conversation = 5_000 if role.tools else 0
     size = FIXED_INPUT_TOKENS + conversation + material.get(role.name, 0)
@@ -149,18 +153,13 @@ def _material_tokens(request: RoleInput) -> int:
             _tokens(source.title + source.url)
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS
-            + _shown_characters(source.text, request.source_characters)
+            + _shown_characters(source.text, request.characters_of(source))
             for source in request.sources[: most_sources(request)]
         )
     if isinstance(request, WriteInput):
-        titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
-        sections = 700 * len(request.part.sections) if request.part else 0
-        # The statement is repeated for each of its passages.
-        findings = sum(
-            LINE_TOKENS + len(finding.evidence_ids) * (_tokens(finding.statement) + QUOTE_CHARACTERS + LINE_TOKENS)
-            for finding in request.findings
-        )
-        return titles + sections + findings
+        return _notes_tokens(request) + (700 * len(request.part.sections) if request.part else 0)
+    if isinstance(request, UpdateInput):
+        return _notes_tokens(request) + (_shown_characters(request.draft, SECTION_CHARACTERS) if request.draft else 0)
     if isinstance(request, BriefedInput):
         return len(request.hits) * SNIPPET_TOKENS
     if isinstance(request, RefineInput) and request.draft is not None:
@@ -170,3 +169,13 @@ def _material_tokens(request: RoleInput) -> int:
     if isinstance(request, SummarizeInput):
         return _shown_characters(request.text, ORIGINAL_CHARACTERS)
     return REVIEWED_CHARACTERS if isinstance(request, ReviewInput) else 0
+
+
+def _notes_tokens(request: WriteInput | UpdateInput) -> int:
+    """Tokens of findings with their passages, and of the titles of their sources."""
+    titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
+    findings = sum(
+        LINE_TOKENS + _tokens(finding.statement) + len(finding.evidence_ids) * (QUOTE_CHARACTERS + LINE_TOKENS)
+        for finding in request.findings
+    )
+    return titles + findings

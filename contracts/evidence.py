@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from contracts.addresses import canonical_url, evidence_id, source_id
+from contracts.addresses import canonical_url, doi_of, evidence_id, source_id
 from contracts.base import CompactModel, Contract
 from contracts.names import CORPUS_SCHEME
 from contracts.texts import DOCUMENT_HASH
@@ -76,6 +76,8 @@ class ReportDraft(Contract):
     """True for an answer without research, without citations."""
     empty: bool = False
     """True for the brief without any finding, without citations."""
+    words_by_section: dict[str, int] = {}
+    """Of a live report: words under each heading of the outline, in its order."""
 
 
 ASKED_BY_PERSON: Final = "steer"
@@ -306,6 +308,9 @@ class ReadDetails(SourceDetails):
     url: str
     publisher: str | None = None
     retrieved_at: str | None = None
+    """Time of reading, ISO 8601; a workflow leaves it to the entry."""
+    media_type: str = ""
+    """Of the original, as it was recognized; empty where it was not read."""
     quality: Quality = Quality.UNKNOWN
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
@@ -360,6 +365,68 @@ class Source(ReadDetails):
     def as_hit(self) -> SearchHit:
         """Return the hit that would lead to it again."""
         return SearchHit(**{name: getattr(self, name) for name in OF_HIT}, entries=self.hit_entries)
+
+
+def keys_of(found: SearchHit | Source) -> list[str]:
+    """Return the values that hits of one source share: the canonical URL, and the DOI if there is one."""
+    name = doi_of(found.doi) or doi_of(found.url)
+    return [canonical_url(found.url), *([f"doi:{name}"] if name else [])]
+
+
+class ArtifactKind(StrEnum):
+    """Kind of a stored file, for a viewer."""
+
+    PDF = "pdf"
+    HTML = "html"
+    TEXT = "text"
+
+
+KIND_OF: Final = {
+    "application/pdf": ArtifactKind.PDF,
+    "text/html": ArtifactKind.HTML,
+    "application/xhtml+xml": ArtifactKind.HTML,
+}
+"""Kind of an original by its media type; any other one is shown by its text."""
+
+
+class Artifact(Contract):
+    """A stored file of a source: the original as it was fetched, or the text that was read from it."""
+
+    file_id: str
+    """Hash of the file in the content store."""
+    name: str
+    kind: ArtifactKind
+    media_type: str = "text/plain"
+    source_id: str
+    source_url: str
+    retrieved_at: str | None = None
+
+
+def artifacts_of(sources: Iterable[Source]) -> list[Artifact]:
+    """Return the stored files of sources that were read: original and text, once where they are the same bytes."""
+    return [artifact for source in sources if source.text is not None for artifact in _artifacts(source, source.text)]
+
+
+def source_document(source: Source, findings: Iterable[Finding]) -> dict[str, Any]:
+    """Return a source as JSON with its stored files and the statements that were found in it."""
+    files = artifacts_of([source])
+    return source.model_dump(mode="json") | {
+        "file_id": files[0].file_id if files else None,
+        "artifacts": [file.model_dump(mode="json") for file in files],
+        "notes": [finding.statement for finding in findings if source.id in finding.source_ids],
+    }
+
+
+def _artifacts(source: Source, text: DocumentRef) -> list[Artifact]:
+    shared = {"source_id": source.id, "source_url": source.url, "retrieved_at": source.retrieved_at}
+    file_name = urlsplit(source.url).path.rpartition("/")[2]
+    read = Artifact(file_id=text.hash, name=f"{source.title or file_name}.txt", kind=ArtifactKind.TEXT, **shared)
+    if source.content_hash in (None, text.hash):
+        return [read]
+    media_type = source.raw.media_type if source.raw else source.media_type
+    kind = KIND_OF.get(media_type.partition(";")[0].strip().lower(), ArtifactKind.TEXT)
+    known = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": media_type}
+    return [Artifact(kind=kind, **known, **shared), read]
 
 
 class QueryOutcome(StrEnum):

@@ -1,5 +1,7 @@
 """Requests and results of activities that are no role."""
 
+from typing import Any
+
 from pydantic import Field
 
 from contracts.base import CompactModel
@@ -41,6 +43,28 @@ class Prepared(CompactModel):
     """Hash of `resolved` in the run's notebook."""
     has_turn: bool = False
     """True if the run may begin at once; else it waits for its turn."""
+
+
+class PlannedRun(CompactModel):
+    """Output of the workflow `deep-research-plan`: the run that it has started."""
+
+    research_id: str
+
+
+class MetadataRequest(CompactModel):
+    """Input of `describe_research`."""
+
+    strategy: str = ""
+    """Empty: the one whose plans wait for a person's approval, else the default of requests."""
+
+
+class ResearchMetadata(CompactModel):
+    """What a front end needs before any run."""
+
+    research_collection: str = ""
+    """Place of the sessions: a folder, or the URL of a store."""
+    research_settings_schema: dict[str, Any] = {}
+    """JSON Schema of the settings of a request, without references, with the defaults that are in force."""
 
 
 class TurnRequest(RunRequest):
@@ -159,6 +183,8 @@ class ReadRecord(CompactModel):
     publisher: str | None = None
     content_hash: str
     text: DocumentRef
+    media_type: str = "text/html"
+    """Of the original, as it was recognized; most are pages, so this costs no history of theirs."""
     pages: DocumentRef | None = None
     """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
     quality: Quality
@@ -230,7 +256,7 @@ class DocumentPieceRequest(RunRequest):
     """A piece of a stored document, for clients that reach only the engine; another tenant's run has none."""
 
     name: str
-    """`report.md`, `report.html`, `report.json`, `session.json`, or a source id."""
+    """`report.md`, `report.html`, `report.json`, `session.json`, `draft.md`, a source id, or the hash of a revision."""
     offset: int = 0
     limit: int = 1_000_000
 

@@ -7,6 +7,8 @@ DEEP_RESEARCH: Final = "deep-research"
 RESEARCH_AGENT: Final = "research-agent"
 RESEARCH_DOCUMENT: Final = "research-document"
 RESEARCH_PREVIEW: Final = "research-preview"
+DEEP_RESEARCH_PLAN: Final = "deep-research-plan"
+RESEARCH_METADATA: Final = "research-metadata"
 
 # Task queues, one per worker pool.
 WORKFLOWS_QUEUE: Final = "research-workflows"

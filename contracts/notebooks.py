@@ -53,7 +53,6 @@ class SourceEntry(ReadDetails):
     """A source as it was read, with the details of the search that found it."""
 
     source_id: str = ""
-    media_type: str = ""
     warnings: list[str] = []
 
 
@@ -151,7 +150,7 @@ def refer_source(source: SourceExtract) -> SourceExtract:
     if source.entry is None:
         return source
     quality = source.quality if source.changed else Quality.UNKNOWN
-    return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries)
+    return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries, again=source.again)
 
 
 def _writing(request: WriteInput) -> dict[str, Any]:
@@ -171,7 +170,7 @@ def _writing(request: WriteInput) -> dict[str, Any]:
     }
 
 
-SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash")
+SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash", "media_type")
 FINDING_FIELDS_OF_ENTRY: Final = ("statement", "confidence", "evidence_ids", "source_ids")
 """Fields of a source or a finding that are in its entry, so that no checkpoint sends them.
 

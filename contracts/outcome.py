@@ -229,6 +229,8 @@ class Counts(Contract):
     sub_queries: int = 0
     sources: int = 0
     sources_cited: int = 0
+    not_fetched: int = 0
+    """Sources that were found and not read; those that no limit left room for count once the run is over."""
     duplicates: int = 0
     findings: int = 0
     evidence: int = 0
@@ -366,6 +368,12 @@ class ResearchStatus(Contract):
     advice: list[str] = []
     waiting: Waiting | None = None
     """Open question to a person."""
+    outline: list[str] = []
+    """Headings that the plan fixes for the report; empty where it fixes none."""
+    questions: list[str] = []
+    """Questions of the plan to the person."""
+    assumptions: list[str] = []
+    """Answers that the plan assumes."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}

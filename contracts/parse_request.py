@@ -64,6 +64,7 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
 SPECIAL_LIMITS: Final = {
     "steps": ("min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step"),
     "agents": ("agent_seconds", "agent_wait_seconds"),
+    "live report": ("max_update_characters",),
 }
 """Limits that only some strategies have: their presets are 0 elsewhere."""
 ORDERED_LIMITS: Final = (("agent_seconds", "agent_wait_seconds"), ("min_steps", "max_steps"))

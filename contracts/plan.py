@@ -2,11 +2,13 @@
 
 import shlex
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from contracts.base import Contract, StrictContract
+from contracts.outlines import WrittenOutline
+from contracts.request import Constraints
 from contracts.vocabulary import NodeKind, NodeStatus
 
 APPROVAL_PHRASE: Final = "Authorized to execute"
@@ -15,9 +17,12 @@ OTHER_FORM: Final = "form"
 """Facet of a query with the words of the question in another form."""
 WITHOUT_SEARCH: Final = "analysis"
 """Origin of a query that is answered from what was read before: nothing is searched for it."""
+CHOSEN_BY_AGENT: Final = "agent"
+"""Origin of a query that an agent chose beside the plan: nobody was promised an answer to it."""
 MOST_QUESTIONS: Final = 3
 MOST_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000
+MOST_ASSUMPTIONS: Final = 10
 
 
 class WaitKind(StrEnum):
@@ -47,6 +52,7 @@ class Waiting(Contract):
 
     kind: WaitKind
     questions: list[str] = []
+    """About the question of the run, or those of the plan that is to be approved."""
     round: int = 0
     """Of the questions, from 1."""
     plan_version: int = 0
@@ -57,6 +63,10 @@ class Waiting(Contract):
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
     """End of the run without an answer, ISO 8601."""
+
+    def for_plan(self, plan: "Plan") -> "Waiting":
+        """Return the wait for the approval of another version of the plan."""
+        return self.model_copy(update={"plan_version": plan.version, "questions": plan.questions})
 
     def describe(self) -> str:
         """Name the awaited act of a person, as a clause."""
@@ -69,8 +79,10 @@ class Waiting(Contract):
         if self.kind is WaitKind.CLARIFICATION:
             return [f'research answer {research_id} "…"']
         phrase = f" --phrase {shlex.quote(self.phrase)}" if self.phrase else ""
+        answers = [f'research answer {research_id} "…"'] if self.questions else []
         return [
             f"research approve {research_id} --version {self.plan_version}{phrase}",
+            *answers,
             f"research plan {research_id} --edit",
             f'research steer {research_id} "…"',
             f"research reject {research_id}",
@@ -91,14 +103,21 @@ class PlannedQuery(StrictContract):
         return {"query": written} if isinstance(written, str) else written
 
 
+PlanLine = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
+
+
 class PlanRevision(StrictContract):
-    """Revision of a plan by a person: words for the planner, or the plan itself."""
+    """Revision of a plan by a person: words for the planner, or parts of the plan itself."""
 
     guidance: str | None = Field(default=None, min_length=1, max_length=ANSWER_CHARACTERS)
     """Words for another plan by the planner."""
     brief: str | None = Field(default=None, min_length=1, max_length=2_000)
     sub_queries: list[PlannedQuery] | None = Field(default=None, min_length=1, max_length=20)
     """All sub-queries in the order of importance, in place of those of the plan."""
+    outline: WrittenOutline | None = None
+    """All headings of the report in their order."""
+    questions: list[PlanLine] | None = Field(default=None, max_length=MOST_QUESTIONS)
+    assumptions: list[PlanLine] | None = Field(default=None, max_length=MOST_ASSUMPTIONS)
 
 
 class PlanNode(Contract):
@@ -149,6 +168,22 @@ class Plan(Contract):
     brief: str = ""
     nodes: list[PlanNode] = []
     """Parents before their children, otherwise in the order of the work."""
+    outline: list[str] = []
+    """Headings of the report in their order; empty where the plan does not fix them."""
+    questions: list[str] = []
+    """Questions to the person, which may be answered before the approval."""
+    assumptions: list[str] = []
+    """Answers to its questions that the plan assumes."""
+
+    def texts(self) -> dict[str, Any]:
+        """Return all that a person approves of it, as events of the log have it."""
+        return {
+            "version": self.version,
+            "clarifying_questions": self.questions,
+            "expanded_queries": [node.text for node in self.parts],
+            "outline": self.outline,
+            "assumptions": self.assumptions,
+        }
 
     @property
     def sub_queries(self) -> list[PlanNode]:
@@ -170,6 +205,10 @@ class Plan(Contract):
         """The nodes below one."""
         return [other for other in self.nodes if other.parent == node.id]
 
+    def newest(self, node: PlanNode) -> PlanNode:
+        """The node as the plan has it by now; the given one where the plan has none with its id."""
+        return next((one for one in self.nodes if one.id == node.id), node)
+
     def with_nodes(self, *changed: PlanNode) -> "Plan":
         """The plan with these nodes: each in the place of the one with its id, or at the end."""
         nodes = {node.id: node for node in self.nodes} | {node.id: node for node in changed}
@@ -187,3 +226,8 @@ class PlanAnswer(Contract):
     nodes: list[PlanNode] = []
     sub_queries: list[PlanNode] = []
     """Nodes that are searched for, and steps without searches yet."""
+    outline: list[str] = []
+    questions: list[str] = []
+    assumptions: list[str] = []
+    constraints: Constraints = Constraints()
+    """Audience, region, timeframe and language that the request names."""

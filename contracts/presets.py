@@ -1,8 +1,9 @@
 """Presets of strategy × depth: what `null` in a request means (`docs/configuration.md` prints them)."""
 
 from collections.abc import Iterable
+from typing import Any
 
-from contracts.request import Checks, Depth, Gates, Limits, Mode, Review, Verify
+from contracts.request import Approve, Checks, Clarify, Depth, Gates, Limits, Mode, Review, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, ThinkMode
@@ -61,10 +62,17 @@ def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:
     return first.model_copy(update={name: None if None in of else max(of) for name, of in numbers.items()})
 
 
-def effective_gates(asked: Gates, engine: EngineKind) -> Gates:
-    """Return the gates with an author of reflections."""
+def effective_gates(own: Gates, asked: Gates, engine: EngineKind) -> Gates:
+    """Return the gates of a request over those of its strategy, with an author of reflections."""
     think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
-    return asked if asked.think else asked.model_copy(update={"think": think})
+    presets = {"think": think, "clarify": Clarify.OFF, "approve": Approve.NONE} | _named(own)
+    return asked.model_copy(update=presets | _named(asked))
+
+
+def _named(gates: Gates) -> dict[str, Any]:
+    """Return the gates for which strategies have presets, those that are named."""
+    values = {name: getattr(gates, name) for name in ("think", "clarify", "approve")}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> Verify:

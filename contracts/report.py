@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 from contracts.agents import AgentRecord
 from contracts.base import BoundedList, BoundedMap, Contract
 from contracts.checking import Correction, ReviewSummary, VerificationSummary
-from contracts.evidence import Finding, Gap, QueryRecord
+from contracts.evidence import Artifact, Finding, Gap, QueryRecord
 from contracts.outcome import AgentDecision, Guidance
 from contracts.plan import PlanNode
 from contracts.resolved import CorpusSnapshot
@@ -60,7 +60,14 @@ class ReportSource(Contract):
     """SHA-256 of the text that was read from them."""
     pages_hash: str | None = None
     """SHA-256 of a JSON list: the offsets in the text at which its pages or slides begin."""
+    file_id: str | None = None
+    """Of the original among the artifacts; None where it was not read."""
+    snippet: str = ""
+    """Words of the search that found it."""
+    notes: BoundedList[str] = []
+    """Ids of the findings from it."""
     retrieved_at: str | None = None
+    """Time of reading; None where it was not read."""
     status: str = ""
     status_reason: str = ""
     provider: str = ""
@@ -124,6 +131,9 @@ class ReportPlan(Contract):
 
     brief: str = ""
     nodes: BoundedList[PlanNode] = []
+    outline: BoundedList[str] = []
+    questions: BoundedList[str] = []
+    assumptions: BoundedList[str] = []
 
 
 class ReportVerification(VerificationSummary):
@@ -216,6 +226,8 @@ class Report(Contract):
     """True if the writer listed sources itself; the list of the report took its place."""
     report: ReportText
     sources: BoundedList[ReportSource] = []
+    artifacts: BoundedList[Artifact] = []
+    """The stored files of the sources: originals and the texts that were read from them."""
     evidence: BoundedList[ReportEvidence] = []
     findings: BoundedList[Finding] = []
     gaps: BoundedList[Gap] = []

@@ -181,6 +181,9 @@ class Limits(RequestPart):
     """Time after which an agent ends its work and reports its findings."""
     agent_wait_seconds: float | None = Field(default=None, ge=1, le=86_400)
     """Time after which the run goes on without the agent."""
+    max_update_characters: int | None = Field(default=None, ge=200, le=8_000)
+    """Inserted and removed by one update of a live report, together (elsewhere `max_report_update_size`,
+    `max_update_size` or `patch_chunk_size`)."""
     max_wait_seconds: float | None = Field(default=None, ge=1, le=2_592_000)
     """Time that a person is waited for each time; it costs the run no time."""
 
@@ -191,9 +194,20 @@ class Gates(RequestPart):
     policy: GatePolicy = GatePolicy.STRICT
     think: ThinkMode | None = None
     """None: a model where a model works, the gate's rules alone elsewhere."""
-    clarify: Clarify = Clarify.OFF
-    approve: Approve = Approve.NONE
+    clarify: Clarify | None = None
+    """None, also of the next field: the preset of the strategy; without one, nobody is asked."""
+    approve: Approve | None = None
     hook: Name | None = None
+
+    @property
+    def clarifies(self) -> bool:
+        """True if a person may be asked what the question means."""
+        return self.clarify not in (None, Clarify.OFF)
+
+    @property
+    def requires_approval(self) -> bool:
+        """True if a person approves the plan."""
+        return self.approve not in (None, Approve.NONE)
 
 
 class Checks(RequestPart):

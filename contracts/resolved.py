@@ -87,6 +87,8 @@ class EffectiveLimits(Contract):
     """Time after which an agent ends its work and reports its findings; 0 where a strategy has no agents."""
     agent_wait_seconds: float = 0
     """Time after which the run goes on without the agent."""
+    max_update_characters: int = 0
+    """Characters that one update of a live report inserts and removes; 0 where a strategy has no live report."""
 
 
 class Hook(Contract):
@@ -208,6 +210,8 @@ class ResolvedResearch(SharedSettings):
     """True if the web is searched."""
     limits: EffectiveLimits
     gates: Gates
+    approval_waived: bool = False
+    """True if the request does without the approval of the plan that its strategy waits for."""
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
     """`light` is by rules, without a model."""

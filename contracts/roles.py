@@ -5,7 +5,7 @@ input. The workflow gets the answer itself, or its *result* where quotes and cit
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -35,6 +35,8 @@ MOST_GAPS: Final = 3
 MOST_SUGGESTIONS: Final = 3
 MOST_FOLLOW_UPS: Final = 3
 MOST_NOTES: Final = 10
+AGAIN_CHARACTERS: Final = 1_000
+"""Of a source that the analysis of another sub-query considers at length: those that match this one best."""
 Priority = Annotated[int, within(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
 
 
@@ -87,6 +89,9 @@ class RoleAnswer(CompactModel):
 
     Where an answer is grounded in stored text, the workflow gets the result of that instead (`RoleSpec.result`).
     """
+
+    IS_REPORT: ClassVar[bool] = False
+    """True for a text of the report, or a part of it."""
 
     account: SkipJsonSchema[CallAccount] = CallAccount()
     """Filled in by the activity; a model cannot set it."""
@@ -199,6 +204,8 @@ class SourceExtract(Contract):
     """Hashes of the entries of other searches that found it."""
     changed: bool = False
     """The quality differs from that of the entry."""
+    again: bool = False
+    """Another sub-query found it first: the analysis of that one considers more of its text."""
 
 
 class AnalyzeInput(RoleInput):
@@ -220,6 +227,12 @@ class AnalyzeInput(RoleInput):
     def subject(self) -> str:
         """The sub-query."""
         return self.sub_query.text
+
+    def characters_of(self, source: SourceExtract) -> int:
+        """Return how many characters of a source are considered; a protected one is considered at length each time."""
+        if source.id in self.protected_source_ids:
+            return self.protected_characters or self.source_characters
+        return min(self.source_characters, AGAIN_CHARACTERS) if source.again else self.source_characters
 
 
 class Quote(Contract):
@@ -339,6 +352,8 @@ class SynthesizerAnswer(RoleAnswer):
 
 class SynthesizerResult(RoleAnswer):
     """A draft in the content store."""
+
+    IS_REPORT = True
 
     draft: ReportDraft
 
@@ -487,8 +502,8 @@ class RoleSpec(Generic[I, O]):
 
     @property
     def writes_report(self) -> bool:
-        """True if the result is the draft of the report."""
-        return issubclass(self.result, SynthesizerResult)
+        """True if the result is a text of the report."""
+        return self.result.IS_REPORT
 
 
 CLARIFIER: Final = RoleSpec(
@@ -530,7 +545,7 @@ def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> 
     if resolved.constraints.audience:
         preferences.append(f"The readers: {resolved.constraints.audience}")
     preferences += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
-    if role.writes_report and resolved.output.sections:
+    if issubclass(role.result, SynthesizerResult) and resolved.output.sections:
         headings = "; ".join(resolved.output.sections)
         preferences.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')
     return preferences

@@ -7,7 +7,18 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny
 from contracts.addresses import sub_query_id
 from contracts.agents import AgentRecord, AgentTask, Ledger
 from contracts.checking import Verification
-from contracts.evidence import Candidate, Evidence, Finding, Gap, QueryOutcome, QueryRecord, ReportDraft, Source
+from contracts.evidence import (
+    Candidate,
+    Evidence,
+    Finding,
+    Gap,
+    QueryOutcome,
+    QueryRecord,
+    ReportDraft,
+    Source,
+    keys_of,
+)
+from contracts.exclusions import is_excluded
 from contracts.outcome import (
     AgentDecision,
     Citation,
@@ -122,6 +133,8 @@ class ResearchState(BaseModel):
     """Canonical URL → source id, for deduplication over iterations."""
     candidates: list[Candidate] = []
     """Every hit of every search of this iteration, read or not."""
+    passed_over: list[Candidate] = []
+    """Hits of earlier iterations and of agents that were not read."""
     lost_providers: dict[str, str] = {}
     """Search providers that failed during the run, with the reason: they are not used any more."""
     analyzed_sub_queries: list[str] = []
@@ -138,6 +151,8 @@ class ResearchState(BaseModel):
     findings: list[Finding] = []
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
+    revisions: list[str] = []
+    """Hashes of the newest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
     verdicts_entry: str = ""
     """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.evidence.VerdictsEntry`)."""
     verification: Verification = Verification()
@@ -202,6 +217,13 @@ class ResearchState(BaseModel):
         return self.resolved
 
     @property
+    def needs_approval(self) -> bool:
+        """True if a person has yet to approve the plan, made or not; one with an outline in each of its versions."""
+        if not self.resolution.gates.requires_approval or (self.approved_version and not self.plan.outline):
+            return False
+        return self.approved_version is None or self.approved_version != self.plan.version
+
+    @property
     def scope(self) -> str:
         """The agent of this state, whose name prefixes the names of its calls; empty for a run of its own."""
         return self.task.id if self.task else ""
@@ -260,6 +282,21 @@ class ResearchState(BaseModel):
         """Sources that were read, or could not be: all but those of which only title and snippet are known."""
         return {name: each for name, each in self.sources.items() if each.status is not SourceStatus.NOT_FETCHED}
 
+    def not_fetched(self) -> dict[str, Source]:
+        """Return the hits that no limit left room for, as sources of a run that is over.
+
+        In `sources` they would be taken for known: a resumed run may read them. Those of a run that goes on are none.
+        """
+        known = {key for source in self.sources.values() for key in keys_of(source)} | self.aliases.keys()
+        found: dict[str, Source] = {}
+        for one in (*self.passed_over, *self.candidates) if self.ending else ():
+            keys = set(keys_of(one.hit))
+            if not keys & known and not is_excluded(one.hit.title, one.hit.url, self.resolution.exclude):
+                source = Source.of_hit(one.hit, [one.sub_query_id])
+                found[source.id] = source
+            known |= keys
+        return found
+
     def high_quality_sources(self) -> list[Source]:
         """Readable sources of high quality."""
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
@@ -271,6 +308,7 @@ class ResearchState(BaseModel):
             sub_queries=len(self.plan.sub_queries),
             sources=len(self.readable_sources()),
             sources_cited=len({citation.source_id for citation in self.citations}),
+            not_fetched=len(self.sources) - len(self.fetched_sources()) + len(self.not_fetched()),
             duplicates=self.duplicates,
             findings=len(self.findings),
             evidence=len(self.evidence),

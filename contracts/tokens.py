@@ -7,6 +7,7 @@ was not considered.
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -147,24 +148,34 @@ class ItemFidelity(CompactModel):
         return self.current_tokens / self.original_tokens if self.original_tokens else 1.0
 
 
-class CallFidelity(CompactModel):
-    """Content of one call, in estimated tokens."""
+class ContentSums(Contract):
+    """Content of one call or of several, in estimated tokens; all figures add up."""
 
     considered: int = 0
     shown: int = 0
-    available: int = 0
-    """Room for the whole prompt."""
-    used: int = 0
-    """Of it, by the whole prompt."""
     items: int = 0
     shortened: int = 0
     """Number of items that are not whole, dropped ones included."""
-    dropped: list[str] = []
-    """Ids of the items that are not shown at all."""
     stored_characters: int = 0
     """Of the stored texts of the sources."""
     considered_characters: int = 0
     """Of these, for the prompt."""
+
+    @property
+    def fidelity(self) -> float:
+        """Tokens shown divided by tokens considered; 1 where nothing was considered."""
+        return self.shown / self.considered if self.considered else 1.0
+
+
+class CallFidelity(CompactModel, ContentSums):
+    """Content of one call."""
+
+    available: int = 0
+    """Room for the whole prompt."""
+    used: int = 0
+    """Of it, by the whole prompt."""
+    dropped: list[str] = []
+    """Ids of the items that are not shown at all."""
     entry: str = ""
     """Hash of the notebook's entry with the items (`ContentEntry`); empty where all are whole."""
     archived: list[str] = []
@@ -189,76 +200,37 @@ class ArchiveRecord(Contract):
     item_id: str
     item_type: str
     archived_at: AwareDatetime
-    expires_at: AwareDatetime
     archive_reason: str
     original_tokens: int = 0
     metadata: dict[str, str]
-    """`url` and `title` of a source; `research_id`, `tenant`."""
-    store: str = ""
-    """Short hash of the address of the content store where several homes may share the archive."""
-    others: list["ArchiveRecord"] = []
-    """Records of the same text for other runs."""
-
-    def entries(self) -> "list[ArchiveRecord]":
-        """Return the records of all runs, the newest first."""
-        return [self.model_copy(update={"others": []}), *self.others]
+    """`url` and `title` of a source."""
+    runs: dict[str, AwareDatetime]
+    """When it expires for each run that did not show it, by the run's id; in a folder of several homes after a hash."""
 
 
-class FidelityTotals(Contract):
+class FidelityTotals(ContentSums):
     """Fidelity of the calls of a phase, or of a run."""
 
     calls: int = 0
-    considered: int = 0
-    shown: int = 0
-    items: int = 0
-    shortened: int = 0
     lowest: float = 1.0
     """Fidelity of the call that showed the least of its content."""
-    stored_characters: int = 0
-    considered_characters: int = 0
-
-    @property
-    def fidelity(self) -> float:
-        """Tokens shown divided by tokens considered; 1 where nothing was considered."""
-        return self.shown / self.considered if self.considered else 1.0
 
     @property
     def band(self) -> Band:
         """The band of the fidelity."""
         return Band.of(self.fidelity)
 
-    def plus(self, call: CallFidelity) -> "FidelityTotals":
-        """Return the totals with one more call."""
-        share = call.shown / call.considered if call.considered else 1.0
-        return self.together(
-            FidelityTotals(
-                calls=1,
-                considered=call.considered,
-                shown=call.shown,
-                items=call.items,
-                shortened=call.shortened,
-                lowest=share,
-                stored_characters=call.stored_characters,
-                considered_characters=call.considered_characters,
-            )
-        )
-
-    def together(self, other: "FidelityTotals") -> "FidelityTotals":
-        """Return the totals of both."""
-        sums = {name: getattr(self, name) + getattr(other, name) for name in SUMMED}
-        return FidelityTotals(lowest=min(self.lowest, other.lowest), **sums)
+    def plus(self, other: "CallFidelity | FidelityTotals") -> "FidelityTotals":
+        """Return the totals with one more call, or with those of another phase."""
+        calls, lowest = (1, other.fidelity) if isinstance(other, CallFidelity) else (other.calls, other.lowest)
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ContentSums.model_fields}
+        return FidelityTotals(calls=self.calls + calls, lowest=min(self.lowest, lowest), **sums)
 
     def words(self) -> str:
         """Return the fidelity and its band for a person: `82% (condensed)`."""
         return f"{self.fidelity:.0%} ({self.band.value})"
 
 
-SUMMED: Final = tuple(name for name in FidelityTotals.model_fields if name != "lowest")
-
-
 def total_of(phases: Iterable[FidelityTotals]) -> FidelityTotals:
     """Return the totals of several phases."""
-    total = FidelityTotals()
-    for one in phases:
-        total = total.together(one)
-    return total
+    return reduce(FidelityTotals.plus, phases, FidelityTotals())

@@ -59,6 +59,10 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+FAILURES: Final = (Outcome.REFUSED, Outcome.TIMED_OUT, Outcome.FAILED)
+"""Ends of a run that gives no report."""
+
+
 class ReportKind(StrEnum):
     """Kind of a report: statements of a model, or unjudged passages."""
 

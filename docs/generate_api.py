@@ -47,10 +47,44 @@ started without one the question is in its memo (`question`) and in its current 
 
 `ResearchHandle` (`client/handle.py`) needs the contracts, `temporalio` and `rich`. `follow()` gives events until the
 run is over, `result()` always a `ResearchResult`, `document(name)` a whole stored document through the server:
-`report.md`, `report.html`, `report.json`, `session.json` or a source id.
+`report.md`, `report.html`, `report.json`, `session.json`, `draft.md`, a source id, or the hash of a text of a live
+report.
 
 ```python
 {typed}```
+
+## Seven events for front ends of agents
+
+`agent_events()` of the handle, and `research watch ID --events agent` as JSON lines, give the log of a run from its
+beginning as seven types of events (`client/agent_events.py`) and no other, while it goes on and after it:
+
+| `type` | when | fields besides `seq` and `time` |
+|---|---|---|
+| `AgentInput` | the question, guidance, an approval | `input[]` (`role`, `content`), `current_agent_name` |
+| `AgentStream` | once a turn, if it has a text | `delta` and `response` (the whole text), `current_agent_name` |
+| `AgentOutput` | the end of a turn; a person is asked | `response`, `tool_calls[]`, `current_agent_name` |
+| `ToolCall` | a tool is called | `tool_id`, `tool_name`, `tool_kwargs` |
+| `ToolCallResult` | one answer to each call | the same, and `tool_output`: `content`, `is_error`, `raw_output` |
+| `StopEvent` | the end | `status`, `result` (see below), `is_error` with `message` for a failure |
+| `WorkflowCancelledEvent` | the end of a cancelled run | `status`, `research_id`, `resumable`, `message` |
+
+`raw_output` has a schema by tool. `decompose_query`, of every version of the plan: `version`, `clarifying_questions`,
+`expanded_queries`, `outline`, `assumptions`. `update_report`, also where no turn asked for the update:
+`new_report_markdown` (the whole text as it was then; `null` for one that is no longer stored), its hash `report`,
+`heading`, `inserted`, `removed`, `reason`; a refused update leaves the text as before. Every other tool: `text`.
+
+The document `session.json` has the rest: `resolved` (the question and the settings), `plan`, `sources` with `file_id`,
+`notes` and `retrieved_at`, and `artifacts[]`; `draft.md` is the newest text. Statuses of a run map to those of such
+front ends (`session_status`, and back by `STATUSES`):
+
+| `status` | status of the run |
+|---|---|
+| `planning` | `created`, `queued`, `running` before a plan was made and approved |
+| `awaiting_approval` | `awaiting_clarification`, `awaiting_approval` |
+| `running` | `running` |
+| `completed` | `completed`, `partial`, `empty` |
+| `failed` | `failed`, `refused`, `timed_out` |
+| `cancelled` | `cancelled` |
 
 ## Documents through the server
 

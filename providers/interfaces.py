@@ -37,7 +37,8 @@ class RenderedPrompt:
     common_ends: tuple[int, ...] = ()
     """Places where parts end that the run's other calls of this role begin with, in characters."""
     messages: Sequence[Message] = ()
-    items: Sequence[ContentItem] = ()
+    """Conversation of a role with tools since the prompt, which is then the first message."""
+    items: Sequence[ContentItem] = field(default=(), compare=False, repr=False)
     """Parts that can be shortened."""
     stored_characters: int = 0
     """Of the stored texts of the sources."""
@@ -55,15 +56,9 @@ class EngineTask:
     """Stored texts by hash: every `DocumentRef` of the input, already loaded."""
     system: str
     """The stable part of the prompt."""
-    prompt: str
-    """The rendered prompt."""
+    whole: RenderedPrompt
+    """The prompt with all of its items."""
     prompt_version: str
-    common_ends: tuple[int, ...] = ()
-    """As in `RenderedPrompt`."""
-    messages: Sequence[Message] = ()
-    """Conversation of a role with tools since the prompt, which is then the first message."""
-    whole: RenderedPrompt | None = field(default=None, compare=False, repr=False)
-    """The prompt with all of its items; None where it has none."""
     render: Callable[[Mapping[str, Level]], RenderedPrompt] | None = field(default=None, compare=False, repr=False)
     """The prompt with some items at other levels; None: it has one form."""
     narrower: Callable[[], "EngineTask"] | None = field(default=None, compare=False, repr=False)

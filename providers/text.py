@@ -40,6 +40,8 @@ class LanguageData:
     """First words of a sentence that limits the one before it."""
     forms: list[str]
     """Words that ask for other forms of an answer: what something is, its settings, its steps."""
+    headings: list[str]
+    """Headings for the question as it was asked, and for each of the forms."""
     brief: Mapping[str, str]
     """Sentences of the brief, by message id."""
     report: Mapping[str, str]
@@ -56,7 +58,13 @@ def language_data(code: str) -> LanguageData:
     words = {name: frozenset(data[name].split()) for name in ("stop", "frame", "openings", "corrections")}
     words["empty"] = words["stop"] | words["frame"]
     return LanguageData(
-        known, **words, forms=data["forms"], brief=data["brief"], report=data["report"], sentences=data["sentences"]
+        known,
+        **words,
+        forms=data["forms"],
+        headings=data["headings"],
+        brief=data["brief"],
+        report=data["report"],
+        sentences=data["sentences"],
     )
 
 

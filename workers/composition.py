@@ -18,6 +18,7 @@ from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
+from activities.reporting.updates import LiveReportActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
@@ -188,9 +189,11 @@ async def _records(stores: _Stores) -> list[Activity]:
     records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue)
     reporting = ReportingActivities(content, skipped, product_version(), stores.children, sessions, notebooks)
     verifying = VerifyingActivities(content, sessions, notebooks)
+    live_reports = LiveReportActivities(content)
     return [
         records.prepare_research,
         records.preview_research,
+        records.describe_research,
         records.prepare_agent,
         records.save_session,
         records.read_document,
@@ -200,6 +203,8 @@ async def _records(stores: _Stores) -> list[Activity]:
         verifying.finalize_verification,
         verifying.apply_corrections,
         RevisionActivities(content).join_report,
+        live_reports.apply_report_updates,
+        live_reports.split_draft,
     ]
 
 
@@ -232,7 +237,7 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
 
     models, key = settings.models, settings.model_keys().get(name)
     address = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else ".".join(models.place_of_address(name))
-    places = EndpointPlaces(key_variable(name), address)
+    places = EndpointPlaces(key_variable(name), address, f"models.endpoints.{name}.silence_seconds")
     secret, base_url = key.get_secret_value() if key else None, models.address_of(name) or DEFAULT_BASE_URL
     chat: Chat | None = None
     remedy = ""

@@ -3,6 +3,7 @@
 import importlib.metadata
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from urllib.parse import urlsplit, urlunsplit
 
 from activities.preparation import ResearchConfiguration
 from contracts.request import Depth, SourceType
@@ -12,6 +13,8 @@ from providers.models.chat import TokenCounts, ToolUse
 from providers.models.endpoints import PriceTable, split_name
 from providers.search.availability import advice, choose, malformed
 from providers.search.declarations import search_declaration
+from providers.storage.content import is_on_this_host
+from providers.storage.sessions import SESSIONS
 from workers.settings.loading import Settings
 from workers.settings.sections import APPLICATION
 from workers.web_access import search_choices
@@ -58,10 +61,20 @@ def configuration_of(
             if depth in overrides or (depth is Depth.MEDIUM and Depth.AUTO in overrides)
         },
         search_attributes=search_attributes,
+        collection=_collection(settings),
         tokens=settings.tokens.model_copy(update={"research_archive_dir": None}),  # each worker has its own
         digest=settings.digest(),
         product_version=product_version(),
     )
+
+
+def _collection(settings: Settings) -> str:
+    """Return where sessions are stored; credentials in the URL of a store are no part of it."""
+    url = settings.content_url
+    if url is None or is_on_this_host(url):
+        return str(settings.home / SESSIONS)
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], f"{parts.path.rstrip('/')}/{SESSIONS}", "", ""))
 
 
 def product_version() -> str:

@@ -31,7 +31,7 @@ from workflows.run.calls import (
     reason_of,
 )
 from workflows.run.checkpoints import resume_state
-from workflows.run.context import Hooks, within_limits
+from workflows.run.context import Hooks, add_end, within_limits
 from workflows.run.host import Host, json_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -68,10 +68,13 @@ class DeepResearchWorkflow(PersonMessages):
         """
         try:
             return await self._conduct(request)
-        except FailureError:
+        except FailureError as error:
+            self._note_early_end(error)
             raise
         except Exception as error:  # noqa: BLE001  the edge of the workflow
-            raise _unforeseen(error) from None
+            failure = _unforeseen(error)
+            self._note_early_end(failure)
+            raise failure from None
 
     async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
@@ -259,13 +262,19 @@ class DeepResearchWorkflow(PersonMessages):
         workflow.upsert_search_attributes([*updates, known])
 
     # --- the end -----------------------------------------------------------------------------------------------------
+    def _note_early_end(self, error: FailureError) -> None:
+        """Inform the watchers of the failure of a run that did not get as far as a driver."""
+        if isinstance(error, ApplicationError) and not any(each.type == "run.finished" for each in self._state.events):
+            kind = next((each for each, name in ENDS_AS_FAILURE.items() if name == error.type), Outcome.REFUSED)
+            add_end(self._state, workflow.now().isoformat(timespec="milliseconds"), kind, error.message)
+
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
         """An error that no fallback could take: the session stays resumable from its last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
         record_ending(result, self._state, message)
         run.state.last_failure = message
         run.state.status = RunStatus.FAILED
-        run.note("run.finished", f"failed: {message}", outcome=Outcome.FAILED.value)
+        run.note_end(Outcome.FAILED, f"failed: {message}")
         detail = result.model_copy(update={"limitations": [message]}).model_dump(mode="json")
         return ApplicationError(message, detail, type=failures.RESEARCH_FAILED, non_retryable=True)
 

@@ -46,7 +46,7 @@ class Driver:
             run.inbox.closing = True
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline is OnDeadline.ABORT:
                 run.state.status = RunStatus.TIMED_OUT
-                run.note("run.finished", "timed out; the session is kept", outcome=Outcome.TIMED_OUT.value)
+                run.note_end(Outcome.TIMED_OUT, "timed out; the session is kept")
                 await run.checkpoints.save(closed=True)
                 return Outcome.TIMED_OUT
             state = run.state
@@ -54,10 +54,10 @@ class Driver:
             if (result := result_without_work(state, reason, run.now_text())) is not None:
                 # No person approved the plan or answered in time; the plan remains.
                 state.result, state.status = result, RunStatus(result.outcome.value)
-                run.note("run.finished", f"{result.outcome.value}: {reason.text}", outcome=result.outcome.value)
+                run.note_end(result.outcome, f"{result.outcome.value}: {reason.text}")
                 await run.checkpoints.save(closed=True)
                 return result.outcome
-            return await close(run, reason)
+            return await close(run, reason, self._strategy.write_early)
         except (asyncio.CancelledError, ActivityError) as error:
             if isinstance(error, asyncio.CancelledError) or is_cancelled(error):
                 await self._save_cancelled()
@@ -116,7 +116,7 @@ class Driver:
         # The report may just have been written: without its result the run can be resumed.
         run.state.result = None
         run.state.status = RunStatus.CANCELLED
-        run.note("run.finished", "cancelled; the session is kept", outcome=Outcome.CANCELLED.value)
+        run.note_end(Outcome.CANCELLED, "cancelled; the session is kept")
         await self.save_at_the_end()
 
     async def save_at_the_end(self) -> None:

@@ -72,8 +72,9 @@ class StateQueries:
 
     @workflow.query(name=names.SOURCES)
     def sources(self) -> list[Source]:
-        """Every source, read or skipped."""
-        return list(self._shown_state().sources.values())
+        """Every source, read or skipped; once the run is over, also those without room."""
+        state = self._shown_state()
+        return [*state.sources.values(), *state.not_fetched().values()]
 
     @workflow.query(name=names.SESSION)
     def session(self) -> dict[str, Any]:
@@ -140,9 +141,14 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.ANSWER_CLARIFICATION)
     async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
-        """Answers to the open questions in their order, as a list of texts; none at all means: continue without."""
+        """Answers to the open questions in their order, as a list of texts; none at all means: continue without.
+
+        Answers to the questions of a plan make another plan; `round` is the version of the plan that is meant.
+        """
         taken = inbox.read_answers(self._state, self._inbox.replies, answers, round)
         self._inbox.replies.append(taken)
+        if self._waits_for(WaitKind.APPROVAL):
+            return self._rebuilt()
         return (
             "taken: the run goes on with your answers" if any(taken.answers or ()) else "taken: the run goes on without"
         )
@@ -164,7 +170,7 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
-        """Words for the planner, or `{"brief": …, "sub_queries": […]}`; `version` is that of the plan that is meant."""
+        """Words for the planner, or the parts to replace (`brief`, `sub_queries`, …); `version` is that of the plan."""
         taken = inbox.read_revision(self._state, self._inbox.replies, revision, version)
         self._inbox.replies.append(taken)
         if taken.plan is None:

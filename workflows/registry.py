@@ -1,15 +1,25 @@
 """The workflows of the pool `workflows`, with the smallest of them: answers to clients that reach only the engine."""
 
 from temporalio import workflow
-from temporalio.common import RawValue
+from temporalio.common import Priority, RawValue
+from temporalio.exceptions import ApplicationError
 
-from contracts import activities, names
-from contracts.messages import DocumentPiece, DocumentPieceRequest, PrepareRequest
+from contracts import activities, failures, names
+from contracts.messages import (
+    DocumentPiece,
+    DocumentPieceRequest,
+    MetadataRequest,
+    PlannedRun,
+    PrepareRequest,
+    ResearchMetadata,
+)
+from contracts.parse_request import InvalidRequest, parse_request
+from contracts.request import Approve, memo_of
 from contracts.resolved import ResolvedResearch
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
-from workflows.run.calls import call_options
-from workflows.run.host import Host, parse_argument
+from workflows.run.calls import call_options, show_summary
+from workflows.run.host import Host, json_of, parse_argument
 
 
 @workflow.defn(name=names.RESEARCH_DOCUMENT, failure_exception_types=[TypeError])
@@ -36,4 +46,60 @@ class ResearchPreviewWorkflow:
         return await Host(None, "").execute(activities.PREVIEW_RESEARCH, parsed, options)
 
 
-WORKFLOWS: list[type] = [DeepResearchWorkflow, ResearchAgentWorkflow, ResearchDocumentWorkflow, ResearchPreviewWorkflow]
+@workflow.defn(name=names.RESEARCH_METADATA, failure_exception_types=[TypeError])
+class ResearchMetadataWorkflow:
+    """Answers what a front end needs before any run: where sessions are, and a schema of the settings."""
+
+    @workflow.run
+    async def run(self) -> ResearchMetadata:
+        """Describe the configuration in force; no run is needed, and nothing is stored."""
+        options = call_options(names.RECORDS_QUEUE, "describe", "describe the settings")
+        return await Host(None, "").execute(activities.DESCRIBE_RESEARCH, MetadataRequest(), options)
+
+
+@workflow.defn(name=names.DEEP_RESEARCH_PLAN, failure_exception_types=[TypeError])
+class DeepResearchPlanWorkflow:
+    """Starts a run whose plan waits for approval, and ends: the run is followed and approved as any other."""
+
+    @workflow.run
+    async def run(self, request: RawValue) -> PlannedRun:
+        """Start the run under an id of its own. Raises `ApplicationError` for an invalid request."""
+        try:
+            parsed = parse_request(json_of(request))
+        except InvalidRequest as error:
+            raise _refused(*error.lines) from None
+        if parsed.gates.approve is Approve.NONE:
+            raise _refused("gates.approve: the plan of this run waits for an approval; start deep-research without one")
+        if parsed.continue_from is not None:
+            raise _refused("continue_from: a run goes on under its own id: start deep-research as that id")
+        gates = parsed.gates.model_copy(update={"approve": parsed.gates.approve or Approve.PLAN})
+        research_id = f"r-{workflow.now():%Y%m%d}-{workflow.uuid4().hex[:8]}"
+        await workflow.start_child_workflow(
+            names.DEEP_RESEARCH,
+            parsed.model_copy(update={"gates": gates}).model_dump(mode="json", exclude_unset=True),
+            id=research_id,
+            task_queue=names.WORKFLOWS_QUEUE,
+            parent_close_policy=workflow.ParentClosePolicy.ABANDON,
+            cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
+            task_timeout=workflow.info().task_timeout,
+            static_summary=show_summary(parsed.query),
+            memo=memo_of(parsed),
+            priority=Priority(
+                priority_key=parsed.priority, fairness_key=parsed.tenant[: names.FAIRNESS_KEY_CHARACTERS]
+            ),
+        )
+        return PlannedRun(research_id=research_id)
+
+
+def _refused(*lines: str) -> ApplicationError:
+    return ApplicationError("\n".join(lines), {"lines": list(lines)}, type=failures.INVALID_REQUEST, non_retryable=True)
+
+
+WORKFLOWS: list[type] = [
+    DeepResearchWorkflow,
+    DeepResearchPlanWorkflow,
+    ResearchAgentWorkflow,
+    ResearchDocumentWorkflow,
+    ResearchPreviewWorkflow,
+    ResearchMetadataWorkflow,
+]

@@ -5,7 +5,8 @@ from typing import Final
 
 from contracts.agents import AgentRecord, progress_of_agent
 from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
-from contracts.plan import PlanAnswer
+from contracts.plan import Plan, PlanAnswer
+from contracts.request import Constraints
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
 from contracts.tokens import total_of
@@ -59,6 +60,9 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         providers=resolved.providers if resolved else [],
         advice=resolved.advice if resolved else [],
         waiting=None if ended else state.waiting,
+        outline=state.plan.outline,
+        questions=state.plan.questions,
+        assumptions=state.plan.assumptions,
         counts=state.counts(),
         usage=state.usage,
         usage_by_role=state.usage_by_role,
@@ -113,6 +117,7 @@ def details_markdown(
     # Where the work is done in steps, these tell more than their many searches.
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
+    lines += _outline_lines(state.plan)
     lines += [_agent_line(record) for record in state.agents[-MOST_AGENTS:]]
     if state.decisions:
         last = state.decisions[-1]
@@ -120,6 +125,15 @@ def details_markdown(
     if state.last_failure:
         lines += ["", f"Last failure: {_show(state.last_failure, 300)}"]
     return "\n".join(lines)
+
+
+def _outline_lines(plan: Plan) -> list[str]:
+    """Return the headings of the report, and the assumptions of the plan."""
+    lines = []
+    for label, texts in (("Outline", plan.outline), ("Assumptions", plan.assumptions)):
+        if texts:
+            lines += ["", f"{label}: {' · '.join(_show(text, 120) for text in texts)}"]
+    return lines
 
 
 def _agent_line(record: AgentRecord) -> str:
@@ -162,4 +176,8 @@ def plan_of(state: ResearchState) -> PlanAnswer:
         brief=state.plan.brief,
         nodes=state.plan.nodes,
         sub_queries=state.plan.parts,
+        outline=state.plan.outline,
+        questions=state.plan.questions,
+        assumptions=state.plan.assumptions,
+        constraints=state.resolved.constraints if state.resolved else Constraints(),
     )

@@ -12,7 +12,11 @@ from typing import Final
 
 from activities.reporting.tree import PLAIN_BRACKETS, Inline, Pass, Run, one_line
 from contracts.addresses import canonical_url
+from contracts.evidence import Source
 from contracts.names import CORPUS_SCHEME
+from contracts.protected_sources import NAMED
+from contracts.report import ReportSource
+from contracts.vocabulary import SourceStatus
 
 REMOVED: Final = "(link removed)"
 MAIL: Final = r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
@@ -27,6 +31,14 @@ REST: Final = re.compile(r"[^\s<>\"`|^{}()\[\]]*+")
 WEB_ADDRESS: Final = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)", re.IGNORECASE)
 """Without a user name: `https://good.test@evil.test/` reads as another host than it leads to."""
 UNSAFE: Final = re.compile(r"[\s<>\\`\x00-\x1f]")
+
+
+def addresses_of(sources: Iterable[Source | ReportSource]) -> list[str]:
+    """Return the addresses that a report may name: of sources that were read, tried, or named by the request.
+
+    A hit that was not chosen is a stranger's address: a page could send a reader there.
+    """
+    return [each.url for each in sources if each.status != SourceStatus.NOT_FETCHED or each.provider == NAMED]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from activities.reporting.addresses import REMOVED, KnownAddresses, find_addresses
+from activities.reporting.addresses import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.citations import ReportMarks
 from activities.reporting.claims import (
     CitedWords,
@@ -221,7 +221,8 @@ class _Comparison:
         self._report, self._texts, self._pages = report, texts, pages
         self._count, self._skip, self._problem = result.count, result.skip, result.problem
         urls = {source.id: source.url for source in report.sources}
-        self._registry = KnownAddresses.of(urls.values(), report.query, (item.quote for item in report.evidence))
+        quotes = (item.quote for item in report.evidence)
+        self._registry = KnownAddresses.of(addresses_of(report.sources), report.query, quotes)
         self._evidence = {item.id: item for item in report.evidence}
         self._titles = {source.id: source.title for source in report.sources}
         self._stored = {source.id for source in report.sources if source.text_hash}

@@ -21,6 +21,7 @@ from activities.reporting.markdown import write
 from activities.reporting.tree import Block, Blocks, clean_characters, heading, parse, sentences
 from contracts.evidence import ReportDraft
 from contracts.messages import JoinRequest
+from contracts.outlines import SOURCE_HEADING
 from contracts.texts import shorten
 from providers.interfaces import ContentStore
 from providers.text import words
@@ -29,12 +30,6 @@ MARKDOWN: Final = "text/markdown"
 TITLE_CHARACTERS: Final = 120
 SUMMARY_CHARACTERS: Final = 500
 SUMMARY_SENTENCES: Final = 3
-SOURCE_HEADING: Final = re.compile(
-    r"(?:\d{1,9}[.)]?\s{0,9})?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
-    r"|quellen|quellenverzeichnis|literatur|références|bibliographie|fuentes|referencias|fonti|bronnen)"
-    r"(?: cited| used)?:?",
-    re.IGNORECASE,
-)
 
 
 # --- from a writer's text to a draft ---------------------------------------------------------------------------------
@@ -98,7 +93,7 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]
     draft = base.model_copy(
         update={
             "title": shorten(next(titles, base.title), TITLE_CHARACTERS),
-            "summary": _summary(blocks),
+            "summary": summarize(blocks),
             "sections": [title for title, _ in split_sections(blocks) if title],
             "word_count": len(words(" ".join(sentence.words for sentence in sentences(blocks)))),
             "characters": len(text.strip()),
@@ -109,7 +104,7 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]
     return draft, text
 
 
-def _summary(blocks: Blocks) -> str:
+def summarize(blocks: Blocks) -> str:
     """Return the first sentences of the first section with prose, else of the head."""
     head_last = sorted(split_sections(blocks), key=lambda each: not each[0])
     for _, section in head_last:

@@ -14,7 +14,7 @@ from activities.reporting.inputs import JudgedClaim, ReportInputs
 from activities.reporting.passages import words_around
 from activities.reporting.report_text import RenderedText, pages_of, quality_words
 from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
-from activities.reporting.words import VERDICT_SIGNS, written_language
+from activities.reporting.words import VERDICT_SIGNS
 from contracts.texts import shorten
 
 
@@ -34,8 +34,7 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
                 for key in inline.evidence_ids:
                     places[key].append(anchor)
     headings = [block for block in report.body if block.kind == "heading" and block.level == 2]
-    resolved = inputs.resolved
-    language = written_language(inputs.state.engine_by_role, resolved.output.language, resolved.language)
+    language = inputs.words.language
     template, style, style_hash = _load_template()
     page: str = template.render(
         inputs=inputs,

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 
-from activities.reporting.addresses import KnownAddresses
+from activities.reporting.addresses import KnownAddresses, addresses_of
 from activities.reporting.citations import DraftMarks, citation_labels, number_citations, without_signs
 from activities.reporting.claims import CitedWords, FoundClaim, Tallied, count_verdicts, find_claims, judge
 from activities.reporting.drafts import without_source_lists
@@ -21,7 +20,7 @@ from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.tokens import ContentEntry
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, EngineKind, Outcome, SourceStatus
+from contracts.vocabulary import EngineKind, SourceStatus
 from providers.errors import InvalidCall
 from providers.interfaces import SkippedFile
 
@@ -53,6 +52,8 @@ class ReportInputs:
     resolved: ResolvedResearch
     ending: Ending
     product_version: str
+    words: ReportWords
+    """The fixed sentences of this report."""
     title: str
     body: Blocks
     """The draft below its title, with numbers."""
@@ -82,30 +83,6 @@ class ReportInputs:
     fidelity: ReportFidelity | None
     """What models were shown."""
 
-    @cached_property
-    def words(self) -> ReportWords:
-        """The fixed sentences of this report."""
-        return ReportWords.of(self.state.engine_by_role, self.resolved.output.language, self.resolved.language)
-
-    def why(self) -> str:
-        """Return why the run ended as it did; what failed comes before how the work happened to stop."""
-        if self.state.ending != self.ending:
-            return self.shortfall()
-        if self.ending.outcome is Outcome.PARTIAL and self.ending.stop_reason in NATURAL_STOPS:
-            if self.state.failed_branches or self.state.fallbacks:
-                return self.words("parts_failed")
-            return self.words("text_faulty" if self.ending.completeness is Completeness.FULL else "complete_partial")
-        return self.words.translated(STOP_REASON_TEXTS[self.ending.stop_reason])
-
-    def shortfall(self) -> str:
-        """Return how many statements are unsupported."""
-        count, cited = self.checked.shortfall
-        return self.words("not_borne_out", count=count, all=cited)
-
-    def outcome(self) -> str:
-        """Return how the run ended."""
-        return self.words.name("outcome", self.ending.outcome.value)
-
     def show(self, text: str) -> str:
         """Return a foreign line (a title, a reason, a question) as a report may print it."""
         return one_line(self.registry.strip(one_line(text)))
@@ -131,7 +108,7 @@ def gather_inputs(
         raise InvalidCall("the state has no resolved request or does not know how the run ended")
     passages = cut_passages(state.evidence, state.sources, texts)
     quotes = (passage.quote for passage in passages.values())
-    registry = KnownAddresses.of([source.url for source in state.sources.values()], resolved.query, quotes)
+    registry = KnownAddresses.of(addresses_of(state.sources.values()), resolved.query, quotes)
     foreign: list[str] = []
     marks = DraftMarks({key.lower(): [key] for key in state.evidence})
     parsed = parse(draft or "", marks, registry.filter(foreign), without_signs)
@@ -147,14 +124,15 @@ def gather_inputs(
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, given, passages, registry, state)
     checked = _summarize(judged, state, resolved)
+    words = ReportWords.of(state.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # which is said under the title
-        say = ReportWords.of(state.engine_by_role, resolved.output.language, resolved.language)
-        numbered, judged = _with_signs(numbered, judged, say)
+        numbered, judged = _with_signs(numbered, judged, words)
     return ReportInputs(
         state=state,
         resolved=resolved,
         ending=ending.after_check(checked),
         product_version=product_version,
+        words=words,
         title=one_line(registry.strip(title)),
         body=numbered,
         claims=judged,

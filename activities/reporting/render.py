@@ -17,19 +17,20 @@ from activities.reporting.citations import without_markers
 from activities.reporting.html import compose_html
 from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs
 from activities.reporting.passages import QuotedPassage
-from activities.reporting.report_text import RenderedText, compose_text, usage_document
+from activities.reporting.report_text import RenderedText, compose_text
 from activities.reporting.tree import sentences
 from activities.roles.grounding import load_texts
 from contracts.addresses import digest
 from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
-from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry
+from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry, artifacts_of
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
-from contracts.report import HTML_FILE, MARKDOWN_FILE, Report
+from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
-from contracts.tokens import ContentEntry
+from contracts.strategies import usage_by_share
+from contracts.tokens import ContentEntry, tokens_of_share
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.interfaces import ContentStore, SessionStore, SkippedFile
 from providers.isolation.pool import SubprocessPool
@@ -172,6 +173,9 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
             "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
         },
         "sources": [_source(source, inputs) for source in state.sources.values()],
+        "artifacts": [
+            _plain(file) | {"name": registry.strip(file.name)} for file in artifacts_of(state.sources.values())
+        ],
         "evidence": [_evidence(passage, registry) for passage in inputs.passages.values()],
         "findings": [_plain(one) | {"contradicts": _opposed(one, inputs)} for one in state.findings],
         "claims": [_claim(item, report) for item in inputs.claims],
@@ -180,10 +184,10 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         ],
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
-        "plan": {"brief": state.plan.brief, "nodes": state.plan.nodes},
+        "plan": _taken(state.plan, *ReportPlan.model_fields),
         "queries": (searches := state.searches()),
         "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
-        "usage": usage_document(state),
+        "usage": _usage(state),
         "fidelity": inputs.fidelity,
         "verification": _verification(inputs),
     }, from_attributes=True).model_dump(mode="json", context=WHOLE)  # fmt: skip
@@ -212,10 +216,13 @@ def _without_addresses(value: Any, registry: KnownAddresses) -> Any:
 
 def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
     shown: dict[str, Any] = _without_addresses(_plain(source), inputs.registry)
+    files = artifacts_of([source])
     return shown | {
         "url": source.url,
         "aliases": source.aliases,
         "content_hash": source.raw.hash if source.raw else source.content_hash,
+        "file_id": files[0].file_id if files else None,
+        "notes": [finding.id for finding in inputs.state.findings if source.id in finding.source_ids],
         "media_type": source.raw.media_type if source.raw else "",
         "text_hash": source.text.hash if source.text else None,
         "pages_hash": source.pages.hash if source.pages else None,
@@ -262,3 +269,20 @@ def _verification(inputs: ReportInputs) -> dict[str, Any]:
         "markers_removed": inputs.unresolved,
         "addresses_removed": len(inputs.foreign_urls),
     }
+
+
+def _usage(state: ResearchState) -> dict[str, Any]:
+    """Return the total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it.
+
+    Where the tokens of the run have a limit, `by_share` has the limit and the use of each share.
+    """
+    # Roles work side by side, so which one answered first is chance.
+    known = {"by_role": dict(sorted(state.usage_by_role.items())), "by_phase": state.usage_by_phase}
+    limit = state.resolved.limits.max_tokens if state.resolved else None
+    used = usage_by_share(state.usage_by_role).items() if limit is not None else ()
+    shares = {share.value: {"limit": tokens_of_share(share, limit or 0), "tokens": tokens} for share, tokens in used}
+    tables = {
+        name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}
+        for name, parts in known.items()
+    }
+    return _plain(state.usage) | {name: table for name, table in ({"by_share": shares} | tables).items() if table}

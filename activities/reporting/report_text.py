@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
 from activities.reporting.markdown import Written, write
@@ -12,13 +12,23 @@ from activities.reporting.words import ReportWords
 from contracts.checking import Correction, CorrectionAction
 from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
+from contracts.protected_sources import NAMED
 from contracts.request import EARLIER, Verify
 from contracts.resolved import Estimate, between
-from contracts.state import ResearchState
-from contracts.strategies import usage_by_share, writer_engine
+from contracts.strategies import writer_engine
 from contracts.texts import shorten
-from contracts.tokens import LOW_FIDELITY, tokens_of_share
-from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, Outcome, Quality, SourceStatus, StopReason
+from contracts.tokens import LOW_FIDELITY
+from contracts.vocabulary import (
+    NATURAL_STOPS,
+    STOP_REASON_TEXTS,
+    AgentStatus,
+    Completeness,
+    EngineKind,
+    NodeStatus,
+    Outcome,
+    SourceStatus,
+    StopReason,
+)
 
 LISTED: Final = 10
 """Statements, files and pages of a list that are shown."""
@@ -53,7 +63,7 @@ class RenderedText:
 def compose_text(inputs: ReportInputs) -> RenderedText:
     """Put the text together."""
     say = inputs.words
-    body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=inputs.why())}"),)
+    body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=_why(inputs))}"),)
     notice, facts = _notice(inputs), report_facts(inputs)
     checking = describe_checking(inputs.claims, say)
     top = [heading(1, inputs.title)]
@@ -70,14 +80,32 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
 
 
 def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
-    say, why = inputs.words, inputs.why()
+    say, why = inputs.words, _why(inputs)
     unchecked = inputs.resolved.verify is Verify.OFF and any(
         each.judged.verdict is Verdict.UNVERIFIED and each.claim.evidence_ids for each in inputs.claims
     )
     if inputs.ending.outcome is not Outcome.COMPLETED:
-        also = inputs.shortfall() if inputs.checked.warning else ""
-        return inputs.outcome(), ". ".join(dict.fromkeys(filter(None, (why, also)))) + "."
+        also = _shortfall(inputs) if inputs.checked.warning else ""
+        return say.name("outcome", inputs.ending.outcome), ". ".join(dict.fromkeys(filter(None, (why, also)))) + "."
     return (say("not_verified"), say("not_checked")) if unchecked else None
+
+
+def _why(inputs: ReportInputs) -> str:
+    """Return why the run ended as it did; what failed comes before how the work happened to stop."""
+    state, ending, say = inputs.state, inputs.ending, inputs.words
+    if state.ending != ending:
+        return _shortfall(inputs)
+    if ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS:
+        if state.failed_branches or state.fallbacks:
+            return say("parts_failed")
+        return say("text_faulty" if ending.completeness is Completeness.FULL else "complete_partial")
+    return say.translated(STOP_REASON_TEXTS[ending.stop_reason])
+
+
+def _shortfall(inputs: ReportInputs) -> str:
+    """Return how many statements are unsupported."""
+    count, cited = inputs.checked.shortfall
+    return inputs.words("not_borne_out", count=count, all=cited)
 
 
 def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
@@ -88,7 +116,7 @@ def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
     section = "; ".join(headings[:3] + [say("and_more", count=more)] * (more > 0))
     pages = pages_of(source, (passage.evidence.page for passage in item.passages), say)
     place = f" § {section}" * bool(section) + f" · {pages}" * bool(pages)
-    quality = inputs.show(quality_words(source.quality, source.quality_reason, say))
+    quality = inputs.show(quality_words(source, say))
     read = say("read_on", day=say.day(source.retrieved_at))
     words = f"{inputs.show(source.title) or say('untitled')}{place} · {quality} · {read} · "
     link = inputs.registry.link_of(source.url)
@@ -178,10 +206,10 @@ def _correction_line(made: Correction, say: ReportWords) -> str:
 
 # --- how the work went -----------------------------------------------------------------------------------------------
 def _outcome(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    reasons = [inputs.why()]
-    if inputs.ending.stop_reason is not StopReason.ANSWERED_DIRECTLY:  # which has no plan
-        reasons.append(say.name("complete", inputs.ending.completeness.value))
-    yield Fact(say("fact_outcome"), f"{inputs.outcome()}: {'; '.join(dict.fromkeys(reasons))}.")
+    ending, reasons = inputs.ending, [_why(inputs)]
+    if ending.stop_reason is not StopReason.ANSWERED_DIRECTLY:  # which has no plan
+        reasons.append(say.name("complete", ending.completeness.value))
+    yield Fact(say("fact_outcome"), f"{say.name('outcome', ending.outcome)}: {'; '.join(dict.fromkeys(reasons))}.")
 
 
 def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
@@ -206,6 +234,8 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     wishes = [resolved.report_language, "; ".join(resolved.output.sections or []), readers.audience, readers.region]
     if any(wishes) and writer_engine(inputs.state.engine_by_role) is not EngineKind.MODEL:
         yield Fact(say("fact_asked"), say("wishes_not_told"), [wish for wish in wishes if wish])
+    if resolved.approval_waived:
+        yield _fact(say, "approval")
     given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
         yield _fact(say, "guidance", items)
@@ -257,8 +287,8 @@ def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield _fact(say, "not_searched", items)
     if inputs.unread:
         items = [f"{each.title}: {say.name('status', each.status)}{_because(each.status_reason, say)}"
-                 for each in inputs.unread]  # fmt: skip
-        yield _fact(say, "not_read", _first(items, say), sources=say.count("source", len(items)))
+                 for each in inputs.unread if each.status is SourceStatus.FAILED or each.provider == NAMED]  # fmt: skip
+        yield _fact(say, "not_read", _first(items, say), sources=say.count("source", len(inputs.unread)))
 
 
 def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
@@ -347,27 +377,6 @@ def _usage_words(usage: Usage, say: ReportWords) -> str:
     return ", ".join([*parts, say("cost_known", amount=f"{known:.4f}") if known else say("cost_unknown")])
 
 
-def usage_document(state: ResearchState) -> dict[str, Any]:
-    """Return the total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it.
-
-    Where the tokens of the run have a limit, `by_share` has the limit and the use of each share.
-    """
-    # Roles work side by side, so which one answered first is chance.
-    known = {"by_role": dict(sorted(state.usage_by_role.items())), "by_phase": state.usage_by_phase}
-    limit = state.resolved.limits.max_tokens if state.resolved else None
-    used = usage_by_share(state.usage_by_role).items() if limit is not None else ()
-    shares = {share.value: {"limit": tokens_of_share(share, limit or 0), "tokens": tokens} for share, tokens in used}
-    return (
-        state.usage.model_dump(mode="json")
-        | ({"by_share": shares} if shares else {})
-        | {
-            name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}
-            for name, parts in known.items()
-            if parts
-        }
-    )
-
-
 # --- sources ---------------------------------------------------------------------------------------------------------
 def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> str:
     """Return the pages of passages as a citation names them (`p. 12`, `slides 3, 7`); empty where there are none."""
@@ -379,8 +388,8 @@ def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> s
     return f"{say.name(kind, 'many' if len(numbers) > 1 else 'one')} {shown}"
 
 
-def quality_words(quality: Quality, reason: str, say: ReportWords) -> str:
+def quality_words(source: Source, say: ReportWords) -> str:
     """Return a source's quality with the reason for it; for documents of the operator the reason says it all."""
-    if reason == OWN_DOCUMENTS:
-        return say.translated(reason)
-    return say.name("quality", quality.value) + _because(reason, say)
+    if source.quality_reason == OWN_DOCUMENTS:
+        return say.translated(source.quality_reason)
+    return say.name("quality", source.quality.value) + _because(source.quality_reason, say)

@@ -23,17 +23,22 @@ VERDICT_SIGNS: Final = {
 class ReportWords:
     """Fixed sentences in one language; those of English where the language is not known."""
 
-    def __init__(self, language: str) -> None:
+    def __init__(self, language: str, written: str = "") -> None:
         words = language_data(language)
+        self.language = written or language
+        """The language of the report, in which its fixed sentences may not be known."""
         self.code = words.code
         """The two letters of the language."""
         self._messages = words.report
 
     @classmethod
     def of(cls, engine_by_role: Mapping[str, str], asked: object, question: str) -> "ReportWords":
-        """Make the words of the language that a report is in, or of its question's where that one is not known."""
-        chosen = written_language(engine_by_role, asked, question).split("-")[0].casefold()
-        return cls(chosen if chosen in KNOWN_LANGUAGES else question)
+        """Make the words of a report: in the language `asked` of a model (`output.language`), else the question's."""
+        known, by_model = writers(), EngineKind.MODEL.value
+        wrote = any(engine == by_model for role, engine in engine_by_role.items() if role in known)
+        written = asked if wrote and isinstance(asked, str) and asked != SAME_LANGUAGE else question
+        chosen = written.split("-")[0].casefold()
+        return cls(chosen if chosen in KNOWN_LANGUAGES else question, written)
 
     def __call__(self, message: str, /, **values: object) -> str:
         """Return a sentence with its values; whole numbers in groups of three."""
@@ -67,13 +72,6 @@ class ReportWords:
     def moment(self, timestamp: str | None) -> str:
         """Return date and minute of an ISO 8601 timestamp in UTC, as all of a run are."""
         return timestamp[:16].replace("T", " ") + " UTC" if timestamp else self("unknown_moment")
-
-
-def written_language(engine_by_role: Mapping[str, str], asked: object, question: str) -> str:
-    """Return the language of a report: the one `asked` of a model (`output.language`), else the question's."""
-    known, by_model = writers(), EngineKind.MODEL.value
-    written = any(engine == by_model for role, engine in engine_by_role.items() if role in known)
-    return asked if written and isinstance(asked, str) and asked != SAME_LANGUAGE else question
 
 
 @cache

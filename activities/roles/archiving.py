@@ -39,23 +39,18 @@ async def archive_content(
 async def _record(content: ContentStore, task: EngineTask, item: ItemFidelity) -> ArchiveRecord:
     """The record of an item: of the whole stored text of a source, else of its part of the prompt as it was whole."""
     request, level, now = task.input, item.current_level, datetime.now(UTC).replace(microsecond=0)
-    metadata = {"research_id": request.research_id, "tenant": request.tenant}
-    sources = request.sources if isinstance(request, AnalyzeInput) else []
-    text = None
-    for source in sources:
-        if source.id == item.id:
-            text, metadata = source.text, {"url": source.url, "title": source.title, **metadata}
-    if text is None:
-        parts = {part.id: part for part in task.whole.items} if task.whole else {}
-        text = await content.put_text(parts[item.id].render(Level.FULL))
+    sources = {one.id: one for one in request.sources} if isinstance(request, AnalyzeInput) else {}
+    source, parts = sources.get(item.id), {part.id: part for part in task.whole.items}
+    text = source.text if source else None
+    text = text or await content.put_text(parts[item.id].render(Level.FULL))
     return ArchiveRecord(
         content_hash=text.hash,
         content=text,
         item_id=item.id,
         item_type=item.kind,
         archived_at=now,
-        expires_at=now + timedelta(hours=request.tokens.content_archive_ttl_hours),
         archive_reason="dropped" if level is Level.DROPPED else f"compressed to {level.value}",
         original_tokens=item.original_tokens,
-        metadata=metadata,
+        metadata={"url": source.url, "title": source.title} if source else {},
+        runs={request.research_id: now + timedelta(hours=request.tokens.content_archive_ttl_hours)},
     )

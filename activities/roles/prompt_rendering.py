@@ -7,7 +7,7 @@ value is guarded when it is printed, and never read as a template: braces in a p
 import html
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
@@ -16,10 +16,12 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from activities.reporting.citations import without_markers
+from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
+from activities.roles.reporter import section_of
 from activities.roles.summarizing import levels_of, shorter_form
-from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
-from contracts.call_sizes import QUOTE_CHARACTERS, most_sources
+from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, marked, seal
+from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.request import Turn
@@ -104,6 +106,8 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
     return PromptFile(parts[1], parts[2].strip(), common, template)
 
 
+MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")
+"""Of a passage in a stored draft."""
 ITEM_CHARACTERS: Final = 600
 PASSAGE_CHARACTERS: Final = 500
 CONTEXT_CHARACTERS: Final = 100
@@ -163,10 +167,29 @@ class PromptBlocks:
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
         return [self._source(source, topic, values[source.id], best=source.id in best) for source in given]
 
-    def findings(self) -> list[list[PromptBlock]]:
-        """The findings of each iteration, each with the words of its passages."""
-        iterations = itertools.groupby(self.request.findings, key=lambda finding: finding.iteration)
-        return [[self._finding(finding) for finding in findings] for _, findings in iterations]
+    def iterations(self) -> Iterator[tuple[list[str], list[PromptBlock], list[SourceExtract]]]:
+        """Sub-queries, findings and newly cited sources of each iteration; a later prompt begins with the same ones.
+
+        The words of a passage are with the first finding that rests on it.
+        """
+        queries, findings, cited = self.request.sub_queries, self.request.findings, self.cited_sources()
+        first = self._first_findings()
+        for number in sorted({one.iteration for one in (*queries, *findings)}):
+            yield (
+                [query.text for query in queries if query.iteration == number],
+                [self._finding(finding, first) for finding in findings if finding.iteration == number],
+                [source for source in cited if first[source.id].iteration == number],
+            )
+
+    def findings(self) -> list[PromptBlock]:
+        """The findings, each passage with the first one that rests on it."""
+        first = self._first_findings()
+        return [self._finding(finding, first) for finding in self.request.findings]
+
+    def _first_findings(self) -> dict[str, Finding]:
+        """The first finding that rests on each passage and each source."""
+        findings = reversed(self.request.findings)
+        return {key: one for one in findings for key in (*one.evidence_ids, *one.source_ids)}
 
     def end_part(self) -> PromptBlock:
         """The end of a part that later calls begin with, too."""
@@ -187,6 +210,18 @@ class PromptBlocks:
 
         return self._unquoted(text, ContentItem("draft", "draft", render, Rank.PRIORITY, last=Level.KEY_POINTS))
 
+    def section(self) -> list[PromptBlock]:
+        """The section of a live report, each sentence, item and block behind its number; of a long one the end."""
+        body = section_of(self.request, self.documents)
+        lines, room = list[PromptBlock](), SECTION_CHARACTERS
+        for number, text in reversed(list(enumerate(map(write_element, elements_of(read_body(body))), start=1))):
+            shown = MARKER.sub(lambda found: f"[{show_label(found[1], self)}]", " ".join(text.split()))
+            room -= len(shown)
+            if room < 0:
+                break
+            lines.append(PromptBlock(guard_lines(f"{number}: {shown}")))
+        return lines[::-1]
+
     def turns(self, turns: Sequence[Turn]) -> list[PromptBlock]:
         """Earlier questions and answers, of which the last one matters most."""
         return [self._turn(turn, number, number / len(turns)) for number, turn in enumerate(turns, start=1)]
@@ -198,8 +233,7 @@ class PromptBlocks:
     def _source(self, source: SourceExtract, topic: str, value: float, *, best: bool) -> PromptBlock:
         stored = self.documents.get(source.text.hash, "") if source.text else ""
         protected = source.id in self.request.protected_source_ids
-        most = (self.request.protected_characters if protected else None) or self.request.source_characters
-        text = excerpt(stored, source.sections, topic, most)
+        text = excerpt(stored, source.sections, topic, self.request.characters_of(source))
         self.characters.append((len(stored), len(text)))
 
         def render(level: Level) -> str:
@@ -210,10 +244,13 @@ class PromptBlocks:
         last = Level.COMPRESSED if best else Level.HEADLINE if protected else self._last
         return self._item(ContentItem(source.id, "source", render, rank, value, last))
 
-    def _finding(self, finding: Finding) -> PromptBlock:
+    def _finding(self, finding: Finding, first: Mapping[str, Finding]) -> PromptBlock:
         def render(level: Level) -> str:
             quoted = RATIOS[level] > RATIOS[Level.HEADLINE]
-            passages = self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]) if quoted else 0)
+            passages = [
+                (item, quote if first[item.id].id == finding.id else "")
+                for item, quote in self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]) if quoted else 0)
+            ]
             return self._part("finding", level, finding=finding, passages=passages, quoted=quoted)
 
         certain = finding.confidence in (Confidence.HIGH, Confidence.CONFIRMED)
@@ -254,7 +291,7 @@ class PromptBlocks:
         return self._item(replace(item, levels=levels, originals=lambda: [text]))
 
     def _item(self, item: ContentItem) -> PromptBlock:
-        item = replace(item, measure=_sealed_tokens)
+        item = replace(item, measure=lambda text: estimated_tokens(marked(text)))
         self.shown.append(item)
         return PromptBlock(item.text(self.levels.get(item.id, Level.FULL)))
 
@@ -296,11 +333,6 @@ class PromptBlocks:
 def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
     """The sources that a prompt shows, in their order; those at the level `dropped` are not shown."""
     return [one for one in request.sources[: most_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
-
-
-def _sealed_tokens(text: str) -> float:
-    """Return the tokens of a part of a prompt after it is sealed, which makes its marks and signs longer."""
-    return estimated_tokens(seal(text, ""))
 
 
 def _recency(published_at: str | None, today: str) -> float:

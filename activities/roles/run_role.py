@@ -21,10 +21,11 @@ from activities.roles.archiving import archive_content
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
+from activities.roles.reporter import ground_update
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, remove_signs_of
-from contracts import checking_roles, failures, roles, summaries
+from contracts import checking_roles, failures, report_updates, roles, summaries
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
@@ -46,7 +47,7 @@ from contracts.tokens import ContentEntry
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured, SummariesNeeded
-from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask
+from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask, RenderedPrompt
 from providers.storage.stored_notebooks import Notebooks
 
 FEWEST_CHARACTERS: Final = 300
@@ -165,18 +166,16 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
     if isinstance(request, ToolTurnInput):
         task = turn_task(role, request, documents)
     elif request.engine is not EngineKind.MODEL:
-        return EngineTask(role, request, documents, "", "", "")
+        return EngineTask(role, request, documents, "", RenderedPrompt(""), "")
     else:
-        file, whole = prompt_of(role), render_role(role, request, documents)
+        file = prompt_of(role)
         task = EngineTask(
             role,
             request,
             documents,
             system=with_canary(file.system, request.canary),
-            prompt=whole.prompt,
+            whole=render_role(role, request, documents),
             prompt_version=file.version,
-            common_ends=whole.common_ends,
-            whole=whole,
             render=lambda levels: render_role(role, request, documents, levels),
             narrower=_narrower(role, request, documents),
         )
@@ -227,7 +226,7 @@ def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAn
     """Grounding of a role's answers; a role from outside the product may have `ground` in its module."""
     if role.tools:
         return ground_turn
-    if role.writes_report:
+    if issubclass(role.result, SynthesizerResult):
         return ground_report
     if role.module is not None:
         return getattr(import_module(role.module), "ground", _fit)
@@ -265,4 +264,5 @@ GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     checking_roles.CHECKER.name: ground_verdicts,
     checking_roles.CORRECTOR.name: ground_corrections,
     summaries.SUMMARIZER.name: _ground_summary,
+    report_updates.REPORTER.name: ground_update,
 }

@@ -5,8 +5,9 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -27,7 +28,7 @@ from contracts.tokens import Level
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
 from providers.interfaces import EngineTask, Message, RenderedPrompt
-from providers.tokens.allotment import ContentItem
+from providers.tokens.allotment import ContentItem, estimated_tokens
 from providers.tokens.shortening import shortened
 
 SHORT_ANSWER: Final = 600
@@ -56,17 +57,27 @@ def turn_task(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, docum
         messages = _messages(transcript, request)
     except ValueError as error:
         raise InvalidCall(str(error)) from None
-    items = older_answers(messages, request, documents)
+    older = _older_answers(messages) if request.tokens.token_management_enabled else {}
+    shorter = partial(_at_level, request=request, documents=documents)
+
+    def render(levels: Mapping[str, Level]) -> RenderedPrompt:
+        changed = {
+            id(block): {**block, "content": shorter(block["content"], level)}
+            for name, level in levels.items()
+            for block in older[name]
+        }
+        shown = [replace(one, content=[changed.get(id(block), block) for block in one.content]) for one in messages]
+        return RenderedPrompt(opening, messages=shown)
+
+    items = [_group(name, number, blocks, shorter) for number, (name, blocks) in enumerate(older.items(), start=1)]
     return EngineTask(
         role,
         request,
         documents,
         system=with_canary(file.system, request.canary),
-        prompt=opening,
-        prompt_version=file.version,
-        messages=messages,
         whole=RenderedPrompt(opening, messages=messages, items=items),
-        render=lambda levels: RenderedPrompt(opening, messages=with_levels(messages, request, documents, levels)),
+        prompt_version=file.version,
+        render=render,
     )
 
 
@@ -138,63 +149,34 @@ def _answer(answer: ToolAnswer, canary: str) -> Block:
     return {**block, "is_error": True} if answer.is_error else block
 
 
-def older_answers(
-    messages: Sequence[Message], request: tool_turns.ToolTurnInput, documents: Mapping[str, str]
-) -> list[ContentItem]:
-    """The older long answers of tools as items, several in one; no turn has seen the newest ones yet.
+def _older_answers(messages: Sequence[Message]) -> dict[str, list[Block]]:
+    """The older long answers of tools by the name of their item, several in one; no turn has seen the newest ones yet.
 
     Several answers are shortened at once, the oldest first, so that the next turns begin as this one does.
     """
-    if not request.tokens.token_management_enabled:
-        return []
-    return [_group(blocks, number, request, documents) for number, blocks in enumerate(_groups(messages), start=1)]
-
-
-def _groups(messages: Sequence[Message]) -> list[list[Block]]:
     long = [
         block
         for message in messages[:-1]
         for block in message.content
         if block.get("type") == "tool_result" and len(block["content"]) > SHORT_ANSWER
     ]
-    return [long[start : start + SHORTENED_AT_ONCE] for start in range(0, len(long), SHORTENED_AT_ONCE)]
+    starts = range(0, len(long), SHORTENED_AT_ONCE)
+    return {f"answers-{number}": long[start:][:SHORTENED_AT_ONCE] for number, start in enumerate(starts, start=1)}
 
 
-def _group(
-    blocks: list[Block], number: int, request: tool_turns.ToolTurnInput, documents: Mapping[str, str]
-) -> ContentItem:
-    def render(level: Level) -> str:
-        return "\n".join(_at_level(block["content"], level, request, documents) for block in blocks)
-
+def _group(name: str, number: int, blocks: list[Block], shorter: Callable[[str, Level], str]) -> ContentItem:
     return ContentItem(
-        f"answers-{number}",
+        name,
         "answer",
-        render,
+        lambda level: "\n".join(shorter(block["content"], level) for block in blocks),
         priority=1 - 1 / (1 + number),
         levels=(Level.HEADLINE,),
         originals=lambda: [_words_of(block["content"]) for block in blocks],
+        measure=lambda text: estimated_tokens(json.dumps(text, ensure_ascii=False)),
     )
 
 
-def with_levels(
-    messages: Sequence[Message],
-    request: tool_turns.ToolTurnInput,
-    documents: Mapping[str, str],
-    levels: Mapping[str, Level],
-) -> list[Message]:
-    """The conversation with older answers at their levels."""
-    shorter = {
-        id(block): {**block, "content": _at_level(block["content"], level, request, documents)}
-        for number, blocks in enumerate(_groups(messages), start=1)
-        if (level := levels.get(f"answers-{number}"))
-        for block in blocks
-    }
-    return [
-        replace(message, content=[shorter.get(id(block), block) for block in message.content]) for message in messages
-    ]
-
-
-def _at_level(content: str, level: Level, request: tool_turns.ToolTurnInput, documents: Mapping[str, str]) -> str:
+def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, documents: Mapping[str, str]) -> str:
     """An answer at a level, between the lines that open and close its element; its summary has one of its own."""
     if level is Level.FULL:
         return content

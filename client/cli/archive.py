@@ -82,8 +82,8 @@ async def verify(*, config: ConfigFile = None) -> int:
     """Read every record and its text again, and compare them with their hashes. Exit code 1 on any difference."""
     damaged = 0
     async with open_context(Flags(config=config)) as context:
-        records = await context.stores.archive.read()
-        own = {digest: record for digest, record in records.items() if record is None or _is_here(context, record)}
+        archive, records = context.stores.archive, await context.stores.archive.read()
+        own = {digest: record for digest, record in records.items() if record is None or archive.is_own(record)}
         for digest, record in own.items():
             if problem := await _problem(context, record):
                 damaged += 1
@@ -112,11 +112,6 @@ async def _problem(context: CommandContext, record: ArchiveRecord | None) -> str
     try:
         await context.stores.content.get(record.content)
     except ContentMissing as error:
-        here = _is_here(context, record)
-        return f"{error}: take it from a backup" if here else "it is of another home: restore it there"
+        is_own = context.stores.archive.is_own(record)
+        return f"{error}: take it from a backup" if is_own else "it is of another home: restore it there"
     return ""
-
-
-def _is_here(context: CommandContext, record: ArchiveRecord) -> bool:
-    """Give whether the text is in the content store of this home."""
-    return context.stores.archive.store in {entry.store for entry in record.entries()}

@@ -13,15 +13,17 @@ from client.cli.errors import CommandError, ExitCode, exit_code, quote
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
 from client.cli.reports import FORMATS, fidelity_in, write_atomically, write_report
+from client.handle import DEFAULT_TENANT
 from client.run_results import refusal_of
 from client.view.words import CLOCK, LOW_FIDELITY_ADVICE, fidelity_lines, levels_shown, local_time, printable
-from contracts.evidence import Source
+from contracts.evidence import ReportDraft, Source, source_document
 from contracts.outcome import AgentDecision
 from contracts.report import ReportFidelity
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.tokens import LOW_FIDELITY
 from contracts.vocabulary import Outcome, SourceStatus
+from providers.errors import ContentMissing
 from workers.own_process import files_of_person
 from workers.settings.loading import Flags
 
@@ -124,7 +126,7 @@ async def sources(
     numbers = {citation.source_id: citation.number for citation in state.citations}
     ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
     if as_json:
-        print_json([each.model_dump(mode="json") | {"citation": numbers.get(each.id)} for each in ordered])
+        print_json([source_document(each, state.findings) | {"citation": numbers.get(each.id)} for each in ordered])
         return ExitCode.COMPLETED
     for each in ordered:
         print_result(_source_line(each, numbers.get(each.id)))
@@ -157,13 +159,31 @@ async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, by
         return documents
     if result is not None and result.outcome is Outcome.REFUSED:
         raise CommandError(refusal_of(result), exit_code(result.outcome, result.stop_reason))
-    if run.state is None or run.state.draft is None:
+    draft = await _newest_draft(context, run)
+    if draft is None:
         raise CommandError(f"the run {research_id} has no report: see `research status {research_id}`", ExitCode.FAILED)
     finish = f"`research resume {research_id} --now` finishes its report"
     problem = "the run is not over" if run.running else f"the run ended or was interrupted before its report; {finish}"
     print_hint(f"this is a draft: {problem}")
     mark = f"> **Draft:** {problem}. Its citations have no numbers yet and were not checked.\n\n"
-    return {"md": mark.encode() + await context.stores.content.get(run.state.draft.document)}
+    return {"md": mark.encode() + draft}
+
+
+async def _newest_draft(context: CommandContext, run: RunInfo) -> bytes | None:
+    """Load the newest text of a run: of a running one that of its state, which no checkpoint need have yet."""
+    known = run.state.draft if run.state is not None else None
+    if run.handle is not None and run.running:
+        written = await run.handle.report()
+        known = written if isinstance(written, ReportDraft) else known
+    if known is None:
+        return None
+    try:
+        return await context.stores.content.get(known.document)
+    except ContentMissing:
+        if run.handle is None:
+            raise
+        tenant = run.resolved.tenant if run.resolved else DEFAULT_TENANT
+        return (await run.handle.document("draft.md", tenant=tenant)).encode()
 
 
 def find_source(state: ResearchState, given: str) -> Source:

@@ -36,6 +36,13 @@ PLAN_HEAD: Final = """\
 # Save and close to send it; change nothing to leave the plan unchanged.
 """
 
+OUTLINE_HEAD: Final = """\
+# Under outline: is a line with "- " for each heading of the report; nothing changes them after your approval. Under
+# questions: and assumptions: are those of the plan: correct an assumption, or answer with `research answer ID "…"`.
+"""
+LABELS: Final = ("outline", "questions", "assumptions")
+"""Parts of a plan that have a label in its text."""
+
 commands = Commands()
 
 
@@ -138,7 +145,9 @@ async def answer(
     *,
     config: ConfigFile = None,
 ) -> int:
-    """Answer the questions of a run about its question; `research status` shows them.
+    """Answer the questions of a run about its question, or of a plan that waits; `research status` shows them.
+
+    Answers to the questions of a plan make another plan, as often as you like before you approve it.
 
     research answer 7k3f "the programming language" "since 2020"
     """
@@ -231,36 +240,62 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
         print_result(f"  {place}. {printable(query.text)}")
         if query.expected_contribution not in ("", query.text):
             print_result(f"     {printable(query.expected_contribution)}")
+    for part, texts in _labelled(known):
+        print_result(f"{part}:")
+        for text in texts:
+            print_result(f"  - {printable(text)}")
+    named = known.constraints.model_dump(exclude_none=True)
+    if known.outline and named:
+        print_result("constraints: " + "; ".join(f"{name}: {printable(value)}" for name, value in named.items()))
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
-        print_waiting(known.waiting, research_id)
+        # The questions are those of the plan.
+        print_waiting(known.waiting, research_id, with_questions=False)
 
 
-def print_waiting(waiting: Waiting, research_id: str) -> None:
+def _labelled(known: PlanAnswer) -> list[tuple[str, list[str]]]:
+    """Give the parts of the plan that are there, with their labels."""
+    return [(part, texts) for part in LABELS if (texts := getattr(known, part))]
+
+
+def print_waiting(waiting: Waiting, research_id: str, *, with_questions: bool = True) -> None:
     """Print the open question of a run, its end, and the commands that answer."""
     print_progress(
         f"waiting for {waiting.describe()}, until {local_time(waiting.expires_at)}; the run's clock is stopped"
     )
-    for place, question in enumerate(waiting.questions, start=1):
+    for place, question in enumerate(waiting.questions if with_questions else (), start=1):
         print_progress(f"  {place}. {printable(question)}")
     for way in waiting.ways(research_id):
         print_hint(f"  {way}")
 
 
 def plan_as_text(known: PlanAnswer, research_id: str) -> str:
-    """Give a plan as an editor shows it: a brief, then a line for each sub-query."""
+    """Give a plan as an editor shows it: a brief, a line for each sub-query, then the other parts under labels."""
     lines = [PLAN_HEAD.format(id=research_id, version=known.version), printable(known.brief), ""]
     lines += [f"- {printable(query.text)}" for query in known.sub_queries]
+    if known.outline:
+        lines.insert(0, OUTLINE_HEAD)
+    for part, texts in _labelled(known):
+        lines += ["", f"{part}:", *(f"- {printable(text)}" for text in texts)]
     return "\n".join(lines) + "\n"
 
 
 def parse_plan(text: str) -> dict[str, Any]:
-    """Give the revision in an edited text. Raises `CommandError`."""
-    lines = [line.strip() for line in text.splitlines() if not line.lstrip().startswith("#")]
-    queries = [query for line in lines if line.startswith("-") and (query := line.lstrip("-").strip())]
-    brief = " ".join(line for line in lines if line and not line.startswith("-"))
-    if not queries:
+    """Give the revision in an edited text; a part whose label is gone stays as it is. Raises `CommandError`."""
+    part, brief, parts = "sub_queries", [], dict[str, list[str]](sub_queries=[])
+    for line in map(str.strip, text.splitlines()):
+        item = line.lstrip("-").strip()
+        if line.startswith("-") and item:
+            parts[part].append(item)
+        elif line.endswith(":") and line[:-1].casefold() in LABELS:
+            part = line[:-1].casefold()
+            parts.setdefault(part, [])
+        elif item and not line.startswith("#") and part == "sub_queries":
+            brief.append(line)
+        elif item and not line.startswith("#"):
+            raise CommandError(f'under {part}: each line begins with "- "; the brief is at the beginning')
+    if not parts["sub_queries"]:
         raise CommandError('the plan has no sub-query: write each on a line of its own, with "- " in front')
-    revision = {"sub_queries": queries, **({"brief": brief} if brief else {})}
+    revision = {**parts, **({"brief": " ".join(brief)} if brief else {})}
     try:
         PlanRevision.model_validate(revision)
     except ValidationError as error:
@@ -321,7 +356,7 @@ async def ask_here(handle: ResearchHandle, waiting: Waiting) -> None:
 
 
 async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
-    print_progress("Before anything is planned (an empty line skips a question):")
+    print_progress("Before anything is searched (an empty line skips a question):")
     answers = []
     for place, question in enumerate(waiting.questions, start=1):
         print_progress(f"{place}. {question}")
@@ -329,13 +364,16 @@ async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
         if line is None:
             return ""
         answers.append(line)
-    return await handle.answer(answers, waiting.round)
+    return await handle.answer(answers, waiting.round or waiting.plan_version)
 
 
 async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
     known = await handle.plan()
     print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
-    print_progress("Begin with this plan? y: yes · e: edit it · n: reject it · or write what should be different")
+    answers = " · a: answer its questions" if known.questions else ""
+    print_progress(
+        f"Begin with this plan? y: yes · e: edit it{answers} · n: reject it · or write what should be different"
+    )
     line = await read_line("   > ")
     match line and line.casefold():
         case None:
@@ -345,6 +383,9 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
             return await handle.approve_plan(known.version, phrase)
         case "n" | "no":
             return await handle.reject_plan()
+        case "a" | "answer" if known.questions:
+            current = waiting.model_copy(update={"questions": known.questions, "plan_version": known.version})
+            return await _ask_questions(handle, current)
         case "e" | "edit":
             edited = await edit_text(plan_as_text(known, handle.research_id))
             return await handle.revise_plan(parse_plan(edited), known.version)

@@ -17,12 +17,12 @@ import typer
 from rich.text import Text
 
 from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun, open_context
-from client.cli.errors import CommandError, ExitCode
+from client.cli.errors import CommandError, ExitCode, exit_code
 from client.cli.options import AsJson, Commands, ConfigFile, Quiet, RunId
 from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
-from client.handle import CLOSING_SECONDS, ResearchHandle
+from client.handle import CLOSING_SECONDS, DEFAULT_TENANT, ResearchHandle
 from client.run_results import STOP_REASONS, bare_status, reasons_of
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow
 from client.view.rendering import Frame, status_rows
@@ -53,6 +53,9 @@ async def watch(
         Path | None, typer.Option("--out", metavar="DIR", help="write the report there once it is over")
     ] = None,
     then: Annotated[str | None, typer.Option("--then", metavar="CMD", help="a command to run afterwards")] = None,
+    events: Annotated[
+        str | None, typer.Option("--events", metavar="agent", help="the seven events of agents as JSON lines instead")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     config: ConfigFile = None,
@@ -61,11 +64,22 @@ async def watch(
 
     research watch last
     research watch 7k3f --then "notify-send done"
+    research watch 7k3f --events agent         one event a line, from the beginning of the run
     """
+    if events not in (None, "agent"):
+        raise CommandError("--events is agent: the seven events of agents as JSON lines")
+    if events and (out is not None or as_json or quiet):
+        raise CommandError("--events prints its lines alone: use it without --out, --json and --quiet")
     async with open_context(Flags(config=config)) as context:
         run = await context.find(given)
         research_id = run.research_id
-        if run.handle is None or not run.running:
+        if events and run.handle is not None:
+            tenant = run.resolved.tenant if run.resolved else DEFAULT_TENANT
+            async with first_interrupt() as interrupt:
+                result = await print_agent_events(run.handle, interrupt, tenant)
+        elif events:
+            raise CommandError(f"the server has no events of {research_id}: see `research status`", ExitCode.FAILED)
+        elif run.handle is None or not run.running:
             result = await run.result()
             if result is None:
                 remedy = context.server_away or f"research resume {research_id}"
@@ -78,11 +92,32 @@ async def watch(
         if result is None:
             print_hint(f"detached; the run continues: research watch {research_id}")
             return ExitCode.COMPLETED
-        code = await deliver_report(context, result, out, as_json=as_json, quiet=quiet, resume="")
+        if events:
+            code: int = exit_code(result.outcome, result.stop_reason)
+        else:
+            code = await deliver_report(context, result, out, as_json=as_json, quiet=quiet, resume="")
     if then:
         command = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
         await asyncio.to_thread(command, then)  # the person's own command
     return code
+
+
+async def print_agent_events(handle: ResearchHandle, interrupt: asyncio.Event, tenant: str) -> ResearchResult | None:
+    """Print the seven events of a run, one a line, until it is over; None where `interrupt` detached."""
+
+    async def print_all() -> ResearchResult:
+        async for event in handle.agent_events(tenant=tenant):
+            print_json(event.model_dump(mode="json"), indent=None)
+        return await handle.result()
+
+    printing, interrupted = asyncio.create_task(print_all()), asyncio.create_task(interrupt.wait())
+    try:
+        await asyncio.wait({printing, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+        return printing.result() if printing.done() else None
+    finally:
+        printing.cancel()
+        interrupted.cancel()
+        await asyncio.gather(printing, interrupted, return_exceptions=True)
 
 
 def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:

@@ -24,7 +24,7 @@ from docx.text.run import Run as WordRun
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import ReportMarks
 from activities.reporting.tree import Block, Blocks, Run, Sentence, one_line, parse, sentences
-from activities.reporting.words import ReportWords, written_language
+from activities.reporting.words import ReportWords
 from contracts.report import Report
 
 PROPERTY_CHARACTERS: Final = 255
@@ -67,9 +67,8 @@ class ReportDocument:
         title = blocks[0].words if titled else one_line(report.query)
         output = report.effective_request.get("output")
         asked = output.get("language") if isinstance(output, dict) else None
-        written = written_language(report.engine_by_role, asked, report.language)
-        code = re.match(r"[a-z]{2,3}(?=-|\Z)", written.lower())
         words = ReportWords.of(report.engine_by_role, asked, report.language)
+        code = re.match(r"[a-z]{2,3}(?=-|\Z)", words.language.lower())
         sources = _source_entries(blocks, words("sources"))
         return cls(blocks, title, code[0] if code else "en", sources)
 

@@ -210,7 +210,7 @@ class _Watcher:
         for agent in status.agents:
             is_working = agent.status is AgentStatus.RUNNING
             if is_working or agent.workflow_id in self._agents:
-                page = await self._handle.agent_events(agent, self._agents.get(agent.workflow_id, 0))
+                page = await self._handle.events_of(agent, self._agents.get(agent.workflow_id, 0))
                 news += [event for event in page.events if event.type in AGENT_EVENTS]
                 if is_working:
                     at_work[agent.workflow_id] = page.next

@@ -136,6 +136,8 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
     waiting = status.waiting if status.outcome is None else None
     if waiting is not None:
         yield Row("asked", f"{waiting.describe()}, until {local_time(waiting.expires_at)}", "bold yellow")
+        for heading in status.outline:
+            yield Row("", f"§ {heading}", "yellow")
         for question in waiting.questions:
             yield Row("", question, "yellow")
         for way in waiting.ways(status.research_id):

@@ -215,9 +215,10 @@ def event_words(event: Event) -> str:
         "gate.evaluated": not event.text,
         "guidance.given": data.get("origin") == "rules",  # the gate has reported what the rules demand
         "task.finished": not data.get("error"),
-        "status": "found" in data,  # the reads of a search report its hits
+        # The reads of a search report its hits, and the end of the run its failure.
+        "status": "found" in data or data.get("level") == "error",
     }
     if event.type in REPEATED or repeats.get(event.type, False):
         return ""
-    sender = f"{data.get('scope')}: " if event.type in AGENT_EVENTS else ""
+    sender = f"{data['scope']}: " if event.type in AGENT_EVENTS and "scope" in data else ""
     return sender + (event.text or event.type)

@@ -3,6 +3,7 @@
 from contracts.strategies.built_in import (
     AGENT_STRATEGY,
     FEWEST_SUB_QUERIES,
+    LIVING_STRATEGY,
     ORCHESTRATOR_STRATEGY,
     REFLECTIVE_STRATEGY,
     SUPERVISOR_STRATEGY,
@@ -26,6 +27,7 @@ from contracts.strategies.declared_strategies import (
 __all__ = [
     "CLOSING_ROLES",
     "FEWEST_SUB_QUERIES",
+    "LIVING_STRATEGY",
     "PLANNED",
     "StrategyDeclaration",
     "closing_calls",
@@ -40,5 +42,5 @@ __all__ = [
     "writers",
 ]
 
-for each in (SUPERVISOR_STRATEGY, REFLECTIVE_STRATEGY, ORCHESTRATOR_STRATEGY, AGENT_STRATEGY):
+for each in (SUPERVISOR_STRATEGY, REFLECTIVE_STRATEGY, ORCHESTRATOR_STRATEGY, AGENT_STRATEGY, LIVING_STRATEGY):
     declare(each)

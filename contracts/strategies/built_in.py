@@ -2,12 +2,14 @@
 
 from typing import Final
 
+from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrating
 from contracts import reflective_roles as reflective
 from contracts.agents import AT_ONCE
 from contracts.call_sizes import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
-from contracts.request import Depth, Mode, Review, Verify
+from contracts.report_updates import REPORTER
+from contracts.request import Approve, Depth, Gates, Mode, Review, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER
 from contracts.strategies.declared_strategies import StrategyDeclaration, declaration
@@ -169,6 +171,37 @@ AGENT_STRATEGY: Final = StrategyDeclaration(
         ANALYZER.name: (1, limits.max_searches_per_step),
     },
     scoped=True,
+)
+
+# --- living --------------------------------------------------------------------------------------------------------
+LIVING_LIMITS: Final = {
+    depth: _limits(depth, 6, 20, 5, new_sources=20, iterations=1).model_copy(
+        update={"deadline_seconds": 600.0, "reserve_seconds": 90.0, "max_update_characters": 800}
+    )
+    for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
+}
+"""Time, sources, results of a search and size of an update as the design of the living report gives them."""
+LIVING_TURNS: Final = 16
+"""Of the agent, usually at most: it searches once, and fetches, reads and reports in waves."""
+
+
+def _living_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]]:
+    return {
+        living.DECOMPOSER.name: (1, 1),
+        living.LIVING_AGENT.name: (5, LIVING_TURNS),
+        ANALYZER.name: (1, limits.max_sources),
+        REPORTER.name: (1, limits.max_sources),
+    }
+
+
+LIVING_STRATEGY: Final = StrategyDeclaration(
+    name="living",
+    implementation="workflows.strategies.living.living_strategy:LivingStrategy",
+    roles=(living.DECOMPOSER, living.LIVING_AGENT, ANALYZER, REPORTER),
+    presets=LIVING_LIMITS,
+    expected_calls=_living_calls,
+    gates=Gates(approve=Approve.PLAN),
+    live_report=True,
 )
 
 # --- the work on the report of every strategy ----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.outcome import Usage
-from contracts.request import Depth, Mode
+from contracts.request import Depth, Gates, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import CLARIFIER, SYNTHESIZER, RoleSpec
 from contracts.summaries import SUMMARIZER
@@ -19,7 +19,7 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import EngineKind, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
-PLANNED: Final = ("living", "recursive")
+PLANNED: Final = ("recursive",)
 """Names that requests may come to use: refused with `not available yet` until they are declared."""
 
 
@@ -43,8 +43,12 @@ class StrategyDeclaration:
     """True if a run decides for itself where mode or depth are `auto`."""
     clarifier: RoleSpec[Any, Any] = CLARIFIER
     """Role that clarifies the question where the request wants it; one with tools calls one to ask."""
+    gates: Gates = field(default_factory=Gates)
+    """Questions to a person where the request names none: clarification, approval of the plan."""
     reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
     """Limits that differ where the model of a tier reasons by itself, by tier."""
+    live_report: bool = False
+    """True if the report grows by bounded updates and is whole at any time (`workflows.phases.drafts`)."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)

@@ -1,11 +1,12 @@
 """Analysis and brief: verbatim passages as findings, and the report that shows them, best first. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from contracts.evidence import supported_confidence, voice_of
 from contracts.plan import OTHER_FORM
+from contracts.report_updates import Operation, ReporterAnswer, UpdateInput
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerAnswer,
@@ -17,12 +18,14 @@ from contracts.roles import (
 )
 from contracts.texts import shorten
 from providers.extractive.ranking import FLOOR, Passage, Ranking
-from providers.text import language_data, meaning_words, stem
+from providers.text import language_data, meaning_words, sentence_spans, stem
 
 FIRST_PASSAGES: Final = 10
 MORE_PASSAGES: Final = 10
 STATEMENT_CHARACTERS: Final = 600
 TITLE_CHARACTERS: Final = 120
+QUOTE_MARGIN: Final = 4
+"""Characters around a block quote: blank lines, and escapes that another writer adds."""
 MARKUP: Final = re.compile(
     r"(?P<code>(?P<ticks>``?)(?!`)[^`\n|\[]+(?P=ticks)(?!`))"
     r"|[\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|!(?=\[)|^[-+#=](?=[\s=#+-]|$)|(?<=^\d)[.)]|(?<=^\d\d)[.)]"
@@ -80,6 +83,30 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
     if uncovered or not found:
         lines += [f"## {say['not_covered']}", "", *(f"- {line}" for line in uncovered)]
     return SynthesizerAnswer(markdown="\n".join(lines).rstrip() + "\n")
+
+
+def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnswer:
+    """Quote the first passage of each note, or its first sentences that have room; notes of a review change nothing."""
+    texts = {source.id: documents.get(source.text.hash, "") for source in task.sources if source.text}
+    passages = {item.id: (item, texts.get(item.source_id, "")[item.start : item.end]) for item in task.evidence}
+    operations, room = list[Operation](), task.most_characters
+    for finding in () if task.issues else task.findings:
+        item, text = next((passages[key] for key in finding.evidence_ids if key in passages), (None, ""))
+        if item is None or not text.strip():
+            continue
+        shown = next((each for each in _beginnings(text, f"[{item.id}]") if len(each) + QUOTE_MARGIN <= room), "")
+        if shown:
+            operations.append(Operation(text=shown))
+            room -= len(shown) + QUOTE_MARGIN
+    return ReporterAnswer(operations=operations)
+
+
+def _beginnings(text: str, marker: str) -> Iterator[str]:
+    """Give a passage as a block quote, whole and then by fewer and fewer sentences; a table or code only whole."""
+    yield "\n".join(_quote(text, marker))
+    if not any(line.lstrip().startswith(("|", "```", "~~~")) for line in text.split("\n")):
+        for _, end in reversed(sentence_spans(text)[:-1]):
+            yield "\n".join(_quote(text[:end].rstrip(), marker))
 
 
 def _uncovered(task: WriteInput, ranking: Ranking, found: Sequence[Passage], say: Mapping[str, str]) -> list[str]:

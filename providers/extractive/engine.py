@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
 from contracts import roles as inputs
 from contracts.checking_roles import ReviewInput
+from contracts.report_updates import UpdateInput
 from contracts.tool_turns import ToolTurnInput, Transcript
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
@@ -33,12 +35,15 @@ WORK: Final[Mapping[type[inputs.RoleInput], Work]] = {
     reflective.ResearchStepInput: _alone(roles.search_for_step),
     reflective.ReflectOnStepInput: _alone(roles.reflect_on_step),
     orchestrator.OutlineInput: _alone(roles.outline),
+    living.DecomposeInput: _alone(roles.decompose),
     inputs.AnalyzeInput: brief.analyze,
     inputs.WriteInput: brief.write,
     ReviewInput: roles.review,
+    UpdateInput: brief.quote_notes,
     orchestrator.IntakeInput: roles.take_in,
     orchestrator.OrchestrateInput: roles.orchestrate,
     orchestrator.WorkInput: roles.work,
+    living.LivingInput: roles.take_living_turn,
 }
 """Functions of the roles by their input; some take stored texts by their hashes, or the transcript so far."""
 

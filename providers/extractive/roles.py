@@ -7,10 +7,12 @@ counts as their reasons.
 from collections.abc import Mapping
 from typing import Final
 
+from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
 from contracts import reflective_roles as reflective
 from contracts import roles
 from contracts.addresses import normalized_text
+from contracts.base import Contract
 from contracts.checking_roles import ReviewerAnswer, ReviewInput
 from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.plan import OTHER_FORM
@@ -22,6 +24,7 @@ from providers.text import language_data, meaning_words, sentence_spans
 
 QUERY_CHARACTERS: Final = 400
 SHORTEST_QUERY: Final = 10  # characters, which the gate after planning demands
+GUIDED: Final = "guidance"  # facet of a query that a person or the operator wants
 SUBJECT_WORDS: Final = 8
 FEW_WORDS, MANY_WORDS = 4, 14  # words of meaning up to which a question is simple, and from which it is complex
 LONG_SENTENCE: Final = 32  # words on average from which sentences are hard to read
@@ -47,7 +50,7 @@ def _queries(task: roles.BriefedInput, most: int, tried: set[str]) -> list[tuple
     guided = [each.text for each in task.guidance if each.origin != "rules"]
     proposed = [
         (question, "The question in its own words.", "question"),
-        *((text, "A person or the operator wants it looked at.", "guidance") for text in guided),
+        *((text, "A person or the operator wants it looked at.", GUIDED) for text in guided),
         *((f"{subject} {form}", "The words of the question in another form.", OTHER_FORM)
           for form in language_data(task.language).forms),
     ]  # fmt: skip
@@ -60,6 +63,19 @@ def _queries(task: roles.BriefedInput, most: int, tried: set[str]) -> list[tuple
             tried.add(known)
             found.append((query, rationale, facet))
     return found[: max(1, most)]
+
+
+def decompose(task: living.DecomposeInput) -> living.DecomposerAnswer:
+    """Propose the question, its words in other forms, and a heading for each of them; ask only without a subject."""
+    queries = _queries(task, task.most_queries, tried=set())
+    headings = iter(language_data(task.language).headings)
+    asked = clarify(roles.ClarifyInput(query=task.query, language=task.language, rounds=task.rounds))
+    return living.DecomposerAnswer(
+        brief="Passages about the question as it was asked, then about its words in other forms.",
+        clarifying_questions=asked.questions,
+        expanded_queries=[query for query, _, _ in queries],
+        outline=[query if facet == GUIDED else next(headings) for query, _, facet in queries],
+    )
 
 
 def clarify(task: roles.ClarifyInput) -> roles.ClarifierAnswer:
@@ -271,3 +287,22 @@ def work(task: orchestrator.WorkInput, _: Transcript) -> TurnAnswer:
         pages = sorted(page.index for page in best)[: task.most_calls]
         return scripted_turn(*((orchestrator.OPEN_TOOL, orchestrator.OpenArguments(index=index)) for index in pages))
     return scripted_turn((orchestrator.REPORT_TOOL, orchestrator.AgentReportArguments(open_questions=task.open_gaps)))
+
+
+def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
+    """Ask the queries in order, fetch and read the first pages, put the notes under the headings that they fit."""
+    calls: list[tuple[str, Contract]] = [
+        (living.SEARCH_TOOL, living.WebSearchArguments(query=query[:QUERY_CHARACTERS])) for query in task.unasked
+    ]
+    if not calls:
+        pages = task.found[: task.pages_left]
+        calls = [(living.FETCH_TOOL, living.FetchArguments(page=number)) for number in pages]
+        calls += [(living.PARSE_TOOL, living.ParseArguments(file_id=name)) for name in task.files]
+    if not calls:
+        calls = [
+            (living.UPDATE_TOOL, living.UpdateArguments(heading=each.heading, notes=each.notes))
+            for each in task.unwritten
+        ]
+    if not calls:
+        calls = [(living.FINISH_TOOL, living.FinishArguments(open_questions=task.open_questions))]
+    return scripted_turn(*calls[: task.most_calls])

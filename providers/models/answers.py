@@ -235,13 +235,13 @@ def request_fingerprint(task: EngineTask) -> str:
     parts: dict[str, Any] = {
         "role": task.role.name,
         "system": task.system,
-        "prompt": task.prompt,
+        "prompt": task.whole.prompt,
         "repair": task.input.repair,
         "model": task.input.model,
         "schema": schema_text(task.role.answer),
         "plain_text": task.role.plain_text,
         "output_tokens": task.role.output_tokens,
-        "messages": [[message.role, message.content] for message in task.messages],
+        "messages": [[message.role, message.content] for message in task.whole.messages],
         "tools": tool_definitions(task),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -19,6 +19,7 @@ from providers.models.answers import read_reply
 from providers.models.chat import (
     ANSWER_TOOL,
     DEFAULT_PLACES,
+    SILENCE_SECONDS,
     ChatMode,
     ChatReply,
     ChatRequest,
@@ -29,10 +30,7 @@ from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 CONNECT_SECONDS: Final = 10.0  # a silent endpoint of several is given up after this long
-SILENCE_SECONDS: Final = 30.0
-"""An endpoint that streams sends something at least every few seconds; the Messages API has pings for that."""
-MORE_PATIENCE: Final = 1.5
-"""After each call that was given up for silence: a slow endpoint of one's own is slow, and not away."""
+RETRY_SECONDS: Final = 1.0  # pause after a call that was given up for its silence, which was the wait
 MAX_REPLY_BYTES: Final = 8_000_000
 STATUS_OF_STREAM_ERROR: Final = {
     "invalid_request_error": 400,
@@ -88,7 +86,7 @@ class AnthropicChat:
         # At its debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
         self._places = places
-        self._least_patience = self._patience = silence_seconds
+        self._silence_seconds = silence_seconds
         connections = httpx2.AsyncClient(
             trust_env=False,
             follow_redirects=False,
@@ -104,8 +102,12 @@ class AnthropicChat:
             ensure_confidential(api_key, base_url, places.address, places.credential)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Send one streamed request, once. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`."""
-        seconds, patience = request.timeout_seconds, min(self._patience, request.timeout_seconds)
+        """Send one streamed request, once. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`.
+
+        An endpoint that hangs is not waited for as long as one that writes: whatever arrives, be it a ping, ends a
+        silence.
+        """
+        seconds, silence = request.timeout_seconds, min(self._silence_seconds, request.timeout_seconds)
         # Plain text unless it is marked: not every endpoint reads blocks here.
         system: list[TextBlockParam] = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]
         sending = self._client.messages.with_streaming_response.create(
@@ -113,11 +115,11 @@ class AnthropicChat:
             max_tokens=request.max_tokens,
             system=system if request.cache else request.system,
             messages=_conversation(request) if request.tools else _prompt(request),
-            timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), read=patience),
+            timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), read=silence),
             stream=True,
             **_tool_arguments(request),
         )
-        async with self._translate_errors(request, patience), sending as response:
+        async with self._translate_errors(request, silence), sending as response:
             received = bytearray()
             async for chunk in response.iter_bytes():
                 received += chunk
@@ -125,10 +127,9 @@ class AnthropicChat:
                     raise Unavailable("the model endpoint's answer exceeds 8 MB")
             body = bytes(received)
             if response.headers.get("content-type", "").startswith("text/event-stream"):
-                self._patience = max(self._least_patience, self._patience / MORE_PATIENCE)
                 body = message_of(body)
             else:
-                self._patience = math.inf  # it does not stream, so a long answer is a long silence
+                self._silence_seconds = math.inf  # it does not stream, so a long answer is a long silence
             return read_reply(body, request.model)
 
     async def close(self) -> None:
@@ -136,7 +137,7 @@ class AnthropicChat:
         await self._client.close()
 
     @asynccontextmanager
-    async def _translate_errors(self, request: ChatRequest, patience: float) -> AsyncIterator[None]:
+    async def _translate_errors(self, request: ChatRequest, silence: float) -> AsyncIterator[None]:
         """Raise every failure of the block as an error of our tree (statuses: `model_errors.error_for_status`)."""
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
@@ -153,9 +154,9 @@ class AnthropicChat:
         except httpx2.InvalidURL:
             raise self._no_address() from None
         except (APIConnectionError, httpx2.HTTPError) as error:
-            if isinstance(error.__cause__ or error, httpx2.ReadTimeout) and patience < request.timeout_seconds:
-                self._patience = max(self._patience, patience * MORE_PATIENCE)
-                raise Unavailable(f"the model endpoint sent nothing for {patience:.0f} s (silence_seconds)") from None
+            if isinstance(error.__cause__ or error, httpx2.ReadTimeout) and silence < request.timeout_seconds:
+                message = f"the model endpoint sent nothing for {silence:.0f} s: if it is slow, raise"
+                raise Unavailable(f"{message} {self._places.silence}", retry_after=RETRY_SECONDS) from None
             reason = type(error.__cause__ or error).__name__
             raise Unavailable(f"no connection to the model endpoint ({reason})") from None
 

@@ -13,6 +13,9 @@ from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimi
 from providers.service_calls import retry_after_seconds
 
 ANSWER_TOOL = "give_answer"  # name of the tool whose input is the answer of a role without tools of its own
+SILENCE_SECONDS: Final = 25.0
+"""A call that sends nothing for so long is made again; the Messages API sends a ping every few seconds. A run may lose
+45 s to an outage: a call that began just before its end waits all of this."""
 
 
 class ChatMode(StrEnum):
@@ -125,6 +128,7 @@ class EndpointPlaces:
 
     credential: str = "ANTHROPIC_API_KEY"
     address: str = ADDRESS_VARIABLE
+    silence: str = "models.endpoints.default.silence_seconds"
 
 
 DEFAULT_PLACES: Final = EndpointPlaces()

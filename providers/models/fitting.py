@@ -31,8 +31,6 @@ from providers.tokens.allotment import (
 
 REPAIR_TOKENS: Final = 200
 """Of the longest reasons for a repair."""
-FITTING_ROUNDS: Final = 3
-"""Attempts to allot the room, each with what the one before took too much."""
 BREVITY_TOKENS: Final = 20
 BREVITY: Final = "\n\nKeep the whole answer under {words} words."
 JSON_INSTRUCTION: Final = """
@@ -75,14 +73,13 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     end = JSON_INSTRUCTION.format(schema=schema) if schema and mode is ChatMode.TEXT else ""
     repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
     besides = task.system + schema + end + (json.dumps(tools) if tools else "")
-    content = _fit(task, candidate, besides, repair)
-    output, warnings = content.output, list(content.warnings)
-    if output < (task.role.output_tokens + capabilities.reasoning_tokens) // 2:
-        words = task.role.output_tokens * output // (task.role.output_tokens + capabilities.reasoning_tokens) // 2
-        end = BREVITY.format(words=words) + end
+    shown, levels, used, (room, output) = _fit(task, candidate, besides, repair)
+    warnings, needed = list[str](), task.role.output_tokens + capabilities.reasoning_tokens
+    if output < needed // 2:
+        end = BREVITY.format(words=task.role.output_tokens * output // needed // 2) + end
         warnings.append(f"the model allows {output} tokens of output: a shorter answer is requested")
     end += repair
-    shown, messages = content.shown, messages_for(candidate.key, content.shown.messages)
+    messages = messages_for(candidate.key, shown.messages)
     if messages and end:
         messages[-1]["content"].append({"type": "text", "text": end.strip()})
     request = ChatRequest(
@@ -99,68 +96,47 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         tools=tools,
         must_call=(mode is ChatMode.TOOL or bool(tools)) and capabilities.tools is ToolUse.FORCED,
     )
-    return FittedRequest(request, content.tokens, content.items, content.fidelity, warnings)
+    items = fidelity_of(task.whole.items, levels, capabilities.token_factor)
+    sizes = {name: getattr(task.whole, name) for name in ("stored_characters", "considered_characters")}
+    fidelity = call_fidelity(items, room, used).model_copy(update=sizes) if items else None
+    if levels and fidelity:
+        warnings.insert(0, _shortening(items, fidelity, candidate))
+    return FittedRequest(request, used, items if levels else (), fidelity, warnings)
 
 
-@dataclass(frozen=True)
-class _FittedContent:
-    shown: RenderedPrompt
-    tokens: int
-    output: int
-    """Tokens for the answer."""
-    items: Sequence[ItemFidelity] = ()
-    fidelity: CallFidelity | None = None
-    warnings: Sequence[str] = ()
-
-
-def _fit(task: EngineTask, candidate: ModelCandidate, besides: str, repair: str) -> _FittedContent:
+def _fit(
+    task: EngineTask, candidate: ModelCandidate, besides: str, repair: str
+) -> tuple[RenderedPrompt, dict[str, Level], int, tuple[int, int]]:
     """Show the content whole, or its items at the levels that fit; `besides` and `repair` are the text around it.
 
-    A first call leaves room for the reasons of a repair, so that the repair shows what the first call showed.
+    Returns the prompt, the levels of shortened items, the tokens of all, and the room for them and for the answer. A
+    first call leaves room for the reasons of a repair, so that the repair shows what the first call showed.
     """
-    whole = task.whole or RenderedPrompt(task.prompt, task.common_ends, task.messages)
-    factor, others = candidate.capabilities.token_factor, estimated_tokens(besides + repair) + BREVITY_TOKENS
-    room, output = room_for(task, candidate)
+    whole, factor, others = task.whole, candidate.capabilities.token_factor, estimated_tokens(besides + repair)
 
     def tokens_of(shown: RenderedPrompt) -> int:
         messages = messages_for(candidate.key, shown.messages)
         content = shown.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
-        return int(factor * (others + estimated_tokens(content)))
+        return int(factor * (others + BREVITY_TOKENS + estimated_tokens(content)))
 
-    items, shown, used = whole.items, whole, tokens_of(whole)
-    later = factor * (max(REPAIR_TOKENS, estimated_tokens(repair)) - estimated_tokens(repair)) if items else 0.0
+    spare = factor * max(0.0, REPAIR_TOKENS - estimated_tokens(repair)) if whole.items else 0.0
+    shown, used, (room, output) = whole, tokens_of(whole), room_for(task, candidate)
     levels: dict[str, Level] = {}
-    if used + later > room:
+    if used + spare > room:
         room, output = room_for(task, candidate, SMALLEST_OUTPUT)
-    if used + later > room:
-        allowed = room - later - (used - factor * sum(item.size(Level.FULL) for item in items))
-        for _ in range(FITTING_ROUNDS if task.render else 0):
-            try:
-                levels = allot(items, allowed, factor)
-            except ContextBudgetExceeded as error:
-                raise too_long(task, candidate, int(room - allowed + error.needed)) from None
-            shown = task.render(levels)  # type: ignore[misc]
-            used = tokens_of(shown)
-            if used + later <= room:
-                break
-            shown_tokens = factor * sum(item.size(levels.get(item.id, Level.FULL)) for item in items)
-            allowed = shown_tokens - (used + later - room)
-        else:
-            raise too_long(task, candidate, used)
+    if used + spare > room:
+        frame = used + spare - factor * sum(item.size(Level.FULL) for item in whole.items)
+        try:
+            levels = allot(whole.items, room - frame, factor)
+        except ContextBudgetExceeded as error:
+            raise too_long(task, candidate, int(frame + error.needed)) from None
+        shown = task.render(levels) if task.render else whole
+        used = tokens_of(shown)
+    if used + spare > room:
+        raise too_long(task, candidate, used)
     if task.input.tokens.summarization_provider and task.input.summaries is None:
-        _require_summaries(items, levels)
-    shown_items = fidelity_of(items, levels, factor)
-    figures = call_fidelity(shown_items, room, used).model_copy(
-        update={name: getattr(whole, name) for name in ("stored_characters", "considered_characters")}
-    )
-    return _FittedContent(
-        shown,
-        used,
-        output,
-        shown_items if levels else (),
-        figures if items else None,
-        [_shortening(shown_items, figures, candidate)] if levels else [],
-    )
+        _require_summaries(whole.items, levels)
+    return shown, levels, used, (room, output)
 
 
 def _require_summaries(items: Sequence[ContentItem], levels: dict[str, Level]) -> None:
@@ -181,11 +157,11 @@ def _shortening(items: Sequence[ItemFidelity], figures: CallFidelity, candidate:
 
 def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list[ModelCandidate]:
     """Return the candidates in their order, those with room for the whole content first: nothing is shortened early."""
-    if len(candidates) == 1 or task.whole is None or not task.whole.items:
+    if len(candidates) == 1 or not task.whole.items:
         return list(candidates)
     schema = "" if task.role.plain_text else schema_text(task.role.answer)
-    text = "".join([task.system, schema, json.dumps(tool_definitions(task)), task.prompt])
-    text += json.dumps([message.content for message in task.messages], ensure_ascii=False)
+    text = "".join([task.system, schema, json.dumps(tool_definitions(task)), task.whole.prompt])
+    text += json.dumps([message.content for message in task.whole.messages], ensure_ascii=False)
     tokens = estimated_tokens(text) + REPAIR_TOKENS
 
     def is_too_small(candidate: ModelCandidate) -> bool:

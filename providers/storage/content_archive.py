@@ -27,7 +27,7 @@ DATED_EVERY: Final = timedelta(hours=1)
 OF_OTHER_HOMES: Final = timedelta(days=7)
 """Time in which another home removes its expired records itself, and the texts with them."""
 
-Change = Callable[[list[ArchiveRecord]], list[ArchiveRecord]]
+Change = Callable[[ArchiveRecord | None], ArchiveRecord | None]
 
 
 class RecordArchive:
@@ -36,15 +36,18 @@ class RecordArchive:
     def __init__(self, content_url: str | None, home: Path, folder: Path | None = None) -> None:
         """Without a `folder` the records are in the home, or at `content_url` if hosts share that."""
         shared = content_url is not None and not is_on_this_host(content_url)
-        self.store = "" if folder is None else short_hash(content_url or str(home.absolute()))
+        self._own = "" if folder is None else f"{short_hash(content_url or str(home.absolute()))}/"
         self.folder = folder or (None if shared else home / FOLDER)
         self._lock = threading.Lock()
         self._place = (str(content_url), FOLDER) if self.folder is None else (self.folder, "")
 
     async def put(self, records: Sequence[ArchiveRecord]) -> None:
-        """Write records, each whole or not at all, beside those of other runs."""
-        own = [record.model_copy(update={"store": self.store}) for record in records]
-        await asyncio.to_thread(self._change, {record.content_hash: partial(_with, record) for record in own})
+        """Write records, each whole or not at all, together with what other runs wrote."""
+        changes = {}
+        for record in records:
+            runs = {self._own + run: until for run, until in record.runs.items()}
+            changes[record.content_hash] = partial(_joined, record.model_copy(update={"runs": runs}))
+        await asyncio.to_thread(self._change, changes)
 
     async def read(self) -> dict[str, ArchiveRecord | None]:
         """Return all records by hash; None for a damaged one."""
@@ -52,25 +55,29 @@ class RecordArchive:
 
     async def pinned(self, now: datetime) -> frozenset[str]:
         """Return the hashes of the texts of this home that stay. The name of a damaged record is that of its text."""
-        return frozenset(
-            digest
-            for digest, record in (await self.read()).items()
-            if record is None or any(one.store == self.store and one.expires_at > now for one in record.entries())
-        )
+        found = (await self.read()).items()
+        return frozenset(digest for digest, record in found if record is None or self.is_own(record, now))
+
+    def is_own(self, record: ArchiveRecord, now: datetime | None = None) -> bool:
+        """Return whether runs of this home archived the text, and one of them until later than `now`."""
+        return any(run.startswith(self._own) and (now is None or until > now) for run, until in record.runs.items())
 
     async def forget(self, research_id: str) -> frozenset[str]:
-        """Remove the records of a run of this home; return their hashes."""
-        return await self._reduce(lambda record: _owner(record) != (self.store, research_id))
+        """Remove a run of this home from the records; return the hashes of those."""
+        return await self._reduce(lambda run, _: run != self._own + research_id)
 
     async def expire(self, now: datetime) -> frozenset[str]:
-        """Remove the records whose time is over; return their hashes."""
+        """Remove the runs whose time is over from the records; return the hashes of those."""
         late = now - OF_OTHER_HOMES
-        return await self._reduce(lambda record: record.expires_at > (now if record.store == self.store else late))
+        return await self._reduce(lambda run, until: until > (now if run.startswith(self._own) else late))
 
-    async def _reduce(self, stays: Callable[[ArchiveRecord], bool]) -> frozenset[str]:
-        found = (await self.read()).items()
-        fewer = [digest for digest, record in found if record and not all(map(stays, record.entries()))]
-        await asyncio.to_thread(self._change, dict.fromkeys(fewer, lambda entries: list(filter(stays, entries))))
+    async def _reduce(self, stays: Callable[[str, datetime], bool]) -> frozenset[str]:
+        def reduced(record: ArchiveRecord | None) -> ArchiveRecord | None:
+            runs = {run: until for run, until in record.runs.items() if stays(run, until)} if record else {}
+            return record.model_copy(update={"runs": runs}) if record and runs else None
+
+        fewer = [digest for digest, record in (await self.read()).items() if record and reduced(record) != record]
+        await asyncio.to_thread(self._change, dict.fromkeys(fewer, reduced))
         return frozenset(fewer)
 
     def _read(self) -> dict[str, ArchiveRecord | None]:
@@ -89,26 +96,20 @@ class RecordArchive:
                     fcntl.flock(lock, fcntl.LOCK_EX)
                 for digest, change in changes.items():
                     name = digest.removeprefix(SCHEME)
-                    present = _parsed(name, records.read(name) or b"")
-                    before = present.entries() if present else []
+                    before = _parsed(name, records.read(name) or b"")
                     after = change(before)
-                    if not after:
+                    if after is None:
                         records.remove(name)
                     elif after != before:
-                        whole = after[0].model_copy(update={"others": after[1:]})
-                        records.write(name, f"{whole.model_dump_json()}\n".encode())
+                        records.write(name, f"{after.model_dump_json()}\n".encode())
 
 
-def _with(record: ArchiveRecord, before: list[ArchiveRecord]) -> list[ArchiveRecord]:
-    """The records of all runs with this one in place of the earlier one of its run, and without expired ones."""
-    others = [entry for entry in before if _owner(entry) != _owner(record)]
-    if any(entry.archived_at > record.archived_at - DATED_EVERY for entry in before if entry not in others):
-        return before
-    return [record, *(entry for entry in others if entry.expires_at > record.archived_at)]
-
-
-def _owner(record: ArchiveRecord) -> tuple[str, str | None]:
-    return record.store, record.metadata.get("research_id")
+def _joined(record: ArchiveRecord, before: ArchiveRecord | None) -> ArchiveRecord:
+    """The record with the runs of an earlier one, which stays as it is if these runs wrote it just now."""
+    known = before.runs if before else {}
+    if all(run in known and until - known[run] < DATED_EVERY for run, until in record.runs.items()):
+        return before or record
+    return record.model_copy(update={"runs": known | record.runs})
 
 
 def _parsed(name: str, data: bytes) -> ArchiveRecord | None:

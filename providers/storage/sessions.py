@@ -89,9 +89,10 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
 
 
 def documents_of(state: dict[str, Any]) -> frozenset[str]:
-    """Return the hashes of a run's documents: those that its state refers to, its notebook, and the originals."""
+    """Return the hashes of a run's documents: of state, notebook and originals, and newest texts of a live report."""
     originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
-    named = {each for each in [*state.get("notebook", []), *originals, *_references(state)] if each}
+    hashes = [*state.get("notebook", []), *state.get("revisions", []), *originals, *_references(state)]
+    named = {each for each in hashes if each}
     return frozenset(filter(HASH.fullmatch, named))
 
 

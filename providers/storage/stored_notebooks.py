@@ -199,8 +199,9 @@ class Notebooks:
         return request.model_copy(update=update), hit
 
     async def complete_state(self, state: ResearchState) -> ResearchState:
-        """Complete a state from its entries, for a report, an audit or a person."""
-        sources = await asyncio.gather(*map(self._complete_source, state.sources.values()))
+        """Complete a state from its entries, for a report, an audit or a person; unread hits are sources, too."""
+        found = {**state.sources, **state.not_fetched()}
+        sources = await asyncio.gather(*map(self._complete_source, found.values()))
         named = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
         analyses = await self._by_hash(named, AnalysisEntry)
         cited = {item.source_id for item in state.evidence.values()}
@@ -224,8 +225,9 @@ class Notebooks:
             if source.get("entry"):
                 known = read[source["entry"]]
                 text = known.text.model_dump(mode="json", exclude_defaults=True) if known.text else None
+                same = known.model_dump(mode="json", include={"url", "title", "media_type"})
                 raw = known.raw.hash if known.raw else None
-                sources[key] = source | {"url": known.url, "title": known.title, "text": text, "content_hash": raw}
+                sources[key] = source | same | {"text": text, "content_hash": raw}
             for url in (sources[key]["url"], *source.get("aliases", ())):
                 aliases.setdefault(canonical_url(url), key)
         for number, finding in enumerate(findings):

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,41 @@ async def test_a_killed_run_command_is_gone_on_with(tmp_path: Path) -> None:
     assert code == 0, errors
     assert ResearchResult.model_validate_json(output).outcome is Outcome.COMPLETED
     assert not twice
+
+
+SUMMARIES = """
+[models]
+simple = ["test-model", "small"]
+
+[models.endpoints.default]
+window = 8192
+reasoning_tokens = 500
+
+[tokens]
+summarization_provider = "small"
+"""
+
+
+@pytest.mark.soak
+async def test_workers_killed_between_a_summary_and_its_call_pay_it_once(tmp_path: Path) -> None:
+    """Summaries that were answered are in the journal: the call that needs them is made again, and uses them (S0-177)."""
+    answer = " ".join(f"Setting {number} of the engine is 200000{number}." for number in range(140))
+    context = [{"question": f"What is setting {number}?", "answer": f"{number}. {answer}"} for number in range(3)]
+    async with topology(tmp_path, LATENCY, configuration=SUMMARIES) as made:
+        await prepared(made)
+        made.model.plan = replace(made.model.plan, by_role={"planner": "slow"})
+        await made.start_workers()
+        handle = await start(await made.client(), REQUEST | {"context": context}, id="r-summaries")
+        await made.model.waiting.wait()
+        summaries = made.model.counts()["summarizer"]
+        await made.kill_workers()
+        made.model.plan = replace(made.model.plan, by_role={})
+        await made.start_workers()
+        result = await handle.result()
+        twice, counts = made.answered_twice(), made.model.counts()
+        planned = [request.prompt.count("In short: ") for request in made.model.requests if request.role == "planner"]
+    assert result.outcome is Outcome.COMPLETED, (result.failed_branches, result.limitations)
+    assert counts["summarizer"] == summaries > 0
+    assert planned == [summaries, summaries]
+    assert not twice
+    assert result.usage.model_calls == len(made.model.calls) - 1

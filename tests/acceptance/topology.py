@@ -59,8 +59,9 @@ class Process:
 class Topology:
     """Worker processes and an engine around one home; the model endpoint is in this process."""
 
-    def __init__(self, home: Path, latency: float, scenario: str = "good") -> None:
+    def __init__(self, home: Path, latency: float, scenario: str = "good", configuration: str = "") -> None:
         self.home = home
+        self.configuration = configuration
         self.documents = home / "documents"
         self.model = MessagesApi(scenario, latency=latency)
         self._workers: list[asyncio.subprocess.Process] = []
@@ -71,6 +72,7 @@ class Topology:
         self.documents.mkdir(parents=True)
         for name, text in MANUAL.items():
             (self.documents / name).write_text(text, encoding="utf-8")
+        (self.home / "research.toml").write_text(self.configuration, encoding="utf-8")
         give_port(self.home)
         await ensure_server(self.home)
 
@@ -84,6 +86,7 @@ class Topology:
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
         return kept | {
             "RESEARCH_HOME": str(self.home),
+            "RESEARCH_CONFIG": str(self.home / "research.toml"),
             "RESEARCH_MODEL": "test-model",
             "ANTHROPIC_API_KEY": "planted-secret-key",
             "ANTHROPIC_BASE_URL": self.model.base_url,
@@ -142,9 +145,11 @@ class Topology:
 
 
 @asynccontextmanager
-async def topology(home: Path, latency: float = 0.0, scenario: str = "good") -> AsyncIterator[Topology]:
-    """Open a deployment for the time of a block."""
-    made = Topology(home, latency, scenario)
+async def topology(
+    home: Path, latency: float = 0.0, scenario: str = "good", configuration: str = ""
+) -> AsyncIterator[Topology]:
+    """Open a deployment for the time of a block; `configuration` is the text of its research.toml."""
+    made = Topology(home, latency, scenario, configuration)
     async with made.model:
         try:
             await made.open()

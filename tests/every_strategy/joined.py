@@ -33,8 +33,8 @@ from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import strategy_of
 
-SMALL: Final[dict[str, Any]] = {"depth": "light"}
-"""What every request of the suites asks for: the least that is a whole run."""
+SMALL: Final[dict[str, Any]] = {"depth": "light", "gates": {"approve": "none"}}
+"""What every request of the suites asks for: the least that is a whole run, and no person's yes."""
 UNPAID: Final = ("save_session", "prepare_research", "check_providers", "take_turn")
 """Activities that are no part of a unit's work."""
 
@@ -242,7 +242,8 @@ async def at_window(
 ) -> AsyncIterator[Trial]:
     """A whole run over these pages at an endpoint with books of its own, whose window is known, rightly or not."""
     async with MessagesApi(book=book) as api:
-        world = model_world(folder, api.base_url, MemoryCorpus(pages), window=known or book.window, tokens=tokens)
+        window, caching = known or book.window, book.cacheable is not None
+        world = model_world(folder, api.base_url, MemoryCorpus(pages), window, tokens, caching=caching)
         trial = await begin_trial(world, name, **fields)
         trial.api = api
         await trial.conduct()

@@ -59,9 +59,12 @@ HELD: dict[str, Callable[[Trial], float]] = {
     ),
 }
 """Limits of how much is done: what must not exceed 1 where 1 is asked for."""
-ELSEWHERE = {"deadline_seconds", "max_wait_seconds", "agent_seconds", "agent_wait_seconds", "max_source_characters"}
+ELSEWHERE = {
+    *("deadline_seconds", "max_wait_seconds", "agent_seconds", "agent_wait_seconds", "max_source_characters"),
+    "max_update_characters",
+}
 """The tests of time are below, those of waiting beside those of approvals, of agents beside their strategy, of the
-characters of a source beside windows."""
+characters of a source beside windows, of an update beside live reports."""
 OF_STEPS = {"min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step"}
 
 

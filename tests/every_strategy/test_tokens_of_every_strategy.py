@@ -11,6 +11,7 @@ from activities.reporting.audit import audit
 from contracts.evidence import CheckMethod, DocumentRef
 from contracts.tokens import TokenSettings, TokenShare
 from contracts.vocabulary import Outcome
+from tests.comparable import comparable
 from tests.every_strategy.joined import MODELLED, Trial, at_window
 from tests.fakes.corpus import long_manual
 from tests.fakes.model_tokens import TokenBook
@@ -165,3 +166,24 @@ async def test_an_endpoint_that_counts_wrongly(tmp_path: Path, name: str, charac
     assert (usage.model_calls, usage.input_tokens) == (len(charges), sum(charge.prompt for charge in charges))
     assert markdown.startswith("# ")
     assert bool(trial.state.citations) is bool(trial.state.findings)
+
+
+@pytest.mark.parametrize("name", MODELLED)
+async def test_an_endpoint_that_forgets_its_cache(tmp_path: Path, name: str) -> None:
+    """The account has what was read of the cache and what was not; requests and the rest of the report are the same."""
+    requests, reports = [], []
+    for forgets_after in (None, 2):
+        book = TokenBook(cacheable=100, counts_tools=True, forgets_after=forgets_after)
+        folder = tmp_path / str(forgets_after)
+        async with at_window(folder, name, book, long_manual(6), known=200_000) as trial:
+            report, share = await trial.report(), trial.state.usage.cached_share
+            reports.append(comparable(report).replace(f" {share:.0%} of the input from a cache,", ""))
+            await assert_verbatim(trial)
+        usage, charges = trial.state.usage, book.charges
+        assert usage.input_tokens == sum(charge.prompt for charge in charges)
+        assert usage.cached_tokens == sum(charge.read for charge in charges)
+        assert usage.cache_write_tokens == sum(charge.write for charge in charges)
+        assert any(charge.read for charge in charges[2:]) is (forgets_after is None)
+        requests.append(sorted((request.role, len(request.prompt)) for request in trial.api.requests))
+    assert requests[0] == requests[1]
+    assert reports[0] == reports[1]

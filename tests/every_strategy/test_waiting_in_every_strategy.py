@@ -92,7 +92,7 @@ async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize("name", NAMES)
 async def test_answers_reach_the_planner(tmp_path: Path, name: str) -> None:
     """Nothing is planned or searched before the question is answered; the answer is guidance for what comes."""
-    async with trial_of(tmp_path, name, gates={"clarify": "required"}) as trial:
+    async with trial_of(tmp_path, name, gates={"clarify": "required", "approve": "none"}) as trial:
         trial.start()
         waiting = await trial.asked()
         assert (waiting.kind, trial.left, trial.state.plan.nodes) == (WaitKind.CLARIFICATION, 0, [])

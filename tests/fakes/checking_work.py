@@ -194,6 +194,28 @@ def _embroidered(number: int, statement: str) -> str:
     return statement
 
 
+def embroidered_update(prompt: str) -> str:
+    """An update of which each statement says something else than its passage, and names who confirmed it."""
+    found = cited(prompt)
+    lines = [f"{_embroidered(number + 2, statement)} {marker}." for number, (statement, marker) in enumerate(found)]
+    return update_with(lines)
+
+
+def fabricated_update(prompt: str) -> str:
+    """An update of which no statement is that of its passage."""
+    return update_with(
+        [f"{statement}, which Zyzzyva Incorporated confirmed {marker}." for statement, marker in cited(prompt)]
+    )
+
+
+def update_with(lines: list[str], room: int = 700) -> str:
+    """As many of the lines as have room."""
+    text = lines[0]
+    for line in lines[1:]:
+        text += f" {line}" if len(text) + len(line) < room else ""
+    return json.dumps({"operations": [{"kind": "append", "anchor": 0, "text": text}]})
+
+
 def fabricated_report(prompt: str) -> str:
     """A report of which no statement is that of its passage."""
     found = cited(prompt)

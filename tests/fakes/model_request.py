@@ -25,6 +25,8 @@ ANSWERS = {
     "corrector": (checking_work, "correcting"),
     "reviewer": (checking_work, "reviewing"),
     "outliner": (tool_work, "outline"),
+    "decomposer": (tool_work, "decomposition"),
+    "reporter": (model_work, "update"),
 }
 """What sensible models answer in JSON, by role: a function by its name, so that a test can replace it."""
 ROLES = (*ANSWERS, "summarizer", "analyzer", "synthesizer", "scribe", "responder", *tool_work.TOOL_WORK)

@@ -140,10 +140,12 @@ def steered(request: ModelRequest, mark: str = "") -> Reply:
     return answered(request, hostile_pages.answer(request.role, request.prompt, mark))
 
 
-def reporting(report: Callable[[str], str]) -> Scenario:
-    """Sensible work, but for the report."""
+def reporting(report: Callable[[str], str], update: Callable[[str], str]) -> Scenario:
+    """Sensible work, but for the report and its updates."""
 
     def reply(request: ModelRequest) -> Reply:
+        if request.role == "reporter":
+            return answered(request, update(request.prompt))
         return answered(request, report(request.prompt)) if request.role in ("synthesizer", "scribe") else good(request)
 
     return reply
@@ -209,8 +211,8 @@ SCENARIOS: dict[str, Scenario] = {
     "gaps": gaps,
     "gullible": steered,
     "betraying": lambda request: steered(request, hostile_pages.mark_of(request.system) or "nothing"),
-    "embroiders": reporting(checking_work.embroidered_report),
-    "fabricates": reporting(checking_work.fabricated_report),
+    "embroiders": reporting(checking_work.embroidered_report, checking_work.embroidered_update),
+    "fabricates": reporting(checking_work.fabricated_report, checking_work.fabricated_update),
     "lying": lambda request: answered(request, checking_work.lying(request.prompt)),
     "believing": lambda request: answered(request, json.dumps(checking_work.believing(request.prompt))),
     "worsening": lambda request: answered(request, json.dumps(checking_work.worsening(request.prompt))),

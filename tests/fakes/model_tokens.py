@@ -35,6 +35,8 @@ class TokenBook:
     window: int | None = None
     cacheable: int | None = None
     """The shortest beginning, in tokens, that is kept; null: none is."""
+    forgets_after: int | None = None
+    """So many answers, and no beginning is kept any longer."""
     characters_per_token: float = 4.0
     tokens_per_other: float = 0.25
     """Tokens of a character that is not of ASCII."""
@@ -86,6 +88,8 @@ class TokenBook:
             read, write = usage.get("cache_read_input_tokens", 0), usage.get("cache_creation_input_tokens", 0)
             self._charge(request, usage, usage["input_tokens"], read, write)
             return reply
+        if self.forgets_after is not None and len(self.charges) >= self.forgets_after:
+            self.kept.clear()
         read = max((tokens for text, tokens in beginnings if text in self.kept), default=0)
         write = max([tokens for _, tokens in beginnings], default=0) - read
         self.kept.update(text for text, _ in beginnings)

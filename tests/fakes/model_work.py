@@ -159,6 +159,21 @@ def report(prompt: str) -> str:
     )
 
 
+def update(prompt: str) -> dict[str, Any]:
+    """One operation that appends the statements of the notes that have room, none of them a second time."""
+    plain = without_signs(prompt)
+    section, room = (
+        element(prompt, "section"),
+        int(re.findall(r"^Insert and remove at most (\d+)", plain, re.MULTILINE)[-1]),
+    )
+    lines: list[str] = []
+    for match in FINDING_LINE.finditer(element(prompt, "findings")):
+        line = f"{match['statement'].strip().rstrip('.')} {match['markers'].replace(' ', '')}."
+        if line not in section and sum(map(len, lines)) + len(line) + 40 <= room:
+            lines.append(line)
+    return {"operations": [{"kind": "append", "anchor": 0, "text": " ".join(lines)}] if lines else []}
+
+
 def refinement(prompt: str) -> dict[str, Any]:
     """Every gap can be closed; another iteration is wanted while one remains."""
     gaps = [(match["id"], match["description"].strip()) for match in GAP_LINE.finditer(without_signs(prompt))]

@@ -54,6 +54,19 @@ def outline(prompt: str) -> dict[str, Any]:
     }
 
 
+def decomposition(prompt: str) -> dict[str, Any]:
+    """A query and a heading for each aspect, and the questions that the clarifier of the product would ask."""
+    question = question_of(prompt).rstrip("?. ")
+    most = int(re.findall(r"at most (\d+) queries", prompt)[-1])
+    return {
+        "brief": f"What is known about: {question}.",
+        "clarifying_questions": clarification(prompt)["questions"],
+        "expanded_queries": [f"{question}: {aspect}" for aspect in ASPECTS[:most]],
+        "outline": [aspect.capitalize() for aspect in ASPECTS],
+        "assumptions": ["The current version is meant."],
+    }
+
+
 def take_in(body: Mapping[str, Any]) -> Blocks:
     """Hand over, or ask what the clarifier of the product would ask."""
     asked = clarification(opening_of(body))["questions"]
@@ -107,10 +120,40 @@ def ask_glossary(body: Mapping[str, Any]) -> Blocks:
     return blocks(body, ("hand_over", {"text": "Found.", "words": words}), thought=thought)
 
 
+def research_live(body: Mapping[str, Any]) -> Blocks:
+    """Ask every query, then wave by wave: fetch up to five pages, have them read, write their notes down; finish."""
+    plan, made = opening_of(body), called(body)
+    queries = re.findall(r"^- (.+)$", element(plan, "queries"), re.MULTILINE)
+    headings = re.findall(r"^- (.+)$", element(plan, "outline"), re.MULTILINE)
+    answers = "\n".join(answered(body))
+    names = [name for name, _ in made]
+    if "web_search" not in names:
+        return blocks(body, *(("web_search", {"query": query}) for query in queries))
+    fetched = {given["page"] for name, given in made if name == "fetch_url"}
+    parsed = {given["file_id"] for name, given in made if name == "parse_content"}
+    written = {note for name, given in made if name == "update_report" for note in given["notes"]}
+    pages = [int(number) for number in re.findall(r"(?<!\w)(\d+)\. ", answers)]
+    files = [name for name in dict.fromkeys(re.findall(r"file ([0-9a-f]{12}),", answers)) if name not in parsed]
+    notes = [int(number) for number in re.findall(r"note (\d+): ", answers)]
+    due = [note for note in dict.fromkeys(notes) if note not in written]
+    wave = [page for page in dict.fromkeys(pages) if page not in fetched][:5]
+    share = -(-len(due) // len(headings)) if due else 1
+    calls = [("parse_content", {"file_id": name}) for name in files]
+    calls += [("update_report", {"heading": heading, "notes": due[place * share :][:share], "purpose": "Report."})
+              for place, heading in enumerate(headings) if due[place * share :][:share]]  # fmt: skip
+    calls += [("fetch_url", {"page": page}) for page in wave] if int(pages_left(plan)) > len(fetched) else []
+    return blocks(body, *(calls[:8] or [("finish", {"open_questions": headings})]))
+
+
+def pages_left(plan: str) -> str:
+    return re.findall(r"You may fetch (\d+) pages", plan)[-1]
+
+
 TOOL_WORK: dict[str, Callable[[Mapping[str, Any]], Blocks]] = {
     "asker": ask_glossary,
     "intake": take_in,
     "orchestrator": orchestrate,
     "agent": work,
+    "living_agent": research_live,
 }
 """By role."""

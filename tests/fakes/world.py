@@ -14,6 +14,7 @@ from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
+from activities.reporting.updates import LiveReportActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
@@ -119,7 +120,7 @@ class World:
         )
         verifying = VerifyingActivities(self.content, self.sessions, self.notebooks)
         revising = RevisionActivities(self.content)
-        others = (records, searching, reading, reporting, verifying, revising)
+        others = (records, searching, reading, reporting, verifying, revising, LiveReportActivities(self.content))
         names = [spec.name for spec in ACTIVITIES]
         return [*roles.register(), *(getattr(each, name) for each in others for name in names if hasattr(each, name))]
 
@@ -145,12 +146,18 @@ def model_world(
     corpus: MemoryCorpus | None = None,
     window: int | None = None,
     tokens: TokenSettings | None = None,
+    *,
+    caching: bool = False,
 ) -> World:
     """A world whose model is spoken to with the real SDK at a loopback address.
 
-    `window` is that of its models; where `tokens` name a summarizer, those are models of the simple tier.
+    `window` is that of its models, at an endpoint with or without `caching`; where `tokens` name a summarizer, those are models of the simple tier.
     """
-    own = {} if window is None else {"default": EndpointCapabilities(window=window, reasoning_tokens=500)}
+    own = (
+        {}
+        if window is None
+        else {"default": EndpointCapabilities(window=window, reasoning_tokens=500, caching=caching)}
+    )
     engine = engine_over({"default": base_url}, own=own)
     tokens = tokens or TokenSettings()
     summarizers = [tokens.summarization_provider, *tokens.summarization_providers]

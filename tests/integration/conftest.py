@@ -68,7 +68,14 @@ def pools_of(world: World) -> PoolContents:
                 by_name[name]
                 for name in (
                     *("prepare_research", "prepare_agent", "save_session", "read_document", "render_report"),
-                    *("take_turn", "extract_claims", "finalize_verification", "apply_corrections", "join_report"),
+                    *(
+                        "take_turn",
+                        "describe_research",
+                        "extract_claims",
+                        "finalize_verification",
+                        "apply_corrections",
+                        "join_report",
+                    ),
                 )
             ],
         },

@@ -9,9 +9,12 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
+from client.agent_events import StopEvent
+from client.handle import ResearchClient
 from contracts import names
-from contracts.evidence import Source
+from contracts.evidence import Source, source_document
 from contracts.outcome import EventPage, ResearchResult, ResearchStatus
+from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Quality, SourceStatus
 from tests.fakes.web_world import Site, WebWorld, manual_sites, page
 from tests.fakes.world import World
@@ -48,6 +51,34 @@ async def test_a_run_completes_and_can_be_read(
     saved = await world.sessions.load(handle.id)
     assert saved is not None
     assert json.loads(saved)["result"]["outcome"] == "completed"
+
+
+async def test_front_ends_for_agents_follow_a_run(client: Client, tmp_path: Path) -> None:
+    """Plan, end and result of a whole run, also when they come after it; a refused one is an error with its reason,
+    which its log gives first; the newest text and the files of the sources are served (S2-004, S2-022, S2-041, S2-044, S2-052).
+    """
+    async with running_workers(client, World(tmp_path)):
+        handle = ResearchClient(client).handle((await start(client, {"query": QUESTION, "corpus": "manual"})).id)
+        events = [event async for event in handle.agent_events()]
+        assert [event.type for event in events] == ["AgentInput", "ToolCall", "ToolCallResult", "StopEvent"]
+        assert [event async for event in handle.agent_events()] == events
+        stop = events[-1]
+        assert isinstance(stop, StopEvent)
+        assert (stop.status, stop.result) == ("completed", await handle.result())
+        assert "[ev-" in await handle.document("draft.md")
+        session = json.loads(await handle.document("session.json"))
+        report = json.loads(await handle.document("report.json"))
+        assert session["artifacts"] == report["artifacts"] != []
+        again = ResearchState.model_validate(session)
+        assert [source_document(each, again.findings) for each in again.sources.values()] == [
+            *session["sources"].values()
+        ]
+        refused = ResearchClient(client).handle((await start(client, {"query": "x", "nonsense": 1})).id)
+        *_, end = [event async for event in refused.agent_events()]
+        assert isinstance(end, StopEvent)
+        assert (end.status, end.is_error, "nonsense: unknown key" in end.message) == ("failed", True, True)
+        stated, finished = (await refused.events()).events
+        assert (stated.data, finished.type, finished.text) == ({"level": "error"}, "run.finished", stated.text)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ pytestmark = pytest.mark.integration
 UNSEEN_IN_RUNS = ("I2 comment", "I4 visibility", "I4 in code", "I8", "I21 unseen mode", "I22 linked data", "I28")
 """Of those that nobody sees, some of each kind; each one of them is read by a test of its own elsewhere."""
 MEMO = "The heliotrope memorandum stays among the four of us until the merger is announced in public."
-UNSTEERED = {"planner", "scout", "coordinator", "investigator", "intake", "outliner"}
+UNSTEERED = {"planner", "scout", "coordinator", "investigator", "intake", "outliner", "decomposer"}
 """Roles that see no word from outside: a new one gets here by somebody who has looked at its prompt."""
 FEWEST_PAGES = 2
 """A strategy that chooses what it reads reads that many of the pages at least."""

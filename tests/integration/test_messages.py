@@ -9,6 +9,7 @@ from temporalio.exceptions import CancelledError
 from temporalio.worker import Worker
 
 from activities.preparation import ResearchConfiguration
+from client.handle import ResearchClient
 from contracts import names
 from contracts.resolved import Hook
 from contracts.state import ResearchState
@@ -25,7 +26,9 @@ REQUEST = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
 
 
 async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_path: Path) -> None:
-    """Canceled for Temporal, the session kept, and a resumed run repeats no completed call (S0-012, S0-021, S0-031, S0-123, S0-124, S0-128 to S0-131)."""
+    """Canceled for Temporal, the session kept, and a resumed run repeats no completed call; front ends see a cancelled
+    run that can be resumed (S0-012, S0-021, S0-031, S0-123, S0-124, S0-128 to S0-131, S2-052, C2-4).
+    """
     async with MessagesApi(plan=["good", "slow", "slow", "slow", "slow", "slow"]) as api:
         world = model_world(tmp_path, api.base_url)
         async with running_workers(client, world):
@@ -35,6 +38,7 @@ async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_pat
             with pytest.raises(WorkflowFailureError) as failed:
                 await handle.result()
             description = await handle.describe()
+            *_, end = [event async for event in ResearchClient(client).handle(handle.id).agent_events()]
             calls = len(api.calls)
             state = ResearchState.model_validate_json(await world.sessions.load(handle.id) or "")
             searches, reads = list(world.corpus.searches), list(world.corpus.reads)
@@ -44,6 +48,7 @@ async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_pat
     assert isinstance(failed.value.cause, CancelledError)
     assert description.status is WorkflowExecutionStatus.CANCELED
     assert (state.status, state.phase, state.iteration) == (RunStatus.CANCELLED, "analysis", 1)
+    assert (end.type, end.research_id, end.resumable) == ("WorkflowCancelledEvent", handle.id, True)
     assert calls > 1
     assert result.outcome is Outcome.COMPLETED
     assert api.counts()["planner"] == 1

@@ -3,7 +3,8 @@
 A number stands for one page in every turn. The role is shown titles and notes, never the text of a page.
 """
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from temporalio.exceptions import ActivityError
@@ -12,7 +13,7 @@ from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, Source
 from contracts.notebooks import with_what_follows
 from contracts.plan import PlanNode
-from contracts.roles import ANALYZER, AnalyzeInput
+from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult
 from contracts.state import Position, ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, SourceStatus
@@ -20,6 +21,7 @@ from workflows.phases.analysis import merge
 from workflows.phases.gathering import Gathering
 from workflows.rules.duplicates import Identities
 from workflows.run.calls import is_cancelled, reason_of
+from workflows.run.host import abandon
 from workflows.run.research_run import ResearchRun
 
 MOST_LISTED: Final = 12
@@ -71,13 +73,12 @@ async def search_and_open(
     Raises `Interrupted`.
     """
     state, found = run.state, pages_found(run.state)
-    chosen = [found[number - 1] for number in pages]
-    # A page may have been found by several searches: it belongs to the first one.
-    owners = {candidate.sub_query_id for candidate in chosen}
+    addresses = frozenset(canonical_url(found[number - 1].hit.url) for number in pages)
+    # A page that several searches found belongs to the first of them in the plan, whichever was answered first.
+    owners = {one.sub_query_id for one in state.candidates if canonical_url(one.hit.url) in addresses}
     earlier = [node for node in state.plan.nodes if node.id in owners]
     nodes = [*earlier, *(node for node in searches if node.id not in owners)]
     if nodes:
-        addresses = frozenset(canonical_url(candidate.hit.url) for candidate in chosen)
         await Gathering(run, nodes, only=addresses).carry_out()
     position.opened += [number for number in pages if number not in position.opened]
     return nodes
@@ -93,24 +94,40 @@ def unanalyzed(state: ResearchState, position: ReadingPosition) -> list[Source]:
 async def analyze_opened(
     run: ResearchRun,
     position: ReadingPosition,
-    step: str,
     task: PlanNode,
-    request: AnalyzeInput,
+    requests: Mapping[str, AnalyzeInput],
     engine: EngineKind | None = None,
 ) -> None:
-    """Analyze the sources of a request in one call; a failure costs these pages alone. Raises `Interrupted`."""
-    names = [source.id for source in request.sources]
+    """Analyze opened pages, by step, side by side; a failure costs its own pages alone.
+
+    All that is answered is taken over, in the order of the requests. Raises `Interrupted`.
+    """
+    at_once = asyncio.Semaphore(run.resolved.limits.max_parallel)
+
+    async def analyze(step: str, request: AnalyzeInput) -> AnalyzerResult:
+        async with at_once:
+            return await run.ask(ANALYZER, step, request, engine)
+
+    calls = [asyncio.ensure_future(analyze(*each)) for each in requests.items()]
     try:
-        output = await run.ask(ANALYZER, step, request, engine)
-    except ActivityError as error:
-        if is_cancelled(error):
-            raise
-        run.branch_failed(f"analysis of {plural(len(names), 'page')}: {reason_of(error)}")
-        position.not_analyzed += names
-        return
-    merge(run, task, with_what_follows(output, names))
-    # A source that no call showed is not tried again.
-    position.not_analyzed += [name for name in names if not run.state.sources[name].analyzed]
+        await run.host.settle(calls)
+    except asyncio.CancelledError:
+        await abandon(run.host, calls)
+        raise
+    interruption: BaseException | None = None
+    for request, call in zip(requests.values(), calls, strict=True):
+        names, error = [source.id for source in request.sources], call.exception()
+        if error is None:
+            merge(run, task, with_what_follows(call.result(), names), in_parts=True)
+            # A source that no call showed is not tried again.
+            position.not_analyzed += [name for name in names if not run.state.sources[name].analyzed]
+        elif isinstance(error, ActivityError) and not is_cancelled(error):
+            run.branch_failed(f"analysis of {plural(len(names), 'page')}: {reason_of(error)}")
+            position.not_analyzed += names
+        else:
+            interruption = interruption or error
+    if interruption is not None:
+        raise interruption
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------

@@ -116,12 +116,17 @@ def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
 
 
 # --- new results ---------------------------------------------------------------------------------------------------
-def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None) -> None:
-    """Take over one analysis: evidence, findings, quality, gaps; None for a sub-query without one."""
-    state, found, fresh = run.state, query.finding_count, list[Finding]()
+def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, in_parts: bool = False) -> None:
+    """Take over one analysis: evidence, findings, quality, gaps; None for a sub-query without one.
+
+    `in_parts`: other pages of the sub-query are analyzed in other calls.
+    """
+    state, query = run.state, run.state.plan.newest(query)
+    found, fresh = query.finding_count, list[Finding]()
     if output is not None:
         output = with_what_follows(output, [source.id for source in sources_of(run, query)])
         found, fresh = _merge_findings(run, query, output)
+        found += query.finding_count if in_parts else 0
         for source_id in output.analyzed_source_ids or ():
             if source_id in state.sources:
                 state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
@@ -131,7 +136,8 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None) -> N
     if query.id not in state.analyzed_sub_queries:
         state.analyzed_sub_queries.append(query.id)
     query = query.model_copy(update={"finding_count": found})
-    stated = _merge_gaps(run, query, fresh, output)
+    stated = _merge_gaps(run, query, fresh, output, in_parts=in_parts)
+    stated = list(dict.fromkeys([*query.stated_gaps, *stated])) if in_parts else stated
     state.plan = state.plan.with_nodes(query.model_copy(update={"stated_gaps": stated}))
 
 
@@ -172,15 +178,17 @@ def update_quality(source: Source, update: QualityUpdate) -> Source:
     return source.model_copy(update={"quality": quality, "quality_reason": reason, "found_quality": known})
 
 
-def _merge_gaps(run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalyzerResult | None) -> list[str]:
+def _merge_gaps(
+    run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalyzerResult | None, *, in_parts: bool
+) -> list[str]:
     """Open and close gaps; the ids of all gaps that this sub-query states, of any origin."""
     state = run.state
     drafts = output.gaps if output else []
-    if not query.finding_count and not drafts and not query.gap_id and query.facet != OTHER_FORM:
+    if not (query.finding_count or drafts or query.gap_id or in_parts or query.facet == OTHER_FORM):
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)
     with _recorded_gap_changes(run):
-        if query.gap_id:
+        if query.gap_id and (fresh or not in_parts):
             state.gaps = gaps.after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
         # A follow-up without findings does not open the same gap under another name.
         opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []

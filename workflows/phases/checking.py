@@ -30,6 +30,12 @@ from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
+from workflows.phases.drafts import (
+    NOT_IN_THE_TEXT,
+    has_live_report,
+    revise_sections,
+    take_draft,
+)
 from workflows.phases.role_inputs import write_input
 from workflows.run.calls import CallOptions, call_options, is_cancelled, reason_of
 from workflows.run.host import abandon
@@ -44,8 +50,6 @@ VERIFICATION: Final = "verification"
 """Name of the phase."""
 AT_ONCE: Final = 4
 """Calls in parallel, at least."""
-NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "iteration", "kind", "direct", "empty")
-"""Fields of a draft that do not follow from its text."""
 
 
 # --- review --------------------------------------------------------------------------------------------------------
@@ -69,22 +73,31 @@ async def review(run: ResearchRun) -> None:
         run.note("review.finished", f"the draft scores {score:g} of 10", score=score)
         if score < REVIEW_BAR and writer_engine(state.engine_by_role) is EngineKind.MODEL:
             notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
-            revised = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
-            if revised.account.engine is EngineKind.MODEL:
-                second = await run.ask(REVIEWER, "review-revision", _review_input(state, revised.draft), engine)
+            if revision := await _revise(run, notes):
+                second = await run.ask(REVIEWER, "review-revision", _review_input(state, revision), engine)
                 better = second.scores.overall > score
-                state.draft = revised.draft if better else draft
+                if better:
+                    await take_draft(run, revision)
                 _record_review(run, second if better else first, revised=better, before=score)
                 text = f"a revision scores {second.scores.overall:g} and was {'kept' if better else 'dropped'}"
                 run.note("review.finished", text, kept=better)
-            else:
-                state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value
     except Interrupted:
         run.inbox.clear()
         run.degrade("the draft was not reviewed to the end")
     if mode is Review.RULES:
         # A review that the request gives to rules is no fallback of a role.
         state.engine_by_role.pop(REVIEWER.name, None)
+
+
+async def _revise(run: ResearchRun, notes: list[GateIssue]) -> ReportDraft | None:
+    """Have the draft revised: a live report section by section, another one as a whole; None without a model's work."""
+    if has_live_report(run):
+        return await revise_sections(run, notes)
+    revised = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
+    if revised.account.engine is EngineKind.MODEL:
+        return revised.draft
+    run.state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value
+    return None
 
 
 def _record_review(run: ResearchRun, output: ReviewerAnswer, **revision: Any) -> None:
@@ -244,7 +257,8 @@ class _ClaimChecks:
         if concluded.draft is not None and state.draft is not None:
             # The corrected draft is known by its text alone.
             history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
-            state.draft = concluded.draft.model_copy(update=history | {"revision": state.draft.revision + 1})
+            update_of_draft = history | {"revision": state.draft.revision + 1}
+            await take_draft(run, concluded.draft.model_copy(update=update_of_draft))
             for action, count in concluded.summary.correction_counts.items():
                 run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
         state.verdicts_entry = concluded.verdicts_entry

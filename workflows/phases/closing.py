@@ -1,5 +1,8 @@
 """Closing a run: write from the results so far, check, render, save."""
 
+from collections.abc import Awaitable
+from typing import Protocol
+
 from temporalio.exceptions import ActivityError
 
 from contracts import activities, names
@@ -20,6 +23,7 @@ from contracts.vocabulary import (
 )
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
+from workflows.phases.drafts import take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.rules.duplicates import add_unread_protected
 from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
@@ -40,13 +44,42 @@ CLOSING = "closing"
 """Name of the phase of analysis and writing when a run ends early."""
 
 
-async def close(run: ResearchRun, reason: StopReason) -> Outcome:
-    """Bring the run to its end: the report, the result in the state, the session saved."""
+class WriteEarly(Protocol):
+    """Writes the report of a run that ends early, within a time limit that is set already."""
+
+    def __call__(
+        self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
+    ) -> Awaitable[None]:
+        """Write; without changes since a current draft nothing need be done.
+
+        `changed` is true if there are new findings, or the draft is lost; `engine` is `EXTRACTIVE` where no model may
+        be asked.
+        """
+        ...
+
+
+async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None) -> None:
+    """Have the synthesizer write from the findings, unless the draft has them all."""
+    state = run.state
+    newest = max((finding.iteration for finding in state.findings), default=0)
+    is_current = state.draft is not None and state.draft.iteration >= newest
+    if state.findings and (changed or not is_current):
+        await _write(run, reason, engine)
+    elif not state.findings and (state.plan.nodes or changed):
+        await _write(run, reason, EngineKind.EXTRACTIVE)
+
+
+async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write_early) -> Outcome:
+    """Bring the run to its end: the report, the result in the state, the session saved.
+
+    `writer` writes the report where the run ends early (`Strategy.write_early`).
+    """
     state = run.state
     skip_unfinished(state, STOP_REASON_TEXTS[reason])
     if reason not in NATURAL_STOPS:
-        run.note("status", f"ending early: {STOP_REASON_TEXTS[reason]}", level="warning")
-        await _write_from_results_so_far(run, reason)
+        text = f"ending early: {STOP_REASON_TEXTS[reason]}"
+        run.note("status", text, level="warning", ends=reason.value)
+        await _write_from_results_so_far(run, reason, writer)
     await _check_draft(run, reason)
     while True:
         ending = _conclude(run, reason)
@@ -56,7 +89,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
         except ActivityError as error:
             if not is_given_up(error) or state.draft is None:
                 raise
-            reason = await _replace_draft(run, reason, reason_of(error))
+            reason = await _replace_draft(run, reason, reason_of(error), writer)
     incomplete = ending.outcome is not Outcome.COMPLETED
     ending = state.ending = ending.after_check(rendered.verification)
     if rendered.verification.warning:
@@ -86,7 +119,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
     state.status = RunStatus(ending.outcome.value)
     natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
     why = "see the limitations in the report" if natural else ending.stop_reason.text
-    run.note("run.finished", f"{ending.outcome.value}: {why}", outcome=ending.outcome.value)
+    run.note_end(ending.outcome, f"{ending.outcome.value}: {why}")
     try:
         await run.checkpoints.save(closed=True, options=_closing_options(run, "save", "save the session"))
     except ActivityError as error:
@@ -98,7 +131,7 @@ async def close(run: ResearchRun, reason: StopReason) -> Outcome:
 
 
 # --- the draft -----------------------------------------------------------------------------------------------------
-async def _write_from_results_so_far(run: ResearchRun, reason: StopReason) -> None:
+async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, writer: WriteEarly) -> None:
     """Analyze the rest without a model, then write, within the reserve (or at once, if even that is used up)."""
     state = run.state
     run.inbox.clear()
@@ -110,13 +143,8 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason) -> No
     seconds = remaining * WRITING_SHARE if is_checked else remaining - _layout_seconds(remaining)
     async with run.time_limit(seconds):
         changed = await analyze_without_model(run)
-        newest = max((finding.iteration for finding in state.findings), default=0)
-        is_current = state.draft is not None and state.draft.iteration >= newest
-        if state.findings and (changed or not is_current):
-            by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < LEAST_WRITING_SECONDS
-            await _write(run, reason, EngineKind.EXTRACTIVE if by_rules else None)
-        elif not state.findings and state.plan.nodes:
-            await _write(run, reason, EngineKind.EXTRACTIVE)
+        by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < LEAST_WRITING_SECONDS
+        await writer(run, reason, changed=changed, engine=EngineKind.EXTRACTIVE if by_rules else None)
 
 
 async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
@@ -131,20 +159,20 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
         await verify(run)
 
 
-async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str) -> StopReason:
+async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, writer: WriteEarly) -> StopReason:
     """Replace a draft that no renderer survives by one without a model; the stop reason then.
 
     If a model did not write it, the run ends without a report.
     """
     state = run.state
     by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
-    state.draft = None
+    await take_draft(run, None)
     state.verdicts_entry = ""
     run.operation_done(RENDER)
     run.branch_failed(f"the text of the report could not be laid out ({problem})")
     if by_model:
         run.inbox.clear()
-        await _write(run, reason, EngineKind.EXTRACTIVE)
+        await writer(run, reason, changed=True, engine=EngineKind.EXTRACTIVE)
         run.degrade("the report was written anew without the model, whose text could not be laid out")
     return reason if state.draft is not None else StopReason.INTERNAL_ERROR
 
@@ -164,7 +192,7 @@ async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None
         except Interrupted:
             run.degrade("no text could be written, not even without the model")
             return
-    run.state.draft = output.draft
+    await take_draft(run, output.draft)
 
 
 def _layout_seconds(remaining: float) -> float:

@@ -263,6 +263,7 @@ class Gathering:
                 "quality_reason": record.quality_reason,
                 "best_quality": record.best_quality,
                 "content_hash": record.content_hash,
+                "media_type": record.media_type,
                 "text": record.text,
                 "pages": record.pages,
                 "entry": record.entry,
@@ -305,7 +306,7 @@ class Gathering:
         unfinished = NodeStatus.EXECUTING if response else NodeStatus.PENDING
         status = NodeStatus.COMPLETED if complete else unfinished
         unanswered = "; ".join(f"{name}: {reason}" for name, reason in answers.errors.items()) if answers else ""
-        query = query.model_copy(
+        query = state.plan.newest(query).model_copy(
             update={
                 "status": NodeStatus.FAILED if error is not None else status,
                 "status_reason": "",

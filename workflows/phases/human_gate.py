@@ -10,7 +10,6 @@ from contracts.outcome import PERSON
 from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
 from contracts.roles import RoleSpec
-from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import RunStatus, StopReason
 from workflows.run.inbox import Interrupted, Reply
@@ -19,16 +18,13 @@ from workflows.run.research_run import ResearchRun
 CLARIFICATION: Final = "clarification"
 """Name of the phase."""
 QUESTION_CHARACTERS: Final = 1_000
+MOST_KNOWN_ROUNDS: Final = 6
+"""Rounds of questions in the state: a plan can be answered any number of times. Older answers remain as guidance."""
 WAITS: Final = {
     WaitKind.CLARIFICATION: (RunStatus.AWAITING_CLARIFICATION, StopReason.CLARIFICATION_EXPIRED),
     WaitKind.APPROVAL: (RunStatus.AWAITING_APPROVAL, StopReason.APPROVAL_EXPIRED),
 }
 """The status while a run waits, and the reason for its end if no one answers."""
-
-
-def needs_approval(state: ResearchState) -> bool:
-    """Return true if a person has yet to approve a plan, made or not."""
-    return state.resolution.gates.approve is not Approve.NONE and state.approved_version is None
 
 
 class HumanGate:
@@ -44,18 +40,19 @@ class HumanGate:
         Raises `Interrupted` when the run is stopped, the plan is rejected, or no one answers in time.
         """
         run, state, gates = self._run, self._run.state, self._run.resolved.gates
-        while gates.clarify is not Clarify.OFF and not state.clarification.done and not state.plan.nodes:
+        while gates.clarifies and not state.clarification.done and not state.plan.nodes:
             await self._clarify()
-        while needs_approval(state) and state.plan.nodes:
+        while state.needs_approval and state.plan.nodes:
             phrase = APPROVAL_PHRASE if gates.approve is Approve.PHRASE else None
-            version = state.plan.version
-            reply = await self._wait(
-                state.waiting or self._waiting(WaitKind.APPROVAL, plan_version=version, phrase=phrase)
-            )
+            waiting = state.waiting or self._waiting(WaitKind.APPROVAL, phrase=phrase).for_plan(state.plan)
+            reply = await self._wait(waiting)
             if reply.rejected is not None:
                 run.decide(PERSON, "reject_plan", reply.rejected)
                 run.note("plan.rejected", f"the plan is rejected: {reply.rejected}".removesuffix(": "))
                 raise Interrupted(StopReason.APPROVAL_REJECTED)
+            if reply.answers is not None:
+                self._take_answers(reply.answers, state.plan.questions, {"version": state.plan.version})
+                return False
             if reply.approved is None:
                 run.decide(PERSON, "revise_plan", reply.guidance)
                 run.guide(PERSON, reply.guidance, state.phase)
@@ -72,24 +69,33 @@ class HumanGate:
     # --- clarification ---------------------------------------------------------------------------------------------
     async def _clarify(self) -> None:
         """Do one round: questions, if there are any, and the answers to them."""
-        run, known = self._run, self._run.state.clarification
+        run = self._run
         waiting = run.state.waiting or await self._ask_role()
         if waiting is None:
-            run.state.clarification = known.model_copy(update={"done": True})
+            run.state.clarification = run.state.clarification.model_copy(update={"done": True})
             return
         reply = await self._wait(waiting)
         answers = reply.answers or []
-        rounds = [*known.rounds, QuestionRound(questions=waiting.questions, answers=answers)]
-        done = len(rounds) >= MOST_ROUNDS or not any(answers)
-        run.state.clarification = known.model_copy(update={"rounds": rounds, "done": done})
-        outputs = {"answered": sum(map(bool, answers)), "asked": len(waiting.questions)}
-        run.decide(PERSON, "answer_clarification", "", {"round": waiting.round}, outputs)
-        answers = [*answers, *[""] * len(waiting.questions)]
-        for question, answer in zip(waiting.questions, answers, strict=False):
-            if answer:
-                run.guide(PERSON, f"{answer}\n(the answer to: {question})", CLARIFICATION)
-            else:
-                run.degrade(f"the question was left open, so the run decided by itself: {question}")
+        unanswered = self._take_answers(answers, waiting.questions, {"round": waiting.round})
+        known = run.state.clarification
+        done = len(known.rounds) >= MOST_ROUNDS or not any(answers)
+        run.state.clarification = known.model_copy(update={"done": done})
+        for question in unanswered:
+            run.degrade(f"the question was left open, so the run decided by itself: {question}")
+
+    def _take_answers(self, answers: list[str], questions: list[str], inputs: dict[str, int]) -> list[str]:
+        """Record answers to questions of the run or of its plan, as guidance for the roles; return the other questions.
+
+        `inputs` name the round, or the version of the plan.
+        """
+        run, known = self._run, self._run.state.clarification
+        rounds = [*known.rounds, QuestionRound(questions=questions, answers=answers)][-MOST_KNOWN_ROUNDS:]
+        run.state.clarification = known.model_copy(update={"rounds": rounds})
+        outputs = {"answered": sum(map(bool, answers)), "asked": len(questions)}
+        run.decide(PERSON, "answer_clarification", "", inputs, outputs)
+        for question, answer in zip(questions, answers, strict=False):
+            run.guide(PERSON, f"{answer}\n(the answer to: {question})" if answer else "", CLARIFICATION)
+        return [question for place, question in enumerate(questions) if not any(answers[place : place + 1])]
 
     async def _ask_role(self) -> Waiting | None:
         """Have the strategy's clarifier find questions; None if it has none."""
@@ -156,10 +162,11 @@ class HumanGate:
         run, count = self._run, len(plan.parts)
         run.state.plan = plan
         if run.state.waiting is not None:
-            run.state.waiting = run.state.waiting.model_copy(update={"plan_version": plan.version})
+            run.state.waiting = run.state.waiting.for_plan(plan)
         run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
         parts = "steps" if plan.parts and not plan.parts[0].needs_search else "sub-queries"
-        run.note("plan.revised", f"plan version {plan.version}: {count} {parts}", version=plan.version)
+        text = f"plan version {plan.version}: {count} {parts}"
+        run.note("plan.revised", text, **plan.texts())
         run.checkpoints.save_in_background()
 
     async def _next_reply(self, waiting: Waiting) -> Reply:

@@ -8,10 +8,11 @@ from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind
 from workflows.rules.duplicates import protected_ids
+from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.research_run import ResearchRun
 
 
-def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
+def extract_of(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
     """Return a source for a role: the reference to its text and, for a role that searches it, the best places."""
     return SourceExtract(
         id=source.id,
@@ -23,6 +24,7 @@ def extract_of(source: Source, *, to_search: bool = True) -> SourceExtract:
         entry=source.entry,
         hit_entries=source.hit_entries if to_search else [],
         changed=source.found_quality is not None,
+        again=again,
     )
 
 
@@ -43,6 +45,12 @@ def shown_at_once(state: ResearchState, sources: list[Source]) -> list[Source]:
 def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:
     """Return the request to the analyzer of one sub-query."""
     state = run.state
+    others = [each for each in queries_to_analyze(state) if each.id != query.id]
+    at_length = {one.id for each in others for one in sources_of(run, each) if one.sub_query_ids[0] == each.id}
+
+    def is_seen(source: Source) -> bool:
+        return source.sub_query_ids[0] != query.id and (source.analyzed or source.id in at_length)
+
     return AnalyzeInput(
         brief=state.plan.brief,
         sub_query=PlanNode(
@@ -53,7 +61,7 @@ def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) ->
             expected_contribution=query.expected_contribution,
             priority=query.priority,
         ),
-        sources=[extract_of(source) for source in sources_of(run, query)],
+        sources=[extract_of(source, again=is_seen(source)) for source in sources_of(run, query)],
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
         max_findings=FINDINGS_PER_SUB_QUERY,
@@ -70,7 +78,10 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
         brief=_brief(state),
-        sub_queries=[PlanNode(id=query.id, text=query.text, facet=query.facet) for query in state.plan.sub_queries],
+        sub_queries=[
+            PlanNode(id=query.id, text=query.text, facet=query.facet, iteration=query.iteration)
+            for query in state.plan.sub_queries
+        ],
         findings=state.findings,
         # A writer needs the places of passages, not their hashes.
         evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],

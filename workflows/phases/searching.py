@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.canary import STEERED_NOTE
-from contracts.evidence import SearchHit, together
+from contracts.evidence import SearchHit, keys_of, together
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_PROVIDER, SEARCH_QUEUE
 from contracts.outcome import Usage
@@ -19,7 +19,6 @@ from contracts.plan import PlanNode
 from contracts.request import EARLIER, SearchPolicy, SourceType, published_between
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
-from workflows.rules.duplicates import keys_of
 from workflows.rules.query_matching import asked_before
 from workflows.run.budget import account
 from workflows.run.calls import (

@@ -32,7 +32,7 @@ from contracts.vocabulary import AgentRole, GapStatus, NodeStatus, RunStatus, So
 from workflows.rules.duplicates import Identities
 from workflows.rules.endings import may_be_read_later
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
-from workflows.rules.sub_queries import queries_to_analyze
+from workflows.rules.sub_queries import pass_over, queries_to_analyze, unread_hits
 
 LEAST_SECONDS: Final = 1.0
 REPORT_SHARE: Final = 0.2
@@ -170,14 +170,14 @@ def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
 
 def known_record(page: Source) -> ReadRecord:
     """Return the record of a page of a ledger."""
-    same = ("url", "title", "publisher", "content_hash", "text", "pages", "quality_reason", "best_quality", "entry")
+    same = [name for name in ReadRecord.model_fields if name in Source.model_fields and name != "quality"]
     values = {name: getattr(page, name) for name in same}
     return ReadRecord(quality=page.found_quality or page.quality, cached=True, **values)
 
 
 # --- the result ----------------------------------------------------------------------------------------------------
 FOUND: Final = (
-    "sources aliases findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
+    "sources aliases passed_over findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
     "documents_searched term_documents spellings lost_providers fidelity shortened_calls "
     "dropped_content_ids content_archive_hashes fallbacks engine_by_role prompt_versions models_used degraded "
     "decisions"
@@ -189,6 +189,7 @@ KNOWN_FIRST: Final = "evidence aliases term_documents spellings lost_providers p
 
 def task_result(state: ResearchState, reason: StopReason, summary: str, problem: str = "") -> TaskResult:
     """Return the result of an agent: everything in its own state."""
+    pass_over(state, unread_hits(state))
     found = ResearchState(**{name: getattr(state, name) for name in FOUND})
     return TaskResult(
         stop_reason=reason,
@@ -236,13 +237,14 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     if not result.is_stub:
         state.gaps = _merge_gaps(state, found, node)
     new_sources = _merge_sources(state, found, node)
+    pass_over(state, [candidate.model_copy(update={"sub_query_id": node}) for candidate in found.passed_over])
     _merge_node(state, task, result, found, new_sources)
     state.query_ledger = [*state.query_ledger, *(record.model_copy(update=of_agent) for record in found.query_ledger)]
     for entry in found.notebook:
         state.note_entry(entry)
     state.duplicates += found.duplicates
     for phase, totals in found.fidelity.items():
-        state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).together(totals)}
+        state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).plus(totals)}
     state.shortened_calls = _union(state.shortened_calls, found.shortened_calls)[-MOST_SHORTENED_CALLS:]
     state.dropped_content_ids = _union(state.dropped_content_ids, found.dropped_content_ids)
     state.content_archive_hashes = _union(state.content_archive_hashes, found.content_archive_hashes)

@@ -7,8 +7,8 @@ same content.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from contracts.addresses import canonical_url, doi_of, source_id
-from contracts.evidence import SearchHit, Source
+from contracts.addresses import canonical_url, source_id
+from contracts.evidence import SearchHit, Source, keys_of
 from contracts.names import CORPUS_SCHEME
 from contracts.protected_sources import NAMED
 from contracts.roles import SourceExtract
@@ -31,10 +31,9 @@ class Identities:
         for source in sources.values():
             for url in (source.url, *source.aliases):
                 self._ids.setdefault(canonical_url(url), source.id)
-            doi = _doi_key(source.url, source.doi)
             # An unreadable work may be readable at another address.
-            if doi and source.status is SourceStatus.FULL:
-                self._ids.setdefault(doi, source.id)
+            for key in keys_of(source) if source.status is SourceStatus.FULL else ():
+                self._ids.setdefault(key, source.id)
 
     def add(self, hit: SearchHit) -> None:
         """Add a hit that comes after all earlier ones."""
@@ -50,17 +49,6 @@ class Identities:
     def leader_of(self, hit: SearchHit) -> SearchHit:
         """Return the first hit of the same source: its address is read, and gives a new source its id."""
         return self._leaders.get(self.identity_of(hit), hit)
-
-
-def keys_of(hit: SearchHit) -> list[str]:
-    """Return the values that hits of one source share: the canonical URL, and the DOI if there is one."""
-    doi = _doi_key(hit.url, hit.doi)
-    return [canonical_url(hit.url), *([doi] if doi else [])]
-
-
-def _doi_key(url: str, doi: str | None) -> str:
-    name = doi_of(doi) or doi_of(url)
-    return f"doi:{name}" if name else ""
 
 
 # --- protected sources ---------------------------------------------------------------------------------------------

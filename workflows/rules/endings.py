@@ -7,7 +7,7 @@ from contracts import failures
 from contracts.addresses import normalized_text
 from contracts.evidence import Source
 from contracts.outcome import GateIssue, ResearchResult
-from contracts.plan import PlanNode
+from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
@@ -88,7 +88,9 @@ def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outco
     if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
         # What was read is worth a report, which names what was missing.
         return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
-    return Outcome.PARTIAL if reason is StopReason.USER_STOPPED else Outcome.EMPTY
+    if reason is StopReason.USER_STOPPED:
+        return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
+    return Outcome.EMPTY
 
 
 def result_of(
@@ -194,6 +196,8 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     lines += [lost] if (lost := lost_sources(state)) else []
     if state.findings and state.draft:
         lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
+    empty = [name for name, count in state.draft.words_by_section.items() if not count] if state.draft else []
+    lines += [f"Nothing was written under: {'; '.join(empty)}"] if empty else []
     lines += [f"Not answered: {text}" for text in find_unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
@@ -205,7 +209,8 @@ def find_unanswered(question: str, state: ResearchState) -> list[str]:
     if state.resolution.engine is EngineKind.EXTRACTIVE:
         return []
     closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
-    return [node.text for node in state.plan.nodes if not _is_settled(node, question, state, closing)]
+    planned = (node for node in state.plan.nodes if node.origin != CHOSEN_BY_AGENT)
+    return [node.text for node in planned if not _is_settled(node, question, state, closing)]
 
 
 def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:

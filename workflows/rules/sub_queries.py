@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from contracts.addresses import sub_query_id
+from contracts.addresses import canonical_url, sub_query_id
 from contracts.evidence import Candidate
+from contracts.exclusions import is_excluded
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import GapAssessment, SubQuery
@@ -15,6 +16,9 @@ from workflows.rules.query_matching import asked_before, normalized_query
 
 ENOUGH: Final = "what was found answers the question, as was judged after an earlier step"
 """Reason of a skipped step that leaves no question open."""
+
+MOST_PASSED_OVER: Final = 500
+"""Unread hits that a run remembers: some hundred bytes each."""
 
 
 # --- from proposals to nodes ---------------------------------------------------------------------------------------
@@ -121,3 +125,20 @@ def unread_hits(state: ResearchState) -> list[Candidate]:
     """Return the unread hits, whether or not a limit allows to read them."""
     known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
     return [candidate for candidate in state.candidates if known.identity_of(candidate.hit) not in fetched]
+
+
+def pass_over_unread(state: ResearchState) -> None:
+    """Remember the unread hits of an iteration in place of its candidates."""
+    pass_over(state, unread_hits(state))
+    state.candidates = []
+
+
+def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
+    """Remember unread hits that the request does not exclude, each page once, and `MOST_PASSED_OVER` at most."""
+    known = {canonical_url(one.hit.url): one for one in state.passed_over}
+    for one in unread:
+        if not is_excluded(one.hit.title, one.hit.url, state.resolution.exclude):
+            # The entries of the search have the rest: it need not be in a checkpoint again.
+            hit = one.hit.model_copy(update={"title": "", "rank": 1} if one.hit.entries else {})
+            known.setdefault(canonical_url(hit.url), one.model_copy(update={"hit": hit}))
+    state.passed_over = list(known.values())[:MOST_PASSED_OVER]

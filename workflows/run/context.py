@@ -12,12 +12,11 @@ from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
 from contracts.plan import Plan, PlanNode
 from contracts.presets import with_choice
-from contracts.request import Approve
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, EngineKind, StopReason
+from contracts.vocabulary import FAILURES, Action, AgentRole, EngineKind, Outcome, StopReason
 from workflows.rules.gaps import open_gaps
 from workflows.run.host import Host, abandon, afterwards
 from workflows.run.inbox import Inbox, Interrupted
@@ -50,7 +49,7 @@ class RunContext:
     @property
     def is_permitted(self) -> bool:
         """True if searches and reads may leave this machine: no approval is needed, or a plan was approved."""
-        return self.resolved.gates.approve is Approve.NONE or bool(self.state.approved_version)
+        return not self.state.needs_approval
 
     # --- time ------------------------------------------------------------------------------------------------------
     def now_text(self) -> str:
@@ -134,11 +133,21 @@ class RunContext:
         return is_excluded(found.title, found.url, self.resolved.exclude)
 
     # --- plan ------------------------------------------------------------------------------------------------------
-    def draft_plan(self, brief: str, nodes: list[PlanNode]) -> None:
+    def draft_plan(
+        self,
+        brief: str,
+        nodes: list[PlanNode],
+        *,
+        outline: Sequence[str] = (),
+        questions: Sequence[str] = (),
+        assumptions: Sequence[str] = (),
+    ) -> None:
         """Put a new version of the plan in the place of the one that there is."""
-        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes)
-        count, part = len(self.state.plan.parts), "sub-query" if self.state.plan.sub_queries else "step"
-        self.note("plan.drafted", plural(count, part), count=count, version=self.state.plan.version)
+        texts = {"outline": list(outline), "questions": list(questions), "assumptions": list(assumptions)}
+        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts)
+        plan = self.state.plan
+        count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
+        self.note("plan.drafted", plural(count, part), count=count, **plan.texts())
 
     def retries(self, phase: str) -> bool:
         """Return whether the last pause demands a phase again."""
@@ -159,6 +168,11 @@ class RunContext:
         if self.state.task is not None:
             data = {"scope": self.state.scope, **self.state.task.placement, **data}
         add_event(self.state, kind, self.now_text(), text, data)
+        self.hooks.changed()
+
+    def note_end(self, outcome: Outcome, text: str) -> None:
+        """Inform the watchers of the end of the run: of a failure by a status of the level `error` first."""
+        add_end(self.state, self.now_text(), outcome, text)
         self.hooks.changed()
 
     def decide(
@@ -344,6 +358,13 @@ def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[
     state.event_count += 1
     state.events.append(Event(seq=state.event_count, type=kind, time=time, text=text[:EVENT_CHARACTERS], data=data))
     del state.events[:-MAX_EVENTS]
+
+
+def add_end(state: ResearchState, time: str, outcome: Outcome, text: str) -> None:
+    """Append the end of a run: of a failure a status of the level `error` first."""
+    if outcome in FAILURES:
+        add_event(state, "status", time, text, {"level": "error"})
+    add_event(state, "run.finished", time, text, {"outcome": outcome.value})
 
 
 def page_after(state: ResearchState, after: int) -> EventPage:

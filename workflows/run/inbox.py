@@ -21,6 +21,10 @@ from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeKind, StopReason
 
+OUTLINED: Final = frozenset({"outline", "questions", "assumptions"})
+"""Parts of a plan that fixes the headings of the report."""
+PARTS: Final = OUTLINED | {"brief", "sub_queries"}
+NEWER_PLAN: Final = "version: the plan is version {} by now; look at it with `research plan` first"
 AROUND_PHRASE: Final = " \t\r\n.!\"'“”„«»"
 
 
@@ -37,7 +41,7 @@ class Reply:
     """A person's reply to a wait; one of the fields is given."""
 
     answers: list[str] | None = None
-    """To the questions of a round, in their order; empty texts for unanswered ones."""
+    """To the questions of a round or of a plan, in their order; empty texts for unanswered ones."""
     approved: int | None = None
     """The version of the plan."""
     rejected: str | None = None
@@ -85,9 +89,16 @@ class Unacceptable(ValueError):
 
 # --- one function for each message; `pending` are replies that the run has yet to take up; each raises Unacceptable ---
 def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, round_: Any = None) -> Reply:
-    """Return answers to the questions of this round, in their order; none at all lets the run decide."""
-    waiting = _current_wait(state, pending, WaitKind.CLARIFICATION)
-    if round_ is not None and round_ != waiting.round:
+    """Return answers to the questions of this round, in their order; none at all lets the run decide.
+
+    Answers to the questions of a plan that waits for approval make another plan; `round_` is its version then.
+    """
+    open_wait = state.waiting
+    planned = open_wait is not None and open_wait.kind is WaitKind.APPROVAL and bool(open_wait.questions)
+    waiting = _current_wait(state, pending, WaitKind.APPROVAL if planned else WaitKind.CLARIFICATION)
+    if planned and round_ not in (None, waiting.plan_version):
+        raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
+    if not planned and round_ is not None and round_ != waiting.round:
         raise Unacceptable(f"round: the questions of round {waiting.round} are open; read them with `research status`")
     given = [answers] if isinstance(answers, str) else answers
     count = len(waiting.questions)
@@ -98,6 +109,8 @@ def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, r
     for place, each in enumerate(given):
         if len(each) > ANSWER_CHARACTERS:
             raise Unacceptable(f"answers.{place}: longer than {ANSWER_CHARACTERS} characters")
+    if planned and not any(each.strip() for each in given):
+        raise Unacceptable("answers: none was given; approve the plan to go on without any")
     return Reply(answers=[" ".join(each.split()) for each in given])
 
 
@@ -127,11 +140,11 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
     """Return guidance for the planner, or the plan as a person edited it."""
     waiting = _current_wait(state, pending, WaitKind.APPROVAL)
     if version is not None and version != waiting.plan_version:
-        newest = waiting.plan_version
-        raise Unacceptable(f"version: the plan is version {newest} by now; look at it with `research plan` first")
+        raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
     given = {"guidance": revision} if isinstance(revision, str) else revision
-    if not isinstance(given, dict) or ("guidance" in given) == bool({"brief", "sub_queries"} & set(given)):
-        raise Unacceptable("revision: expected either guidance, or brief and sub_queries of your own")
+    if not isinstance(given, dict) or ("guidance" in given) == bool(PARTS & set(given)):
+        message = "revision: expected either guidance, or brief and sub_queries of your own"
+        raise Unacceptable(f"{message}, where the plan has one with outline, questions and assumptions")
     try:
         parsed = PlanRevision.model_validate(given)
     except ValidationError as error:
@@ -140,8 +153,10 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
         if not parsed.guidance.strip():
             raise Unacceptable("revision.guidance: the text is empty; say what to look into, or leave out")
         return Reply(guidance=parsed.guidance.strip())
-    limits = state.resolved.limits if state.resolved else None
-    return Reply(plan=_edited(_newest_plan(state, pending), parsed, limits))
+    limits, plan = state.resolved.limits if state.resolved else None, _newest_plan(state, pending)
+    if not plan.outline and (named := sorted(OUTLINED & parsed.model_fields_set)):
+        raise Unacceptable(f"revision.{named[0]}: the plan of this run has none; leave it out")
+    return Reply(plan=_edited(plan, parsed, limits))
 
 
 def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Reply:
@@ -167,7 +182,7 @@ def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind
         raise Unacceptable(f"the run waits for {waiting.describe()}: see `research status`")
     if any(reply.plan is None for reply in pending):
         raise Unacceptable("an earlier message is being taken up: look at the run, and send this again")
-    return waiting.model_copy(update={"plan_version": _newest_plan(state, pending).version}) if pending else waiting
+    return waiting.for_plan(_newest_plan(state, pending)) if pending else waiting
 
 
 def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
@@ -185,8 +200,9 @@ def _is_phrase(given: Any, phrase: str) -> bool:
 # --- an edited plan ------------------------------------------------------------------------------------------------
 def _edited(plan: Plan, revision: PlanRevision, limits: EffectiveLimits | None) -> Plan:
     """Return the plan with the parts that a person wrote; unchanged parts keep their place in a tree."""
+    texts = revision.model_dump(include={"brief", *OUTLINED}, exclude_none=True)
     nodes = plan.nodes if revision.sub_queries is None else _with_parts(plan, revision.sub_queries, limits)
-    return Plan(version=plan.version + 1, brief=plan.brief if revision.brief is None else revision.brief, nodes=nodes)
+    return plan.model_copy(update=texts | {"version": plan.version + 1, "nodes": nodes})
 
 
 def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLimits | None) -> list[PlanNode]:

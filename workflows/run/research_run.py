@@ -18,6 +18,7 @@ from contracts.call_sizes import worst_call
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.notebooks import by_reference
 from contracts.outcome import Usage
+from contracts.report_updates import REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import (
@@ -190,7 +191,7 @@ class ResearchRun(RunContext):
             self.degrade(STEERED_NOTE)
         place = {"role": role.name, "step": step, **place}
         if output.text:
-            self.note("agent.said", output.text, **place)
+            self.note("agent.said", output.text, **place, text=output.text[:SHOWN_OF_CALL])
         for call in output.calls:
             arguments = json.dumps(call.arguments, ensure_ascii=False)[:SHOWN_OF_CALL]
             text = f"{call.name.replace('_', ' ')}: {describe_call(call)}".removesuffix(": ")
@@ -356,7 +357,9 @@ class ResearchRun(RunContext):
             # Of several that may have written, the last one wrote the report that there is.
             others = writers() - {role.name}
             state.engine_by_role = {name: kind for name, kind in state.engine_by_role.items() if name not in others}
-        state.engine_by_role[role.name] = answer.engine.value
+        # Of a report that grows by updates a model wrote a part, whoever wrote the newest one.
+        if role.name != REPORTER.name or state.engine_by_role.get(role.name) != EngineKind.MODEL.value:
+            state.engine_by_role[role.name] = answer.engine.value
         if answer.model and answer.model not in state.models_used:
             state.models_used.append(answer.model)
         if answer.prompt_version:

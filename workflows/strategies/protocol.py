@@ -5,7 +5,8 @@ from typing import Protocol
 
 from contracts.outcome import Pause, Progress
 from contracts.state import OpenPause, ResearchState, Unit
-from contracts.vocabulary import StopReason
+from contracts.vocabulary import EngineKind, StopReason
+from workflows.phases.closing import write_early
 from workflows.run.research_run import ResearchRun
 
 
@@ -56,6 +57,15 @@ class Strategy(Protocol):
     def progress(self, state: ResearchState) -> Progress:
         """Return the units with their marks. Pure."""
         ...
+
+    async def write_early(
+        self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
+    ) -> None:
+        """Write the report of a run that is cut short (`workflows.phases.closing.WriteEarly`).
+
+        By default the synthesizer writes it; a strategy whose report grows while it works adds what is missing.
+        """
+        await write_early(run, reason, changed=changed, engine=engine)
 
 
 class ScopedStrategy(Strategy, Protocol):

@@ -9,6 +9,7 @@ from contracts.outcome import Mark, Pause, UnitProgress
 from contracts.plan import Plan, PlanNode
 from contracts.state import Position, ResearchState
 from contracts.vocabulary import Action, EngineKind, NodeKind, NodeStatus, Phase
+from workflows.phases.drafts import has_live_report, take_draft
 from workflows.phases.writing import write_report
 from workflows.rules.endings import report_issues
 from workflows.rules.sub_queries import ENOUGH
@@ -101,8 +102,10 @@ def without_steps(plan: Plan, steps: Sequence[PlanNode]) -> Plan:
 # --- the report ----------------------------------------------------------------------------------------------------
 async def write_draft(run: ResearchRun) -> None:
     """Write the report with the issues of an earlier attempt. Raises `Interrupted`."""
-    run.state.draft = draft = await write_report(run, run.issues(Phase.SYNTHESIS))
-    run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
+    draft = await write_report(run, run.issues(Phase.SYNTHESIS))
+    await take_draft(run, draft)
+    if not has_live_report(run):  # else each step has its event
+        run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
 
 
 def judge_report(run: ResearchRun, position: UnitPosition, unit: str) -> Pause:

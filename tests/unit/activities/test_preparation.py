@@ -223,7 +223,7 @@ def test_a_resumed_run_takes_what_its_request_names() -> None:
     assert without.gates.think is ThinkMode.RULES
     assert again(without) == without
     assert again(without, models={"simple": "mine"}).engine is EngineKind.MODEL
-    limits = stored.limits.model_copy(update={"max_sources": 3})
+    limits = stored.limits.model_copy(update={"deadline_seconds": 77})
     chosen = stored.model_copy(update={"limits": limits, "choices": {}, "canary": "8fbddb3160f16a89af97bab4"})
     assert again(chosen) == chosen
     with pytest.raises(RunRefused, match="another question"):

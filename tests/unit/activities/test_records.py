@@ -13,6 +13,7 @@ from temporalio.testing import ActivityEnvironment
 
 from contracts import failures
 from contracts.addresses import source_id
+from contracts.evidence import Artifact, artifacts_of
 from contracts.messages import (
     DocumentPiece,
     DocumentPieceRequest,
@@ -25,7 +26,7 @@ from contracts.messages import (
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
-from contracts.vocabulary import Outcome, StopReason
+from contracts.vocabulary import Outcome, SourceStatus, StopReason
 from tests.fakes import states
 from tests.fakes.world import World
 from tests.unit.activities.scripted import environment
@@ -108,6 +109,58 @@ async def test_documents_belong_to_the_tenant_of_the_run(records: Records) -> No
         assert (refused.type, str(refused), refused.details) == (missing.type, str(missing), missing.details)
     stored = session["sources"][source_id(URL)]["text"]["hash"]
     assert (await records.failure("read_document", piece(stored))).type == failures.CONTENT_MISSING
+
+
+async def test_texts_of_a_report_in_progress_are_served(records: Records) -> None:
+    """The newest draft by its name, and every text by its hash that the record of the run names, to its tenant alone
+    (S2-022).
+    """
+    first, newest, other = [await records.world.content.put_text(f"# Report\n\n{word}\n") for word in ("a", "b", "c")]
+    await records.keep(draft=states.draft(document=newest), revisions=[first.hash, newest.hash])
+    for name, word in (("draft.md", "b"), (newest.hash, "b"), (first.hash, "a")):
+        assert (await records.call("read_document", piece(name))).text == f"# Report\n\n{word}\n"
+        assert (await records.failure("read_document", piece(name, tenant="other"))).type == failures.CONTENT_MISSING
+    assert (await records.failure("read_document", piece(other.hash))).type == failures.CONTENT_MISSING
+
+
+async def test_a_session_lists_its_files(records: Records) -> None:
+    """Original and text of each source by hash, kind, address and time of reading; a text that is its own original
+    is one file, and a page that was not read has none. A session that is read again gives the same view, with all
+    fields of a source (S2-004, S2-008, S2-011, S2-012, S2-035, S2-044).
+    """
+    content, read_at = records.world.content, "2026-11-21T12:00:00+00:00"
+    page, plain = await content.put(b"<p>Page", "text/html"), await content.put_text("Words.")
+    paper = await content.put(b"%PDF", "application/pdf")
+    made = [
+        ("a/page", page.hash, "text/html"),
+        ("a/words.md", plain.hash, "text/plain"),
+        ("b", paper.hash, paper.media_type),
+    ]
+    sources = [
+        states.source(f"https://e.org/{name}", content_hash=raw, text=plain, media_type=kind, retrieved_at=read_at)
+        for name, raw, kind in made
+    ]
+    unread = states.source("https://e.org/unread", status=SourceStatus.NOT_FETCHED)
+    finding = states.finding("Words.", source_ids=[sources[0].id])
+    await records.keep(sources=states.sources(*sources, unread), findings=[finding])
+    session = json.loads((await records.call("read_document", piece("session.json"))).text)
+    files = session["artifacts"]
+    assert [(one["file_id"], one["kind"], one["source_url"]) for one in files] == [
+        (page.hash, "html", "https://e.org/a/page"),
+        (plain.hash, "text", "https://e.org/a/page"),
+        (plain.hash, "text", "https://e.org/a/words.md"),
+        (paper.hash, "pdf", "https://e.org/b"),
+        (plain.hash, "text", "https://e.org/b"),
+    ]
+    assert {one["retrieved_at"] for one in files} == {read_at}
+    assert files[0]["name"] == "page"
+    fields = {"url", "title", "retrieved_at", "snippet", "file_id", "notes"}
+    assert all(fields <= source.keys() for source in session["sources"].values())
+    assert {"resolved", "status", "plan", "sources", "artifacts", "draft", "event_count"} <= session.keys()
+    first = session["sources"][sources[0].id]
+    assert (first["file_id"], first["retrieved_at"], first["notes"]) == (page.hash, read_at, ["Words."])
+    again = ResearchState.model_validate(session)
+    assert artifacts_of(again.sources.values()) == [Artifact.model_validate(one) for one in files]
 
 
 # --- preparing and resuming -------------------------------------------------------------------------------------------

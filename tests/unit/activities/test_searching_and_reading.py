@@ -126,7 +126,9 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
 
 
 async def test_a_read_archives_raw_bytes_and_text() -> None:
-    """Both forms are stored, the record tells where, when and how long, and holds no text itself (S0-055)."""
+    """Both forms are stored; the record names where, when, how long and of what kind the original is, and holds no
+    text itself (S0-055, S2-035, S2-049, S2-051).
+    """
     content = MemoryStore()
     record, entry = await read(document(), content)
     assert content.documents[entry.raw.hash] == b"<p>raw</p>"
@@ -134,6 +136,7 @@ async def test_a_read_archives_raw_bytes_and_text() -> None:
     assert record.content_hash == entry.raw.hash
     assert (entry.title, record.text.size) == ("From the hit", 13)
     assert entry.retrieved_at == "2026-11-21T00:00:00+00:00"
+    assert record.media_type == entry.media_type == "text/html"
     assert "Vacuum 🧹" not in record.model_dump_json()
 
 

@@ -109,6 +109,16 @@ def test_the_live_view_shows_status_and_news() -> None:
     asked = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which one?"], round=1)
     text = shown(status(waiting=asked), width=140)
     assert ('research answer r-20261121-7k3f "…"' in text, "Which one?" in text) == (True, True)
+    approval = Waiting(kind=WaitKind.APPROVAL, questions=["Since when?"], plan_version=2)
+    text = shown(status(waiting=approval, outline=["Costs", "Limits"]), width=140)
+    for part in (
+        "§ Costs",
+        "§ Limits",
+        "Since when?",
+        "research approve r-20261121-7k3f --version 2",
+        "research answer",
+    ):
+        assert part in text, part
     assert "waiting for the first answer of a worker" in shown(None)
 
 
@@ -186,7 +196,7 @@ class ScriptedRun:
         agents = [self.agents.pop(0)] if self.agents else []
         return RUNNING.model_copy(update={"waiting": waiting, "agents": agents})
 
-    async def agent_events(self, agent: AgentProgress, after: int = 0) -> EventPage:
+    async def events_of(self, agent: AgentProgress, after: int = 0) -> EventPage:
         kinds = ("tool.called", "task.started", "tool.called")
         every = [
             event(kind, f"search {n}", scope=agent.id).model_copy(update={"seq": n}) for n, kind in enumerate(kinds, 1)

@@ -11,6 +11,7 @@ from contracts.call_sizes import expected_call, worst_call, worst_output
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
+from contracts.report_updates import REPORTER, UpdateInput
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.strategies import declared_roles
@@ -75,6 +76,7 @@ def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput]]:
         "corpus": CorpusSnapshot(name="manuals", title=text(200)),
     }
     written = {"findings": findings, "evidence": passages, "sources": sources, "gaps": gaps}
+    notes = {name: written[name] for name in ("findings", "evidence", "sources")}
     reflected = {"prompt": text(4_000), "gate_valid": True, "gate_score": 7.0}
     return [
         (roles.PLANNER, roles.PlanInput(**given, **planned, previous=asked)),
@@ -83,6 +85,7 @@ def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput]]:
             roles.SYNTHESIZER,
             roles.WriteInput(**given, **written, brief=text(2_000), sub_queries=queries, improvements=[text(600)] * 10),
         ),
+        (REPORTER, UpdateInput(**given, **notes, heading=text(120), outline=[text(120)] * 12, purpose=text(400))),
         (roles.REFINER, roles.RefineInput(**given, gaps=gaps, remaining_iterations=2, draft=stored, asked=asked)),
         (
             roles.SUPERVISOR,

@@ -13,7 +13,7 @@ from contracts.messages import SearchRequest
 from contracts.outcome import Usage
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_gates, effective_limits, preset
-from contracts.request import Depth, Gates, Limits, published_between
+from contracts.request import Approve, Clarify, Depth, Gates, Limits, ResearchRequest, published_between
 from contracts.roles import CLARIFIER, PlanInput
 from contracts.strategies import declaration
 from contracts.vocabulary import AgentRole, EngineKind, Phase, Quality, ThinkMode
@@ -122,9 +122,23 @@ def test_explicit_limits_win_over_the_preset() -> None:
 
 def test_a_model_thinks_only_where_a_model_works() -> None:
     """Without a model the gate's rules alone are the think-pause (X-9)."""
-    assert effective_gates(Gates(), EngineKind.MODEL).think is ThinkMode.MODEL
-    assert effective_gates(Gates(), EngineKind.EXTRACTIVE).think is ThinkMode.RULES
-    assert effective_gates(Gates(think=ThinkMode.OFF), EngineKind.MODEL).think is ThinkMode.OFF
+    assert effective_gates(Gates(), Gates(), EngineKind.MODEL).think is ThinkMode.MODEL
+    assert effective_gates(Gates(), Gates(), EngineKind.EXTRACTIVE).think is ThinkMode.RULES
+    assert effective_gates(Gates(), Gates(think=ThinkMode.OFF), EngineKind.MODEL).think is ThinkMode.OFF
+
+
+def test_a_strategy_may_ask_for_an_approval_where_the_request_names_none() -> None:
+    """Explicit values win, also a `none`, and also after a request was written as JSON without its defaults (X-1)."""
+    own = Gates(approve=Approve.PLAN, clarify=Clarify.REQUIRED)
+    made = effective_gates(own, Gates(), EngineKind.MODEL)
+    assert (made.approve, made.clarify, made.requires_approval, made.clarifies) == ("plan", "required", True, True)
+    request = parse_request('{"query": "x", "gates": {"approve": "none", "clarify": "off"}}')
+    again = ResearchRequest.model_validate(request.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+    made = effective_gates(own, again.gates, EngineKind.MODEL)
+    assert (made.approve, made.clarify, made.requires_approval, made.clarifies) == ("none", "off", False, False)
+    nobody = effective_gates(Gates(), Gates(), EngineKind.MODEL)
+    assert (nobody.approve, nobody.clarify) == (Approve.NONE, Clarify.OFF)
+    assert not Gates().requires_approval
 
 
 def test_the_same_question_has_the_same_id() -> None:

@@ -12,8 +12,8 @@ from contracts.request import Models, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ModelPrice, ResolvedResearch
 from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Tier
-from providers.errors import NotConfigured
-from providers.interfaces import EngineTask
+from providers.errors import NotConfigured, Unavailable
+from providers.interfaces import EngineTask, RenderedPrompt
 from providers.shared.limits import Limiter
 from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.messages_api import MessagesApi
@@ -53,7 +53,9 @@ def task(tier_model: str | None) -> EngineTask:
         date="2026-11-22",
         query="How does vacuum work?",
     )
-    return EngineTask(PLANNER, given, {}, "role: planner\n\nYou plan.", "<question>\nHow?\n</question>", "1")
+    return EngineTask(
+        PLANNER, given, {}, "role: planner\n\nYou plan.", RenderedPrompt("<question>\nHow?\n</question>"), "1"
+    )
 
 
 @asynccontextmanager
@@ -99,6 +101,17 @@ async def test_a_missing_key_is_named_by_its_variable(tmp_path: Path) -> None:
             async with engine_of(settings_of(tmp_path, configured)) as engine:
                 with pytest.raises(NotConfigured, match=variable):
                     await engine.answer(task(model))
+
+
+async def test_an_endpoint_may_be_silent_for_as_long_as_its_setting_says(tmp_path: Path) -> None:
+    """A call that sends nothing for so long is given up, by a message that names the endpoint's own setting."""
+    async with MessagesApi("slow") as api:
+        text = f'[models]\n[models.endpoints.own]\nbase_url = "{api.base_url}"\nsilence_seconds = 1'
+        async with engine_of(settings_of(tmp_path, text)) as engine:
+            with pytest.raises(
+                Unavailable, match=r"for 1 s: if it is slow, raise models\.endpoints\.own\.silence_seconds"
+            ):
+                await engine.answer(task("own:m"))
 
 
 def resolved(folder: Path, models: Models | None = None, text: str = CONFIGURED) -> ResolvedResearch:

@@ -6,6 +6,7 @@ import pytest
 
 from activities.assessment.source_assessment import best_quality
 from contracts.evidence import Source, SourceAssessment
+from contracts.plan import PlanNode
 from contracts.request import Gates
 from contracts.roles import (
     AnalyzeInput,
@@ -19,9 +20,11 @@ from contracts.roles import (
 )
 from contracts.vocabulary import Action, EngineKind, GapStatus, Phase, Quality, ThinkMode
 from tests.fakes import states
+from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
 from workflows.driver import Driver
 from workflows.phases.analysis import update_quality, withdraw
+from workflows.phases.role_inputs import analyze_input
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
@@ -65,6 +68,33 @@ def test_a_supervisor_who_wants_the_analysis_again_gets_another_one() -> None:
         name: len(found) for name, found in by_query.items()
     }
     assert set(state.evidence) == {item for finding in state.findings for item in finding.evidence_ids}
+
+
+def test_a_source_is_considered_at_length_once() -> None:
+    """By the sub-query that found it first; others, of later iterations too, consider 1,000 characters of it (S0-060)."""
+    first, second = states.sub_query("the first question"), states.sub_query("the second question")
+    later = states.sub_query("a question of the next iteration", iteration=2)
+    shared, lost = (states.source(f"corpus:m/{name}", text=states.EMPTY_REF, analyzed=False) for name in ("a", "b"))
+    shared = shared.model_copy(update={"sub_query_ids": [first.id, second.id, later.id]})
+    lost = lost.model_copy(update={"sub_query_ids": [first.id, later.id]})
+    made = states.state(plan=states.plan(first, second), sources=states.sources(shared, lost))
+    run = ResearchRun(made, Inbox(), InProcessHost({}))
+
+    def considered(query: PlanNode) -> dict[str, int]:
+        request = analyze_input(run, query, []).model_copy(update={"source_characters": 12_000})
+        return {source.url: request.characters_of(source) for source in request.sources}
+
+    assert considered(first) == {"corpus:m/a": 12_000, "corpus:m/b": 12_000}
+    assert considered(second) == {"corpus:m/a": 1_000}
+    others = [states.source(f"corpus:m/{number}", rank=0, sub_query_ids=[first.id]) for number in range(20)]
+    made.sources = states.sources(shared, lost, *others)  # the first question has more than one analysis shows
+    assert considered(second) == {"corpus:m/a": 12_000}
+    made.analyzed_sub_queries = [first.id, second.id]  # the analysis of the first question did not read one of them
+    made.sources[shared.id] = shared.model_copy(update={"analyzed": True})
+    assert considered(later) == {"corpus:m/a": 1_000, "corpus:m/b": 12_000}
+    request = analyze_input(run, later, []).model_copy(update={"source_characters": 12_000})
+    protecting = request.model_copy(update={"protected_source_ids": [shared.id]})
+    assert {protecting.characters_of(source) for source in protecting.sources} == {12_000}
 
 
 def test_what_is_analyzed_again_opens_what_it_had_closed() -> None:

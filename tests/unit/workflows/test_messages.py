@@ -14,7 +14,7 @@ from contracts.outcome import Event
 from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
 from contracts.request import Approve, Gates
 from contracts.state import ResearchState
-from contracts.vocabulary import Phase, StopReason
+from contracts.vocabulary import Phase, RunStatus, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.messages import PersonMessages
@@ -37,6 +37,18 @@ def approving(approve: Approve = Approve.PLAN) -> PersonMessages:
     waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=2, phrase=phrase)
     resolved = states.resolved(gates=Gates(approve=approve))
     return of_state(ResearchState(resolved=resolved, plan=Plan(version=2, nodes=nodes), waiting=waiting))
+
+
+def outlined() -> PersonMessages:
+    made = approving()
+    texts = {"outline": ["How", "Why"], "questions": ["Which?", "Since when?"], "assumptions": ["The newest."]}
+    made._state.plan = made._state.plan.model_copy(update=texts)
+    made._state.waiting = made._state.waiting.for_plan(made._state.plan)
+    return made
+
+
+def over() -> PersonMessages:
+    return of_state(ResearchState(resolved=states.resolved(), status=RunStatus.COMPLETED))
 
 
 def approved() -> PersonMessages:
@@ -70,6 +82,15 @@ TOO_LATE = "too late: the report is being written"
         (PHRASE, "approval", [2, "not Authorized to execute yet"], PHRASE_WANTED),
         (PersonMessages(), "approval", [2], "the run is getting ready: send this again in a moment"),
         (approved(), "approval", [2], "plan: version 2 is approved already"),
+        (over(), "approval", [2], "the run asks nothing now, it is completed"),
+        (approved(), "revision", [{"outline": ["x"]}], "plan: version 2 is approved already"),
+        (outlined(), "answers", [["", " "]], "answers: none was given; approve the plan to go on without any"),
+        (outlined(), "answers", [["a", "b", "c"]], "answers: 3 were given to 2 questions"),
+        (outlined(), "answers", [["a"], 1], "version: the plan is version 2 by now"),
+        (outlined(), "revision", [{"outline": []}], "revision.outline: expected at least 1"),
+        (outlined(), "revision", [{"outline": ["x", "X"]}], "revision.outline: two headings are equal"),
+        (outlined(), "revision", [{"outline": ["# x"]}], "revision.outline.0: expected plain words"),
+        (approving(), "revision", [{"outline": ["x"]}], "revision.outline: the plan of this run has none"),
         (approved(), "answers", [["x"]], "the run asks nothing now, it is created"),
         (approving(), "answers", [["x"]], "the run waits for the approval of plan version 2"),
         (clarifying(), "answers", [["a", "b"]], "answers: 2 were given to 1 question"),
@@ -94,7 +115,9 @@ TOO_LATE = "too late: the report is being written"
     ],
 )
 def test_what_is_wrong_is_refused_at_once(run: PersonMessages, check: str, arguments: list[Any], problem: str) -> None:
-    """A failure of the type that clients know: the field, what is wrong with it, and what would be accepted."""
+    """A failure of the type that clients know: the field, what is wrong with it, and what would be accepted; an approval
+    of a run that does not wait, was approved or is over is refused like one of an older version (S2-018, S2-042).
+    """
     with pytest.raises(ApplicationError) as refused:
         getattr(run, f"_check_{check}")(*arguments)
     assert refused.value.type == failures.INVALID_REQUEST
@@ -123,6 +146,24 @@ async def test_what_is_right_is_put_down_and_answered() -> None:
     assert await asked.answer_clarification(["the second"], 1) == "taken: the run goes on with your answers"
     assert asked._inbox.replies == [Reply(answers=["the second"])]
     PHRASE._check_approval(2, " “authorized to  execute”. ")  # compared as a person would
+
+
+async def test_parts_of_an_outlined_plan_are_replaced_one_by_one() -> None:
+    """Other parts stay; an answer to its questions is taken in their order and makes another version (C2-8)."""
+    run = outlined()
+    run._check_revision({"outline": ["Why", "How"], "questions": []}, 2)
+    await run.revise_plan({"outline": ["Why", "How"], "questions": []}, 2)
+    edited = run._inbox.replies[0].plan
+    assert (edited.version, edited.outline, edited.questions) == (3, ["Why", "How"], [])
+    assert (edited.assumptions, edited.nodes) == (["The newest."], run._state.plan.nodes)
+    with pytest.raises(ApplicationError, match="answers: 1 were given to 0 question"):
+        run._check_answers(["the first"])  # the edit took the questions away
+    asked = outlined()
+    asked._check_answers(["the first", ""], 2)
+    assert "the planner makes version 3" in await asked.answer_clarification(["the first", ""], 2)
+    assert asked._inbox.replies == [Reply(answers=["the first", ""])]
+    assert 'research answer r-1 "…"' in asked._state.waiting.ways("r-1")
+    assert not any("answer" in way for way in approving()._state.waiting.ways("r-1"))
 
 
 async def test_words_are_taken_until_the_last_report_is_written() -> None:

@@ -333,4 +333,4 @@ async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> No
         "max_findings": FINDINGS_PER_SUB_QUERY * len(searches),
     }
     request = analyze_input(run, task, issues=[]).model_copy(update=update)
-    await analyze_opened(run, position, f"analyze/{position.turn}", task, request, engine)
+    await analyze_opened(run, position, task, {f"analyze/{position.turn}": request}, engine)

@@ -38,6 +38,7 @@ from contracts.vocabulary import (
     NodeStatus,
     StopReason,
 )
+from workflows.phases.drafts import take_draft
 from workflows.phases.pause import call_hook
 from workflows.rules.duplicates import hits_to_protect
 from workflows.rules.query_matching import same_query
@@ -187,7 +188,7 @@ class OrchestratorStrategy(Strategy):
 
     async def _cycle(self, run: ResearchRun) -> None:
         """Decide and carry out, or finish the cycle that was interrupted. Raises `Interrupted`."""
-        run.state.draft = None  # it lacks the findings of these agents
+        await take_draft(run, None)  # it lacks the findings of these agents
         position = OrchestratorPosition.of(run.state)
         if position.unfinished:
             await _finish_earlier_tasks(run, position)

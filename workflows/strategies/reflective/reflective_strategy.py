@@ -33,14 +33,15 @@ from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
+from workflows.phases.drafts import take_draft
 from workflows.phases.gathering import Gathering
-from workflows.phases.human_gate import needs_approval
 from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import shown_at_once
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
 from workflows.rules.gaps import after_follow_up
 from workflows.rules.query_matching import record_of
+from workflows.rules.sub_queries import pass_over_unread
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.reflective.plan import (
@@ -120,7 +121,7 @@ class ReflectiveStrategy(Strategy):
                     Route.DIRECT: UnitKind.ANSWER,
                     Route.QUICK: UnitKind.PLANNING,
                     # Before a plan is approved nothing is searched.
-                    Route.DEEP: UnitKind.PLANNING if needs_approval(run.state) else UnitKind.BACKGROUND,
+                    Route.DEEP: UnitKind.PLANNING if run.state.needs_approval else UnitKind.BACKGROUND,
                 }[position.route]
             case UnitKind.BACKGROUND:
                 position.next_unit = UnitKind.PLANNING
@@ -219,10 +220,10 @@ class ReflectiveStrategy(Strategy):
                 state.plan = with_new_steps(state.plan, brief, fresh)
         position.feedback, position.suggested_changes = "", []
         count = len(state.plan.steps)
-        run.note("plan.drafted", plural(count, "step"), count=count, version=state.plan.version)
+        run.note("plan.drafted", plural(count, "step"), count=count, **state.plan.texts())
 
     async def _research(self, run: ResearchRun) -> None:
-        run.state.draft = None  # it lacks the findings of this step
+        await take_draft(run, None)  # it lacks the findings of this step
         pending = pending_steps(run.state.plan)
         if pending:
             await research_step(run, pending[0])
@@ -232,7 +233,7 @@ class ReflectiveStrategy(Strategy):
     async def _answer(self, run: ResearchRun) -> None:
         output = await run.ask(RESPONDER, "answer", RespondInput(context=run.resolved.earlier_turns))
         by_model = output.account.engine is EngineKind.MODEL
-        run.state.draft = output.draft.model_copy(update={"direct": by_model, "empty": not by_model})
+        await take_draft(run, output.draft.model_copy(update={"direct": by_model, "empty": not by_model}))
 
     # --- reflection ------------------------------------------------------------------------------------------------
     async def _reflect_on_step(self, run: ResearchRun, unit: str, position: ReflectivePosition) -> Pause:
@@ -248,7 +249,7 @@ class ReflectiveStrategy(Strategy):
             position.suggested_changes = answer.suggested_changes if answer else []
             position.next_unit, action = UnitKind.PLANNING, Action.ITERATE
             state.start_new_iteration()
-            state.candidates = []
+            pass_over_unread(state)
         elif decided.decision is ReflectionDecision.COMPLETE:
             _skip_pending_steps(state)
             requested = pending_steps(state.plan)

@@ -19,7 +19,6 @@ from contracts.vocabulary import (
     NodeStatus,
     Phase,
     Severity,
-    SourceStatus,
     StopReason,
     ThinkMode,
 )
@@ -28,7 +27,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.pause import call_hook
 from workflows.rules.endings import report_issues
 from workflows.rules.gaps import apply_assessments
-from workflows.rules.sub_queries import follow_ups, plan_sub_queries, unread_candidates, unread_hits
+from workflows.rules.sub_queries import follow_ups, pass_over_unread, plan_sub_queries, unread_candidates, unread_hits
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.units import carry_out, mark_of, write_draft
@@ -216,7 +215,7 @@ class SupervisorStrategy(Strategy):
     async def _synthesize(self, run: ResearchRun) -> Unit:
         await write_draft(run)
         run.state.report_improvements = []
-        run.state.candidates = []  # unread hits only mattered until here
+        pass_over_unread(run.state)
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
     async def _refine(self, run: ResearchRun) -> Unit:
@@ -496,7 +495,7 @@ def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
         hopeless |= {"too_few_findings", "low_coverage", "no_high_confidence"}
     if state.resolution.web:
         hopeless.add("no_high_quality_source")
-    elif all(source.status is SourceStatus.FULL for source in state.sources.values()) and not unread_hits(state):
+    elif len(state.readable_sources()) == len(state.fetched_sources()) and not unread_hits(state):
         hopeless.add("too_few_sources")
     if not state.high_quality_sources():
         hopeless.add("no_high_confidence")
@@ -542,7 +541,7 @@ def apply_pause(state: ResearchState) -> StopReason | None:
         position.next_phase = Phase.REFINEMENT
     else:
         state.start_new_iteration()
-        state.candidates = []
+        pass_over_unread(state)
         position.next_phase = Phase.GATHERING
     return None
 

@@ -9,6 +9,7 @@ from activities.roles.prompt_rendering import load_prompt, prompt_of, render_rol
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import roles
 from contracts.evidence import Gap
+from contracts.living_roles import DECOMPOSER
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.request import Turn
@@ -33,7 +34,8 @@ from tests.unit.activities.scripted import (
 )
 
 TEXT = "Intro text.\n\nVacuum must visit every table to prevent wraparound failures.\n\nClosing."
-QUOTE = passage(TEXT, "Vacuum must visit every table to prevent wraparound failures.")
+QUOTE_WORDS = "Vacuum must visit every table to prevent wraparound failures."
+QUOTE = passage(TEXT, QUOTE_WORDS)
 CANARY = "8fbddb3160f16a89af97bab4"
 WRITING: dict[str, Any] = {
     "findings": [finding("Vacuum prevents wraparound.", QUOTE)],
@@ -44,6 +46,7 @@ WRITING: dict[str, Any] = {
     "source_count": 9,
     "high_quality_sources": 4,
 }
+NOTES = {name: WRITING[name] for name in ("findings", "evidence", "sources")}
 REFINING: dict[str, Any] = {
     "gaps": [Gap(id="gap-1", description="measured costs", suggested_queries=["cost of freezing"])],
     "remaining_iterations": 2,
@@ -65,8 +68,10 @@ NEEDED: dict[str, dict[str, Any]] = {
     "synthesizer": WRITING,
     "refiner": REFINING,
     "supervisor": REFLECTING,
+    "reporter": {"heading": "What it does", "outline": ["What it does"], **NOTES},
 }
 """What inputs of roles need or name, but for what all have in common."""
+ROLES = tuple({role.name: role for role in (*declared_roles(), DECOMPOSER)}.values())
 WITHOUT_QUESTION = {"clarifier", "reviewer", "checker", "corrector", "summarizer"}
 
 
@@ -79,7 +84,7 @@ def prompt_for(role: RoleSpec[Any, Any], fields: dict[str, Any], **changes: Any)
 
 
 # --- every role ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("role", declared_roles(), ids=lambda role: role.name)
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_the_stable_part_names_the_role_and_the_form_of_the_answer(role: RoleSpec[Any, Any]) -> None:
     """Role first, then form and fields of the answer (S0-034, S0-041, S0-046, S0-061 to S0-063, S0-075 to S0-077)."""
     file = prompt_of(role)
@@ -97,7 +102,7 @@ def test_the_stable_part_names_the_role_and_the_form_of_the_answer(role: RoleSpe
 
 
 @pytest.mark.parametrize(
-    "role", [role for role in declared_roles() if role.name not in WITHOUT_QUESTION], ids=lambda role: role.name
+    "role", [role for role in ROLES if role.name not in WITHOUT_QUESTION], ids=lambda role: role.name
 )
 def test_every_prompt_has_date_question_iteration_preferences_and_guidance(role: RoleSpec[Any, Any]) -> None:
     """A person's words are preferences, all other advice is data under its origin; nothing leaves a hole (S0-081)."""
@@ -198,6 +203,32 @@ def test_the_synthesizer_sees_findings_with_their_passages() -> None:
     ):
         assert words in prompt
     assert URL not in prompt
+
+
+def test_a_later_draft_begins_with_all_that_an_earlier_one_showed() -> None:
+    """New findings come after the old ones, with the words of new passages and the titles of new sources alone."""
+    later = passage(TEXT, "Intro text.", source_id="src-2")
+    more = finding("Autovacuum helps.", QUOTE, later).model_copy(update={"iteration": 2})
+    sources = [*WRITING["sources"], source(reference(TEXT), id="src-2", title="Another manual", quality="low")]
+    queries = [*WRITING["sub_queries"], PlanNode(id="sq-2", text="what starts it", iteration=2)]
+    grown = {
+        "findings": [*WRITING["findings"], more],
+        "evidence": [QUOTE, later],
+        "sources": sources,
+        "sub_queries": queries,
+    }
+    first = rendered(roles.SYNTHESIZER, roles.WriteInput(**common(**WRITING)))
+    second = rendered(roles.SYNTHESIZER, roles.WriteInput(**common(**WRITING | grown)))
+    end = first.common_ends[-1]
+    assert second.prompt[:end] == first.prompt[:end]
+    assert second.common_ends[0] == end < second.common_ends[-1]
+    shown = unmarked(second.prompt[end : second.common_ends[-1]])
+    key = label_key(roles.WriteInput(**common()))
+    markers = [label_of(one.id, key) for one in (QUOTE, later)]
+    assert f"\n[{markers[0]}][{markers[1]}] Autovacuum helps.\n  {markers[1]}: src-2 says: “Intro text.”" in shown
+    assert "what starts it" in shown
+    assert "src-2: Another manual" in shown
+    assert unmarked(second.prompt).count(QUOTE_WORDS) == unmarked(second.prompt).count("what vacuum does") == 1
 
 
 def test_refiner_and_supervisor_see_gaps_figures_and_checks() -> None:

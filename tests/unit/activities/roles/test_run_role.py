@@ -63,7 +63,7 @@ async def test_a_role_is_done_and_accounted() -> None:
     engine = ScriptedEngine(PLAN, kind=EngineKind.EXTRACTIVE, paid=False)
     activities = role_activities(engine, MemoryStore())
     output = await environment().run(activities.run, roles.PLANNER, plan_input(engine=EngineKind.EXTRACTIVE))
-    assert (engine.tasks[0].prompt, output.account.prompt_version) == ("", "")
+    assert (engine.tasks[0].whole.prompt, output.account.prompt_version) == ("", "")
 
 
 async def test_an_answered_call_is_never_paid_again() -> None:

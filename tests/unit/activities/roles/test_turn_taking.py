@@ -55,8 +55,8 @@ def sent(request: ToolTurnInput, stored: str = "") -> list[dict[str, Any]]:
     """The messages of a turn as the endpoint gets them, which must not break its rules."""
     documents = {request.transcript.hash: stored} if request.transcript else {}
     task = turn_task(ASKER, request, documents)
-    said = ({"role": one.role, "content": one.content} for one in task.messages)
-    body = [{"role": "user", "content": task.prompt}, *said]
+    said = ({"role": one.role, "content": one.content} for one in task.whole.messages)
+    body = [{"role": "user", "content": task.whole.prompt}, *said]
     refuse({"model": "m", "messages": body, "tools": [{"name": "any"}]})
     return body
 

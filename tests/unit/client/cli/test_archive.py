@@ -122,9 +122,9 @@ def test_what_a_call_does_not_show_is_archived(home: Path, tmp_path: Path) -> No
         assert one["content_hash"] == one["content"]["hash"] == digest(TEXTS[number]) == f"sha256:{name}"
         assert one["item_type"] == "source"
         assert one["original_tokens"] > 100
-        metadata = {"research_id": "r-1", "tenant": "default", "url": f"https://example.org/{number}"}
-        assert metadata.items() <= one["metadata"].items()
-        age = datetime.fromisoformat(one["expires_at"]) - datetime.fromisoformat(one["archived_at"])
+        assert one["metadata"] == {"url": f"https://example.org/{number}", "title": f"Page {number}"}
+        assert list(one["runs"]) == ["r-1"]
+        age = datetime.fromisoformat(one["runs"]["r-1"]) - datetime.fromisoformat(one["archived_at"])
         assert age == timedelta(hours=168)
 
 

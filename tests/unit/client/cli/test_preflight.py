@@ -173,6 +173,16 @@ def test_the_estimate_is_a_range_within_every_cap() -> None:
     assert thinking.tokens[1] == free.tokens[1] + free.calls[1] * 5_000
 
 
+def test_a_source_is_estimated_at_length_once() -> None:
+    """Between all shown sources with 1,000 characters and all of them at length, by how many may be read."""
+    limits = {"max_cost_usd": None, "max_sources_per_query": 10, "max_source_characters": 12_000}
+    sizes = [{"max_source_characters": 1_000}, {"max_sources": 20}, {"max_sources": 60}, {"max_sources": 5_000}]
+    tokens = [estimate_of(run_with(limits | size, BOTH)).tokens[1] for size in sizes]
+    assert tokens == sorted(set(tokens))
+    analyses = preset("supervisor", Depth.MEDIUM).max_sub_queries * 3
+    assert tokens[3] - tokens[0] == analyses * 10 * (12_000 // 3 - 1_000 // 3)
+
+
 def test_an_unknown_price_is_no_zero() -> None:
     """A model without one makes the cost unknown, and so does a paid search provider."""
     assert estimate_of(run_with({}, BOTH | {"complex": "unheard-of"})).cost_usd is None

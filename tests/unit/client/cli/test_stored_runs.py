@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from client.agent_events import AnyAgentEvent, Translation
 from client.cli import watch
-from client.cli.context import RunInfo, ServerRun
+from client.cli.context import CommandContext, RunInfo, ServerRun, open_context
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
+from client.cli.read import _load_documents
 from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
+from contracts.addresses import digest
 from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult
 from contracts.report import fidelity_of_run
 from contracts.request import ResearchRequest
@@ -22,6 +26,7 @@ from contracts.tokens import ContentEntry, FidelityTotals, ItemFidelity, Level
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from tests.fakes import states
 from tests.unit.client.cli.command_line import put_text, research, save_run
+from workers.settings.loading import Flags
 
 QUESTION = "How does the engine prevent wraparound?"
 BEGUN = datetime.now(tz=UTC) - timedelta(seconds=40)
@@ -95,6 +100,52 @@ def test_a_draft_is_printed_and_marked(home: Path, status: RunStatus) -> None:
     assert rest == "# Answer\n\nSo it is.\n"
     without = research("report", "r-1", "--format", "html")
     assert (without.exit_code, "use --format md" in without.stderr) == (4, True)
+
+
+def test_of_a_running_run_the_newest_text_is_printed(home: Path) -> None:
+    """Its state names it before a checkpoint does; where the store is not on this machine, it comes through the
+    server (S2-022).
+    """
+    old, new = put_text(home, "old"), put_text(home, "new")
+    away = states.EMPTY_REF.model_copy(update={"hash": digest("away")})
+    handle = AsyncMock(report=AsyncMock(return_value=states.draft(document=new)))
+    handle.document.return_value = "from afar"
+    run = RunInfo("r-1", stored(status=RunStatus.RUNNING, draft=states.draft(document=old)), handle, running=True)
+
+    async def print_it() -> bytes:
+        async with open_context(Flags()) as context:
+            return (await _load_documents(context, run))["md"]
+
+    assert asyncio.run(print_it()).endswith(b"not checked.\n\nnew")
+    handle.report.return_value = states.draft(document=away)
+    assert asyncio.run(print_it()).endswith(b"not checked.\n\nfrom afar")
+    handle.document.assert_awaited_once_with("draft.md", tenant="default")
+
+
+def test_events_of_agents_are_printed_as_lines(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One JSON document a line and nothing else; the exit code is that of the run, and other forms are refused beside
+    them (S2-019, S2-021).
+    """
+    result = ResearchResult(research_id="r-1", outcome=Outcome.PARTIAL, stop_reason=StopReason.USER_STOPPED)
+    events = [*Translation(QUESTION).begin(), *Translation(QUESTION).end(result)]
+
+    async def agent_events(tenant: str) -> AsyncIterator[AnyAgentEvent]:
+        assert tenant == "default"
+        for event in events:
+            yield event
+
+    handle = AsyncMock(agent_events=agent_events, result=AsyncMock(return_value=result))
+    found = AsyncMock(return_value=RunInfo("r-1", stored(status=RunStatus.RUNNING), handle, running=True))
+    monkeypatch.setattr(CommandContext, "find", found)
+    done = research("watch", "r-1", "--events", "agent")
+    assert done.exit_code == 3
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [one.model_dump(mode="json") for one in events]
+    for options, words in (
+        (["others"], "--events is agent"),
+        (["agent", "--json"], "without --out, --json and --quiet"),
+    ):
+        refused = research("watch", "r-1", "--events", *options)
+        assert (refused.exit_code, words in refused.stderr, refused.stdout) == (2, True, "")
 
 
 @pytest.mark.parametrize("shown", [400, 900])

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pty
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 
 from client.cli import talk
 from client.cli.errors import CommandError
-from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text
+from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text, print_plan
 from client.client_errors import MessageRefused
 from contracts.plan import APPROVAL_PHRASE, PlanAnswer, PlanNode, Waiting, WaitKind
+from contracts.request import Constraints
 
 NODES = [PlanNode(id="a", text="How is it done?"), PlanNode(id="b", text="- Why\x1b[31m?")]
 PLAN = PlanAnswer(version=2, brief="Both parts.", nodes=NODES, sub_queries=NODES)
@@ -28,6 +30,28 @@ def test_a_plan_survives_the_editor() -> None:
     assert parse_plan(text) == {"sub_queries": ["How is it done?", "- Why [31m?"], "brief": "Both parts."}
     with pytest.raises(CommandError, match="the plan has no sub-query: write each on a line of its own"):
         parse_plan("only a brief")
+
+
+def test_the_outline_of_a_plan_survives_the_editor(capsys: pytest.CaptureFixture[str]) -> None:
+    """Headings, questions and assumptions have labels; a label that is gone leaves its part as it is, an empty one
+    empties it, and what cannot be used is refused by field (S2-048).
+    """
+    texts = {"outline": ["How: a part", "Why"], "questions": ["Which?"], "assumptions": ["The newest."]}
+    known = PLAN.model_copy(update=texts | {"constraints": Constraints(audience="nurses"), "waiting": APPROVAL})
+    print_plan(known, "r-1")
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("outline:", "  - How: a part", "Which?", "The newest.", "audience: nurses"))
+    text = plan_as_text(known, "r-1")
+    assert parse_plan(text) == {"sub_queries": ["How is it done?", "- Why [31m?"], "brief": "Both parts."} | texts
+    assert "outline" not in parse_plan(text.partition("outline:\n")[0])
+    assert parse_plan(text.replace("- Which?\n", ""))["questions"] == []
+    for before, after, problem in (
+        ("- Why\n", "Why\n", 'under outline: each line begins with "- "'),
+        ("- How: a part\n- Why\n", "", "outline: expected at least 1"),
+        ("- Why\n", "- **Why**\n", "outline.1: expected plain words"),
+    ):
+        with pytest.raises(CommandError, match=re.escape(problem)):
+            parse_plan(text.replace(before, after))
 
 
 async def test_an_editor_changes_the_text_or_the_error_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,9 +77,10 @@ class FakeHandle:
     def __init__(self, refused: int = 0) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.refused = refused
+        self.shown = PLAN
 
     async def plan(self) -> PlanAnswer:
-        return PLAN
+        return self.shown
 
     def __getattr__(self, message: str) -> Callable[..., Awaitable[str]]:
         async def send(*arguments: Any) -> str:
@@ -86,12 +111,14 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         (APPROVAL, "n\n", ("reject_plan",)),
         (APPROVAL, "\nleave version 9 out\n", ("revise_plan", {"guidance": "leave version 9 out"}, 2)),
         (QUESTIONS, "the second\n\n", ("answer", ["the second", ""], 1)),
+        (APPROVAL.model_copy(update={"questions": ["Which?"]}), "a\nthe second\n", ("answer", ["the second"], 2)),
     ],
-    ids=["yes", "phrase", "no", "words", "answers"],
+    ids=["yes", "phrase", "no", "words", "answers", "answers to a plan"],
 )  # fmt: skip
 async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed: str, sent: tuple[Any, ...]) -> None:
     """Each reply becomes its message; a refused one is asked again."""
     handle = FakeHandle(refused=1 if typed == "y\n" else 0)
+    handle.shown = PLAN.model_copy(update={"questions": waiting.questions})
     os.write(keyboard, (typed * (1 + handle.refused)).encode())
     await asyncio.wait_for(ask_here(handle, waiting), 10)  # type: ignore[arg-type]
     assert handle.sent == [sent]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.evidence import Gap
+from contracts.living_roles import DecomposeInput
 from contracts.orchestrator_roles import IntakeInput
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import QuestionRound
@@ -14,7 +15,7 @@ from contracts.tool_turns import Transcript
 from contracts.vocabulary import Action, EngineKind
 from providers.errors import InvalidCall
 from providers.extractive import ExtractiveEngine, roles
-from providers.interfaces import EngineTask
+from providers.interfaces import EngineTask, RenderedPrompt
 
 QUESTION = "How does a vacuum prevent wraparound?"
 NOTHING_DONE = Transcript(opening="")
@@ -37,6 +38,25 @@ def test_what_a_person_asks_for_is_planned() -> None:
     made = roles.plan(PlanInput(query=QUESTION, guidance=guidance, max_sub_queries=3))
     assert [each.query for each in made.sub_queries][:2] == [QUESTION, "look at base backups"]
     assert not any("more sources" in each.query for each in made.sub_queries)
+
+
+def test_a_decomposed_question_has_a_heading_for_each_query() -> None:
+    """The question and its words in other forms under plain headings, what a person wants under its own words; a
+    question is asked only without a subject (S2-024).
+    """
+    guidance = [Guidance(origin="person", text="look at base backups")]
+    made = roles.decompose(DecomposeInput(query=QUESTION, most_queries=3, guidance=guidance))
+    assert made.expanded_queries[:2] == [QUESTION, "look at base backups"]
+    assert made.outline == ["Overview", "look at base backups", "Settings and limits"]
+    assert made.clarifying_questions == []
+    assert len(roles.decompose(DecomposeInput(query="How does it work?")).clarifying_questions) == 1
+    german = roles.decompose(DecomposeInput(query="Wie verhindert VACUUM einen Überlauf?", language="de"))
+    assert german.outline == [
+        "Überblick",
+        "Einstellungen und Grenzen",
+        "Gründe und Wirkungen",
+        "Schritte und Beispiele",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +108,7 @@ def test_only_a_search_that_was_not_tried_makes_another_iteration() -> None:
 
 async def test_a_role_without_a_rule_is_refused() -> None:
     """The engine answers by the input of a role; what it does not know is an error, never an empty answer."""
-    task = EngineTask(PLANNER, PlanInput(query=QUESTION), {}, system="", prompt="", prompt_version="")
+    task = EngineTask(PLANNER, PlanInput(query=QUESTION), {}, system="", whole=RenderedPrompt(""), prompt_version="")
     answer = await ExtractiveEngine().answer(task)
     assert (type(answer.content), answer.engine) == (PLANNER.answer, EngineKind.EXTRACTIVE)
     with pytest.raises(InvalidCall):

@@ -14,7 +14,7 @@ from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, PlanInput, Planner
 from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput
-from providers.interfaces import EngineAnswer, EngineTask, Message
+from providers.interfaces import EngineAnswer, EngineTask, Message, RenderedPrompt
 from providers.models.answers import (
     MAX_ANSWER_CHARACTERS,
     answer_from_json,
@@ -198,7 +198,7 @@ def test_a_turn_has_calls_texts_and_thoughts_in_order() -> None:
 USAGE = Usage(model_calls=1, input_tokens=10, output_tokens=3, cost_usd=None)
 INPUT = PlanInput(research_id="r-1", operation="plan/1", engine=EngineKind.MODEL, model="m", query="q")
 ROLE: RoleSpec[Any, Any] = PLANNER
-TASK = EngineTask(ROLE, INPUT, {}, "role: planner", "plan it", "1")
+TASK = EngineTask(ROLE, INPUT, {}, "role: planner", RenderedPrompt("plan it"), "1")
 
 
 def test_answers_come_back_from_the_journal_as_they_were() -> None:
@@ -232,8 +232,8 @@ def test_a_poisoned_entry_is_recognized(text: str) -> None:
     "other",
     [
         dataclasses.replace(TASK, system="role: planner!"),
-        dataclasses.replace(TASK, prompt="plan it well"),
-        dataclasses.replace(TASK, messages=[Message("user", [])]),
+        dataclasses.replace(TASK, whole=RenderedPrompt("plan it well")),
+        dataclasses.replace(TASK, whole=RenderedPrompt("plan it", messages=[Message("user", [])])),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"model": "n"})),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"repair": "a: wrong"})),
         dataclasses.replace(TASK, role=dataclasses.replace(ROLE, output_tokens=1)),

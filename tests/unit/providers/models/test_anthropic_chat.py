@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -205,15 +207,37 @@ async def test_an_error_in_a_stream_is_that_of_its_status(
     assert "planted" not in str(caught.value)
 
 
-async def test_an_endpoint_that_sends_nothing_is_given_up_early_and_less_early_the_next_time() -> None:
-    """A call that hangs costs its silence, not the whole time; a slow endpoint gets more of it after each such call."""
+async def test_an_endpoint_that_sends_nothing_is_given_up_early_each_time() -> None:
+    """A call that hangs costs its silence, not the whole time, and is made again at once; the message names the setting."""
     async with MessagesApi("slow") as api:
         chat = AnthropicChat(api_key=None, base_url=api.base_url, silence_seconds=0.2)
         for _ in range(3):
-            with pytest.raises(Unavailable, match="sent nothing for"):
-                await chat.complete(REQUEST)
-        assert chat._patience == pytest.approx(0.2 * 1.5**3)
+            began = time.monotonic()
+            with pytest.raises(
+                Unavailable, match=r"slow, raise models\.endpoints\.default\.silence_seconds$"
+            ) as caught:
+                await chat.complete(replace(REQUEST, timeout_seconds=60.0))
+            assert time.monotonic() - began < 10
+            assert caught.value.retry_after == 1.0
         api.plan = type(api.plan)("good")
         assert (await chat.complete(REQUEST)).stop_reason == "end_turn"
-        assert chat._patience == pytest.approx(0.2 * 1.5**2)
+        await chat.close()
+
+
+async def test_pings_of_a_stream_end_a_silence() -> None:
+    """An answer that takes longer than the silence is received as long as something arrives in between."""
+    async with MessagesApi("trickle") as api:
+        chat = AnthropicChat(api_key=None, base_url=api.base_url, silence_seconds=0.6)
+        assert (await chat.complete(REQUEST)).stop_reason == "end_turn"
+        await chat.close()
+
+
+async def test_an_endpoint_that_does_not_stream_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it answered with the whole message at once, a longer answer may be a longer silence."""
+    monkeypatch.setattr("tests.fakes.messages_api.streamed", lambda reply: reply)
+    async with MessagesApi() as api:
+        chat = AnthropicChat(api_key=None, base_url=api.base_url, silence_seconds=0.6)
+        await chat.complete(REQUEST)
+        api.latency = 0.8
+        assert (await chat.complete(REQUEST)).stop_reason == "end_turn"
         await chat.close()

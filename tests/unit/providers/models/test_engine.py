@@ -36,7 +36,7 @@ from providers.errors import (
     RateLimited,
     Unavailable,
 )
-from providers.interfaces import EngineTask
+from providers.interfaces import EngineTask, RenderedPrompt
 from providers.models.chat import ChatMode, TokenCounts
 from providers.models.endpoints import EndpointCapabilities, PriceTable
 from providers.models.language_model import LanguageModelEngine
@@ -68,7 +68,9 @@ TASKS: dict[str, tuple[RoleSpec[Any, Any], RoleInput, str]] = {
 
 def task_of(name: str, **changed: Any) -> EngineTask:
     role, given, prompt = TASKS[name]
-    return EngineTask(role, given.model_copy(update=changed), {}, f"role: {name}\n\nYou work.", prompt, "1")
+    return EngineTask(
+        role, given.model_copy(update=changed), {}, f"role: {name}\n\nYou work.", RenderedPrompt(prompt), "1"
+    )
 
 
 @asynccontextmanager
@@ -185,7 +187,7 @@ def analysis(number: int) -> EngineTask:
     node = PlanNode(id=f"sq-{number}", text=f"aspect {number}")
     given = AnalyzeInput(**{**COMMON, "model": MAIN}, brief=BRIEF, sub_query=node, sources=[])
     rendered = render_role(ANALYZER, given, {})
-    return EngineTask(ANALYZER, given, {}, "role: analyzer", rendered.prompt, "1", rendered.common_ends)
+    return EngineTask(ANALYZER, given, {}, "role: analyzer", rendered, "1")
 
 
 async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> None:
@@ -199,7 +201,7 @@ async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> 
     marked, own = api.requests[0].body["messages"][0]["content"]
     assert "cache_control" in marked
     assert "cache_control" not in own
-    assert marked["text"] + own["text"] == analysis(0).prompt
+    assert marked["text"] + own["text"] == analysis(0).whole.prompt
     assert ' id="sq-0"' in own["text"]
 
 
@@ -216,16 +218,16 @@ async def test_a_later_draft_reads_the_findings_of_the_earlier_one() -> None:
             **{**COMMON, "model": MAIN}, iteration=iteration, findings=findings[:iteration], evidence=passages
         )
         rendered = render_role(SYNTHESIZER, given, {})
-        return EngineTask(SYNTHESIZER, given, {}, "role: synthesizer", rendered.prompt, "1", rendered.common_ends)
+        return EngineTask(SYNTHESIZER, given, {}, "role: synthesizer", rendered, "1")
 
     async with one(own=KEEPS, book=TokenBook(cacheable=100)) as (engine, api):
         for iteration in (1, 2):
             await engine.answer(draft(iteration))
     first, second = api.book.charges
     assert second.read == first.write > 100
-    shared = draft(1).prompt[: draft(1).common_ends[-1]]
+    shared = draft(1).whole.prompt[: draft(1).whole.common_ends[-1]]
     assert "x" * 300 in shared
-    assert draft(2).prompt.startswith(shared)
+    assert draft(2).whole.prompt.startswith(shared)
 
 
 # --- failover --------------------------------------------------------------------------------------------------------

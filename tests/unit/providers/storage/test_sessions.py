@@ -99,11 +99,13 @@ async def test_an_id_that_is_a_path_is_refused(opened: Opened, tmp_path: Path, n
 
 
 async def test_documents_of_sessions_are_listed_without_reading_the_states(opened: Opened) -> None:
-    """The hashes that a state refers to stand in front of it; those in other fields are not taken for documents."""
-    one, two, three = (f"sha256:{digit * 64}" for digit in "123")
+    """The hashes that a state refers to stand in front of it, the newest texts of a live report among them; those in
+    other fields are not taken for documents.
+    """
+    one, two, three, four = (f"sha256:{digit * 64}" for digit in "1234")
     sources = {"s": {"text": {"hash": one, "size": 3}, "title": three, "content_hash": two}}
-    await opened().save("r-1", state(sources=sources, notebook=["", two]), closed=True)
-    assert await opened().documents() == {"r-1": frozenset({one, two})}
+    await opened().save("r-1", state(sources=sources, notebook=["", two], revisions=[four]), closed=True)
+    assert await opened().documents() == {"r-1": frozenset({one, two, four})}
 
 
 async def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path) -> None:

@@ -1,0 +1,322 @@
+"""Seven events: the log of a run in the words of front ends that were written for agents with functions.
+
+`AgentInput`, `AgentStream`, `ToolCall`, `ToolCallResult`, `AgentOutput`, `StopEvent` and `WorkflowCancelledEvent`, and
+no other: a translation of the log (`ResearchHandle.agent_events`).
+"""
+
+import json
+from enum import StrEnum
+from typing import Any, Final, Literal, TypeAlias
+
+from contracts.base import Contract
+from contracts.outcome import PERSON, Event, ResearchResult
+from contracts.vocabulary import FAILURES, Outcome, RunStatus
+
+UPDATE_REPORT: Final = "update_report"
+DECOMPOSE_QUERY: Final = "decompose_query"
+PLANNER: Final = "planner"
+"""Agent of the plan and of the questions about it."""
+OF_TURN: Final = ("agent.said", "tool.called")
+"""Events of the log that one turn of an agent gives together."""
+UNANSWERED: Final = "this call was not answered"
+
+
+# --- the seven events ------------------------------------------------------------------------------------------------
+class AgentEvent(Contract):
+    """One of the seven; `type` is its name."""
+
+    seq: int = 0
+    """Number of the entry of the log that it translates; 0 for the first and the last one."""
+    time: str = ""
+
+
+class ChatMessage(Contract):
+    """A message with its author."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class AgentInput(AgentEvent):
+    """Words of a person: the question, guidance, an approval."""
+
+    type: Literal["AgentInput"] = "AgentInput"
+    input: list[ChatMessage]
+    current_agent_name: str
+
+
+class AgentStream(AgentEvent):
+    """Text of an agent, whole, once for each turn that has one."""
+
+    type: Literal["AgentStream"] = "AgentStream"
+    delta: str
+    response: str
+    current_agent_name: str
+
+
+class ToolSelection(Contract):
+    """A call with its arguments."""
+
+    tool_id: str
+    tool_name: str
+    tool_kwargs: dict[str, Any] = {}
+
+
+class AgentOutput(AgentEvent):
+    """End of a turn: its text and its calls; or a question to a person, with the commands that answer it."""
+
+    type: Literal["AgentOutput"] = "AgentOutput"
+    response: ChatMessage
+    tool_calls: list[ToolSelection] = []
+    current_agent_name: str
+
+
+class ToolCallEvent(AgentEvent, ToolSelection):
+    """A call that is carried out."""
+
+    type: Literal["ToolCall"] = "ToolCall"
+
+
+class TextResult(Contract):
+    """Result of a tool, as the agent is shown it."""
+
+    text: str
+
+
+class DecomposeQueryResult(Contract):
+    """The plan that waits for a person's approval, or that the run goes by."""
+
+    version: int
+    clarifying_questions: list[str] = []
+    expanded_queries: list[str] = []
+    outline: list[str] = []
+    assumptions: list[str] = []
+
+
+class UpdateReportResult(Contract):
+    """The report after an update; after a refused one it is as before."""
+
+    new_report_markdown: str | None = None
+    """None where there is no text yet, or it is no longer stored."""
+    report: str = ""
+    """Hash of that text, by which `research-document` serves it."""
+    heading: str = ""
+    inserted: int = 0
+    removed: int = 0
+    """Characters."""
+    reason: str = ""
+    """Words about the update: what it changed, or why it was refused."""
+
+
+class ToolOutput(Contract):
+    """Result of a call, as text and typed: by the name of the tool, and a text for every other tool."""
+
+    tool_name: str
+    content: str
+    is_error: bool = False
+    raw_output: UpdateReportResult | DecomposeQueryResult | TextResult
+
+
+class ToolCallResult(AgentEvent, ToolSelection):
+    """Answer to a call."""
+
+    type: Literal["ToolCallResult"] = "ToolCallResult"
+    tool_output: ToolOutput
+    return_direct: bool = False
+
+
+class SessionStatus(StrEnum):
+    """State of a run in the words of the seven events."""
+
+    PLANNING = "planning"
+    AWAITING_APPROVAL = "awaiting_approval"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class StopEvent(AgentEvent):
+    """End of a run that was not cancelled, with its result."""
+
+    type: Literal["StopEvent"] = "StopEvent"
+    status: SessionStatus
+    result: ResearchResult
+    is_error: bool = False
+    message: str = ""
+    """Reason of a failure."""
+
+
+class WorkflowCancelledEvent(AgentEvent):
+    """End of a run that a person cancelled; its state is stored."""
+
+    type: Literal["WorkflowCancelledEvent"] = "WorkflowCancelledEvent"
+    status: Literal[SessionStatus.CANCELLED] = SessionStatus.CANCELLED
+    research_id: str
+    resumable: bool = True
+    message: str = ""
+
+
+AnyAgentEvent: TypeAlias = (
+    AgentInput | AgentStream | ToolCallEvent | ToolCallResult | AgentOutput | StopEvent | WorkflowCancelledEvent
+)
+
+
+# --- statuses --------------------------------------------------------------------------------------------------------
+STATUSES: Final = {
+    SessionStatus.AWAITING_APPROVAL: (RunStatus.AWAITING_CLARIFICATION, RunStatus.AWAITING_APPROVAL),
+    SessionStatus.RUNNING: (RunStatus.RUNNING,),
+    SessionStatus.COMPLETED: (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.EMPTY),
+    SessionStatus.FAILED: (RunStatus.FAILED, RunStatus.REFUSED, RunStatus.TIMED_OUT),
+    SessionStatus.CANCELLED: (RunStatus.CANCELLED,),
+    SessionStatus.PLANNING: (RunStatus.CREATED, RunStatus.QUEUED, RunStatus.RUNNING),
+}
+"""Statuses of a run that each status of a session stands for; a run that works is planning until it has a plan."""
+
+
+def session_status(status: RunStatus, *, planned: bool = True) -> SessionStatus:
+    """Return the status of a session; `planned` is false while a run that works has no plan to go by."""
+    if status is RunStatus.RUNNING and not planned:
+        return SessionStatus.PLANNING
+    return next(each for each, statuses in STATUSES.items() if status in statuses)
+
+
+# --- the translation -------------------------------------------------------------------------------------------------
+class Translation:
+    """Translates the log of one run, entry by entry; the texts of reports are left to be fetched by their hashes."""
+
+    def __init__(self, question: str) -> None:
+        self._question = question
+        self._turn: AgentOutput | None = None
+        """The turn whose entries are being read."""
+        self._step = ""
+        """Name of that turn in the log."""
+        self._open: dict[str, ToolSelection] = {}
+        """Calls without an answer, by id."""
+        self._report = ""
+        """Hash of the newest text."""
+        self._error = ""
+
+    def begin(self) -> list[AnyAgentEvent]:
+        """Return the beginning: the question."""
+        return [AgentInput(input=[ChatMessage(role="user", content=self._question)], current_agent_name=PLANNER)]
+
+    def read(self, event: Event) -> list[AnyAgentEvent]:
+        """Translate the next entry of the log."""
+        if event.type in OF_TURN:
+            return self._read_turn(event)
+        before, data, place = self.rest(), event.data, _place(event)
+        match event.type:
+            case "tool.returned":
+                return [*before, self._answer(event)]
+            case "report.updated" if data.get("report"):
+                return [*before, *self._update(event)]
+            case "plan.drafted" | "plan.revised" if "outline" in data:
+                return [*before, *self._plan(event)]
+            case "guidance.given" if data.get("origin") == PERSON:
+                return [*before, _input(event.text.removeprefix(f"{PERSON}: "), place)]
+            case "plan.approved" | "plan.rejected":
+                return [*before, _input(event.text, place)]
+            case "wait.started":
+                return [*before, AgentOutput(response=_spoken(event.text), current_agent_name=PLANNER, **place)]
+            case "status" if data.get("level") == "error" or "ends" in data:
+                self._error = event.text
+                return [*before, *self._close(event.text, place)]
+        return before
+
+    def rest(self) -> list[AnyAgentEvent]:
+        """Return the end of a turn whose last entry was read: the log has no half of one."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return []
+        self._open |= {call.tool_id: call for call in turn.tool_calls}
+        return [turn, *(ToolCallEvent(**call.model_dump(), seq=turn.seq, time=turn.time) for call in turn.tool_calls)]
+
+    def end(self, result: ResearchResult) -> list[AnyAgentEvent]:
+        """Return the end of the run."""
+        before = [*self.rest(), *self._close(UNANSWERED, {"time": result.ended_at})]
+        if result.outcome is Outcome.CANCELLED:
+            name, message = result.research_id, f"the state is kept: `research resume {result.research_id}` continues"
+            return [*before, WorkflowCancelledEvent(research_id=name, message=message, time=result.ended_at)]
+        failed = result.outcome in FAILURES
+        message = (self._error or "; ".join(result.limitations) or result.stop_reason.text) if failed else ""
+        status = session_status(RunStatus(result.outcome.value))
+        stop = StopEvent(status=status, result=result, is_error=failed, message=message, time=result.ended_at)
+        return [*before, stop]
+
+    def _read_turn(self, event: Event) -> list[AnyAgentEvent]:
+        data, place, agent = event.data, _place(event), str(event.data.get("role", ""))
+        before = [] if data.get("step") == self._step else [*self.rest(), *self._close(UNANSWERED, place)]
+        self._step = str(data.get("step"))
+        turn = self._turn or AgentOutput(response=_spoken(""), current_agent_name=agent)
+        if event.type == "tool.called":
+            self._turn = turn.model_copy(update={"tool_calls": [*turn.tool_calls, _selection(data)], **place})
+            return before
+        text = str(data.get("text") or event.text)
+        self._turn = turn.model_copy(update={"response": _spoken(text), **place})
+        return [*before, AgentStream(delta=text, response=text, current_agent_name=agent, **place)]
+
+    def _answer(self, event: Event) -> AnyAgentEvent:
+        """Translate the answer to a call; a log that has lost the beginning of a run may lack the call."""
+        data, place = event.data, _place(event)
+        call = self._open.pop(str(data.get("call_id", "")), None) or _selection(data)
+        text = str(data.get("result") or event.text)
+        return self._result(call, text, data, place, is_error=bool(data.get("is_error")))
+
+    def _result(
+        self, call: ToolSelection, text: str, data: dict[str, Any], place: dict[str, Any], *, is_error: bool
+    ) -> AnyAgentEvent:
+        found: UpdateReportResult | TextResult = TextResult(text=text)
+        if call.tool_name == UPDATE_REPORT:
+            self._report = str(data.get("report") or self._report)
+            changed = {name: data[name] for name in ("heading", "inserted", "removed") if name in data}
+            found = UpdateReportResult(report=self._report, reason=text, **changed)
+        output = ToolOutput(tool_name=call.tool_name, content=text, is_error=is_error, raw_output=found)
+        return ToolCallResult(**call.model_dump(), **place, tool_output=output)
+
+    def _update(self, event: Event) -> list[AnyAgentEvent]:
+        """Translate a new text; that of a call which is under way comes with the answer to it."""
+        self._report = str(event.data["report"])
+        if event.data.get("call_id") in self._open:
+            return []
+        place, heading = _place(event), event.data.get("heading")
+        kwargs = {"heading": heading} if heading else {}
+        call = ToolSelection(tool_id=f"{UPDATE_REPORT}-{event.seq}", tool_name=UPDATE_REPORT, tool_kwargs=kwargs)
+        result = self._result(call, event.text, event.data, place, is_error=False)
+        return [ToolCallEvent(**call.model_dump(), **place), result]
+
+    def _plan(self, event: Event) -> list[AnyAgentEvent]:
+        """Translate a version of the plan: made by the planner, or edited by a person."""
+        found = DecomposeQueryResult.model_validate(event.data)
+        name, kwargs = f"{DECOMPOSE_QUERY}-{found.version}", {"initial_query": self._question}
+        call = ToolCallEvent(tool_id=name, tool_name=DECOMPOSE_QUERY, tool_kwargs=kwargs, **_place(event))
+        output = ToolOutput(tool_name=DECOMPOSE_QUERY, content=event.text, raw_output=found)
+        return [call, ToolCallResult(**call.model_dump(exclude={"type"}), tool_output=output)]
+
+    def _close(self, text: str, place: dict[str, Any]) -> list[AnyAgentEvent]:
+        """Answer the calls that nothing else will answer, by an error."""
+        calls, self._open = self._open, {}
+        return [self._result(call, text, {}, place, is_error=True) for call in calls.values()]
+
+
+def _place(event: Event) -> dict[str, Any]:
+    return {"seq": event.seq, "time": event.time}
+
+
+def _spoken(text: str) -> ChatMessage:
+    return ChatMessage(role="assistant", content=text)
+
+
+def _input(text: str, place: dict[str, Any]) -> AgentInput:
+    return AgentInput(input=[ChatMessage(role="user", content=text)], current_agent_name=PLANNER, **place)
+
+
+def _selection(data: dict[str, Any]) -> ToolSelection:
+    """Return a call of the log; arguments that were cut there are no JSON, and come as text."""
+    text = str(data.get("arguments") or "{}")
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        arguments = text
+    kwargs = arguments if isinstance(arguments, dict) else {"arguments": arguments}
+    return ToolSelection(tool_id=str(data.get("call_id", "")), tool_name=str(data.get("tool", "")), tool_kwargs=kwargs)

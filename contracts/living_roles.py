@@ -1,0 +1,182 @@
+"""The roles of the strategy `living`: the decomposer, which plans, and the agent, which works by calling tools.
+
+Pages are analyzed by the analyzer of the supervisor, and passages are written by the reporter
+(`contracts.report_updates`).
+"""
+
+from typing import Annotated, Final, Self
+
+from pydantic import Field
+
+from contracts.base import Contract
+from contracts.lenient import UnfitAnswer, distinct, first, one_line
+from contracts.outlines import fitted_outline
+from contracts.plan import MOST_ASSUMPTIONS, MOST_QUESTIONS, QuestionRound
+from contracts.request import Constraints
+from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
+from contracts.tokens import TokenShare
+from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
+from contracts.tools import ToolSpec
+from contracts.vocabulary import Tier
+
+
+# --- decomposer ----------------------------------------------------------------------------------------------------
+class DecomposeInput(BriefedInput):
+    """Hand-off to the decomposer: the question, its constraints, and the plan that is replaced."""
+
+    constraints: Constraints = Constraints()
+    most_queries: int = 6
+    rounds: list[QuestionRound] = []
+    """Earlier questions to the person, with the answers."""
+    previous: list[str] = []
+    """Queries of the plan that is replaced."""
+    previous_outline: list[str] = []
+    """Headings of the plan that is replaced."""
+
+
+class DecomposerAnswer(RoleAnswer):
+    """A plan: queries, the headings of the report, open questions and assumptions."""
+
+    brief: Annotated[str, one_line(800)] = Field(
+        default="", description="one or two sentences: what the report will answer, and for whom"
+    )
+    clarifying_questions: list[Annotated[str, one_line(300)]] = Field(
+        default=[], description="at most three questions whose answers would change the plan; none if it is clear"
+    )
+    expanded_queries: list[Annotated[str, one_line(400)]] = Field(
+        description="what to search for, the most important first; each can be understood by itself"
+    )
+    outline: list[str] = Field(description="headings of the report in their order, in plain words")
+    assumptions: list[Annotated[str, one_line(300)]] = Field(
+        default=[], description="what the plan takes for granted where the question leaves something open"
+    )
+
+    def fitted(self, request: DecomposeInput, notes: list[str]) -> Self:
+        """Keep distinct queries and headings within their limits, and questions that were not asked before.
+
+        Raises `UnfitAnswer` for a plan without a query or without a heading.
+        """
+        queries = distinct(self.expanded_queries, str)
+        if not queries:
+            raise UnfitAnswer("expanded_queries: at least one query with words is needed")
+        if len(queries) < len(self.expanded_queries):
+            notes.append("queries that were empty or repeated were dropped")
+        asked = [question for one in request.rounds for question in one.questions]
+        questions = distinct(self.clarifying_questions, str, asked)
+        update = {
+            "expanded_queries": first(queries, request.most_queries, notes, "queries"),
+            "outline": fitted_outline(self.outline, notes),
+            "clarifying_questions": first(questions, MOST_QUESTIONS, notes, "questions"),
+            "assumptions": first(distinct(self.assumptions, str), MOST_ASSUMPTIONS, notes, "assumptions"),
+        }
+        return self.model_copy(update=update)
+
+
+DECOMPOSER: Final = RoleSpec(
+    "decomposer", "decompose_query", Tier.ANALYTICAL, DecomposeInput, DecomposerAnswer, DecomposerAnswer,
+    share=TokenShare.PLANNING, output_tokens=2_000, expected_output_tokens=700, work="planning",
+)  # fmt: skip
+
+
+# --- agent: its tools ----------------------------------------------------------------------------------------------
+SEARCH_TOOL: Final = "web_search"
+FETCH_TOOL: Final = "fetch_url"
+PARSE_TOOL: Final = "parse_content"
+UPDATE_TOOL: Final = "update_report"
+FINISH_TOOL: Final = "finish"
+MOST_RESULTS: Final = 5
+"""Pages of one search that the agent is shown (`max_search_results_per_query` of the design)."""
+FILE_ID_CHARACTERS: Final = 12
+"""Of the hash of an original: so much of it names the file in a conversation."""
+MOST_NOTES_OF_UPDATE: Final = 12
+
+
+class WebSearchArguments(Contract):
+    """A search."""
+
+    query: str = Field(
+        description="what to search for, in words that can be understood by themselves", min_length=1, max_length=500
+    )
+    max_results: int = Field(default=MOST_RESULTS, description="pages to list", ge=1, le=MOST_RESULTS)
+
+
+class FetchArguments(Contract):
+    """A page to fetch."""
+
+    page: int = Field(description="number of the page in the lists of what was found")
+
+
+class ParseArguments(Contract):
+    """A fetched file to read."""
+
+    file_id: str = Field(description="file id as fetch_url gave it", min_length=1, max_length=100)
+
+
+class UpdateArguments(Contract):
+    """A passage for one section of the report."""
+
+    heading: str = Field(description="heading of the outline, as it is written there", min_length=1, max_length=300)
+    notes: list[int] = Field(default=[], description=f"numbers of notes, at most {MOST_NOTES_OF_UPDATE}")
+    purpose: str = Field(default="", description="what the passage should do, in one sentence", max_length=500)
+
+
+class FinishArguments(Contract):
+    """The end of the research."""
+
+    open_questions: list[str] = Field(
+        default=[],
+        description="what stays open; name here every query that was not asked and every heading that stays empty",
+    )
+
+
+WEB_SEARCH: Final = ToolSpec(
+    SEARCH_TOOL, "Search. Gives numbered titles of pages that no earlier search found.", WebSearchArguments
+)
+FETCH_URL: Final = ToolSpec(FETCH_TOOL, "Fetch a page by its number. Gives a file id, type and size.", FetchArguments)
+PARSE_CONTENT: Final = ToolSpec(
+    PARSE_TOOL, "Have a fetched file read. Gives numbered notes on what it says about the question.", ParseArguments
+)
+UPDATE_REPORT: Final = ToolSpec(
+    UPDATE_TOOL,
+    "Have notes written into one section of the report, as one short passage. Gives what changed.",
+    UpdateArguments,
+)
+FINISH: Final = ToolSpec(
+    FINISH_TOOL, "End the research, once every query was asked and no section is empty.", FinishArguments
+)
+
+
+# --- agent ---------------------------------------------------------------------------------------------------------
+class SectionNotes(Contract):
+    """Notes that fit a section and are not in the report yet."""
+
+    heading: str
+    notes: list[int]
+
+
+class LivingInput(ToolTurnInput):
+    """Hand-off to the agent: the approved plan in its opening."""
+
+    queries: list[str] = []
+    outline: list[str] = []
+    assumptions: list[str] = []
+    pages_left: int = 0
+    """Pages that it may fetch."""
+    turns_left: int = 0
+    unasked: list[str] = []
+    """Queries of the plan that were not asked. This and the fields below are for the script without a model; no
+    prompt shows them."""
+    found: list[int] = []
+    """Numbers of pages not fetched yet, the best first."""
+    files: list[str] = []
+    """Ids of fetched files that were not read yet."""
+    unwritten: list[SectionNotes] = []
+    open_questions: list[str] = []
+
+
+LIVING_AGENT: Final = RoleSpec(
+    "living_agent", "take_living_turn", Tier.ANALYTICAL, LivingInput, TurnAnswer, TurnResult,
+    output_tokens=1_500, expected_output_tokens=300, work="research",
+    tools=(WEB_SEARCH, FETCH_URL, PARSE_CONTENT, UPDATE_REPORT, FINISH),
+)  # fmt: skip
+"""Decides what to search, to read and to write down; it never sees the text of a page."""

@@ -1,0 +1,74 @@
+"""Outlines: the headings that a person agrees to before the work, and that a report has afterwards. Pure."""
+
+import re
+from collections.abc import Sequence
+from html import unescape
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+
+from contracts.lenient import UnfitAnswer, distinct, first
+from contracts.texts import REPLACEMENT, shorten, visible
+
+MOST_HEADINGS: Final = 20
+"""As many as `output.sections` of a request may have."""
+HEADING_CHARACTERS: Final = 120
+MARKUP: Final = str.maketrans(dict.fromkeys("\\`*<>[]"))
+"""Signs that make code, emphasis, HTML, links and citations."""
+ADDRESS: Final = re.compile(r"//|www\.|(?:https?|ftp|wss?|mailto|corpus):|[\w.+-]@\w", re.IGNORECASE)
+"""Part of a word that names a page, a document or a mailbox."""
+SOURCE_HEADING: Final = re.compile(
+    r"(?:\d{1,9}[.)]?\s{0,9})?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
+    r"|quellen|quellenverzeichnis|literatur|références|bibliographie|fuentes|referencias|fonti|bronnen)"
+    r"(?: cited| used)?:?",
+    re.IGNORECASE,
+)
+"""Heading of a list of sources: every report gets its own, and a draft has none."""
+
+
+def heading_of(text: str) -> str:
+    """Return a text as a heading: one line of plain words, without markup and addresses, cut to its length."""
+    line = visible(unescape(text[: 8 * HEADING_CHARACTERS])).replace(REPLACEMENT, " ").translate(MARKUP)
+    words = [word.strip("_") for word in line.split() if not ADDRESS.search(word)]
+    heading = shorten(" ".join(filter(None, words)).lstrip("#+=- "), HEADING_CHARACTERS)
+    # What was taken away may have hidden something else.
+    return heading if heading == text else heading_of(heading)
+
+
+def fitted_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:
+    """Return the headings that a model proposes, without markup, repetitions and lists of sources.
+
+    Raises `UnfitAnswer` if none is left.
+    """
+    cleaned = [heading_of(text) for text in proposed]
+    headings = [text for text in distinct(cleaned, str) if not SOURCE_HEADING.fullmatch(text)]
+    if not headings:
+        raise UnfitAnswer("outline: at least one heading is needed")
+    if len(headings) < len(proposed):
+        notes.append("headings that were empty, repeated or lists of sources were dropped")
+    if any(heading != " ".join(text.split()) for heading, text in zip(cleaned, proposed, strict=True)):
+        notes.append("headings were shortened, or lost their markup")
+    return first(headings, MOST_HEADINGS, notes, "headings")
+
+
+def _plain(written: str) -> str:
+    line = " ".join(written.split())
+    if heading_of(line) != line:
+        raise ValueError("expected plain words, without Markdown, HTML and addresses")
+    if not distinct([line], str):
+        raise ValueError("there are no words in it")
+    if SOURCE_HEADING.fullmatch(line):
+        raise ValueError("every report has its list of sources at the end; leave this heading out")
+    return line
+
+
+def _each_once(headings: list[str]) -> list[str]:
+    if len(distinct(headings, str)) < len(headings):
+        raise ValueError("two headings are equal; leave one of them out")
+    return headings
+
+
+Heading = Annotated[str, Field(min_length=1, max_length=HEADING_CHARACTERS), AfterValidator(_plain)]
+"""A heading as a person writes it."""
+WrittenOutline = Annotated[list[Heading], Field(min_length=1, max_length=MOST_HEADINGS), AfterValidator(_each_once)]
+"""An outline as a person writes it."""

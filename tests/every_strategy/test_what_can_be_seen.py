@@ -1,0 +1,182 @@
+"""In every strategy: the record of a run names all that was found, read and stored, and a failure before it ends."""
+
+from pathlib import Path
+
+import pytest
+
+from activities.reporting.addresses import addresses_of
+from client.agent_events import AnyAgentEvent, ToolCallEvent, ToolCallResult, Translation
+from contracts.evidence import Candidate, DocumentRef
+from contracts.outcome import Ending
+from contracts.protected_sources import NAMED
+from contracts.request import Limits
+from contracts.vocabulary import Outcome, SourceStatus, StopReason
+from providers.errors import SourceUnreadable
+from tests.every_strategy.joined import NAMES, Trial, trial_of, undisturbed, units_of
+from tests.fakes import states
+from tests.fakes.corpus import MemoryCorpus
+from tests.fakes.world import READ_AT
+from workflows.driver import Driver
+from workflows.rules.sub_queries import pass_over_unread
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
+
+
+class NotingCorpus(MemoryCorpus):
+    """A corpus that remembers the addresses that its searches gave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, str] = {}
+
+    async def search(self, request):
+        response = await super().search(request)
+        self.found |= {hit.url: hit.title for hit in response.hits}
+        return response
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: str) -> None:
+    """With a cap of one source over the run every other page that was found is a source that was not fetched; those
+    that were read say when, of what kind they were, and which stored files they have
+    (C2-10, S2-004, S2-011, S2-012, S2-035, S2-051).
+    """
+    corpus = NotingCorpus()
+    async with trial_of(tmp_path, name, corpus=corpus, limits=Limits(max_sources=1)) as trial:
+        await trial.conduct()
+        state, document = await trial.world.notebooks.complete_state(trial.state), await trial.document()
+        unread = {source.url for source in state.sources.values() if source.status is SourceStatus.NOT_FETCHED}
+        assert {source.url: source.title for source in state.sources.values()} == corpus.found
+        assert len(corpus.reads) == 1 < len(corpus.found)
+        assert unread == corpus.found.keys() - set(corpus.reads)
+        assert state.result.counts.not_fetched == len(unread)
+        by_url = {source["url"]: source for source in document["sources"]}
+        assert {by_url[url]["status"] for url in unread} == {"not_fetched"}
+        files = {file["file_id"]: file for file in document["artifacts"]}
+        for url in corpus.reads:
+            read = by_url[url]
+            assert trial.state.sources[read["id"]].media_type == read["media_type"]
+            assert (read["retrieved_at"], read["media_type"]) == (READ_AT.isoformat(), "text/markdown")
+            assert set(read["notes"]) <= {finding["id"] for finding in document["findings"]}
+            assert files[read["file_id"]]["source_url"] == url
+        assert [by_url[url]["retrieved_at"] for url in unread] == [None] * len(unread)
+        for file_id in files:
+            assert await trial.world.content.get_text(DocumentRef(hash=file_id))
+
+
+async def test_front_ends_see_a_living_report_grow(tmp_path: Path) -> None:
+    """Every call of the agent has one answer after it, and every text is served while the record names it; the newest
+    one is that of the state (S2-022, S2-031, S2-046).
+    """
+    async with trial_of(tmp_path, "living", gates={"approve": "none"}) as trial:
+        await trial.conduct()
+        translation, events = Translation(trial.state.resolution.query), list[AnyAgentEvent]()
+        for event in trial.state.events:
+            events += translation.read(event)
+        events += translation.end(trial.state.result)
+        calls = [event.tool_id for event in events if isinstance(event, ToolCallEvent)]
+        answers = [event for event in events if isinstance(event, ToolCallResult)]
+        assert sorted(calls) == sorted(event.tool_id for event in answers)
+        assert {event.tool_name for event in answers} >= {"decompose_query", "web_search", "fetch_url", "update_report"}
+        updates = [event.tool_output.raw_output for event in answers if event.tool_name == "update_report"]
+        assert len(updates) > 2
+        for update in updates:
+            assert update.report in trial.state.revisions
+            assert await trial.world.content.get_text(DocumentRef(hash=update.report))
+        assert updates[-1].report == trial.state.draft.document.hash
+    assert events[-1].type == "StopEvent"
+
+
+class HeavyCorpus(MemoryCorpus):
+    """A corpus whose first document is beyond the limit of a reader."""
+
+    heavy = ""
+
+    async def read(self, url: str):
+        self.heavy = self.heavy or url
+        if url == self.heavy:
+            raise SourceUnreadable("too_large", "the document is too large")
+        return await super().read(url)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_document_beyond_a_limit_costs_itself_alone(tmp_path: Path, name: str) -> None:
+    """It is a failed source with its reason and without a file, and the run goes on to its report (S2-050)."""
+    corpus = HeavyCorpus()
+    async with trial_of(tmp_path, name, corpus=corpus) as trial:
+        await trial.conduct()
+        document = await trial.document()
+    failed = [source for source in document["sources"] if source["status"] == "failed"]
+    assert [(source["url"], source["status_reason"]) for source in failed] == [(corpus.heavy, "too_large")]
+    assert {file["source_url"] for file in document["artifacts"]} == set(corpus.reads) - {corpus.heavy}
+    assert document["findings"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_failure_is_stated_before_the_end(tmp_path: Path, name: str) -> None:
+    """A run without a report has a status of the level error, once, before it ends; one with a report has none
+    (S2-041).
+    """
+
+    def errors(trial: Trial) -> list[str]:
+        return [event.text for event in trial.state.events if event.data.get("level") == "error"]
+
+    whole = await undisturbed(tmp_path / "whole", name)
+    assert errors(whole) == []
+    async with trial_of(tmp_path, name, on_deadline="abort") as trial:
+        trial.host.acts[units_of(whole)[0], 1] = trial.run_out_of_time
+        assert await trial.conduct() is Outcome.TIMED_OUT
+    stated, ended = trial.state.events[-2:]
+    assert errors(trial) == [stated.text] == [ended.text]
+    assert (stated.type, ended.type) == ("status", "run.finished")
+
+
+def test_a_page_that_was_read_or_excluded_is_not_listed() -> None:
+    """Under whatever address or DOI it was found; while a run goes on none is, so that a resumed one may read it
+    (C2-10).
+    """
+    known = states.source("https://e.org/read", aliases=["https://e.org/short"], doi="10.1000/a")
+    state = states.state(sources=states.sources(known))
+    state.resolved = state.resolved.model_copy(update={"exclude": ["forbidden"]})
+    urls = ("short", "left?utm_source=x", "left", "later", "same")
+    found = [states.hit(f"https://e.org/{name}", rank) for rank, name in enumerate(urls, start=1)]
+    found[-1] = found[-1].model_copy(update={"doi": "10.1000/a"})
+    state.candidates = [Candidate(sub_query_id=f"sq-{hit.rank}", hit=hit) for hit in found]
+    pass_over_unread(state)
+    forbidden = states.hit("https://e.org/not", 1).model_copy(update={"title": "A forbidden page"})
+    state.candidates = [Candidate(sub_query_id="sq-5", hit=forbidden)]
+    assert (state.not_fetched(), state.counts().not_fetched) == ({}, 0)
+    ended = {"outcome": "completed", "stop_reason": "no_open_gaps", "completeness": "full", "ended_at": ""}
+    state.ending = Ending.model_validate(ended)
+    assert [(source.url, source.sub_query_ids) for source in state.not_fetched().values()] == [
+        ("https://e.org/left?utm_source=x", ["sq-2"]),
+        ("https://e.org/later", ["sq-4"]),
+    ]
+    assert state.counts().not_fetched == 2
+
+
+def test_an_unread_page_is_no_address_of_a_report() -> None:
+    """A page could send a reader there; one that the request names may be named."""
+    read, unread, named = (states.source(f"https://e.org/{name}") for name in ("read", "unread", "named"))
+    not_fetched = {"status": SourceStatus.NOT_FETCHED}
+    sources = [
+        read,
+        unread.model_copy(update=not_fetched),
+        named.model_copy(update=not_fetched | {"provider": NAMED}),
+    ]
+    assert addresses_of(sources) == [read.url, named.url]
+
+
+async def test_a_strategy_writes_a_run_that_is_cut_short(tmp_path: Path) -> None:
+    """Its own way is taken in place of the synthesizer, with the reason, and the run ends with its text."""
+    asked = []
+
+    class OwnWriter(SupervisorStrategy):
+        async def write_early(self, run, reason, *, changed, engine):
+            asked.append((reason, changed, engine))
+
+    async with trial_of(tmp_path, "supervisor") as trial:
+        trial.driver = Driver(trial.run, OwnWriter())
+        trial.host.acts["analysis", 1] = trial.stop
+        assert await trial.conduct() is Outcome.FAILED
+    assert asked == [(StopReason.USER_STOPPED, True, None)]
+    assert "write_report" not in {activity for activity, _ in trial.host.calls}

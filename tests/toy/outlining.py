@@ -1,0 +1,60 @@
+"""A toy whose plan fixes the headings of the report and waits for a yes: the decomposer plans, the rest is the toy's."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from contracts import strategies
+from contracts.addresses import sub_query_id
+from contracts.living_roles import DECOMPOSER, DecomposeInput
+from contracts.plan import PlanNode
+from contracts.request import Approve, Gates
+from contracts.roles import ANALYZER
+from tests.toy.roles import SCRIBE, TOY
+from tests.toy.strategy import ToyStrategy
+from workflows.run.research_run import ResearchRun
+
+OUTLINING = replace(
+    TOY,
+    name="outlining",
+    implementation="tests.toy.outlining:OutliningStrategy",
+    roles=(DECOMPOSER, ANALYZER, SCRIBE),
+    expected_calls=lambda limits, _: {"decomposer": (1, 1), "analyzer": (1, limits.max_sub_queries), "scribe": (1, 1)},
+    gates=Gates(approve=Approve.PLAN),
+)
+ANOTHER_OUTLINE = ["Something else"]
+
+
+@contextmanager
+def outlining_declared() -> Iterator[None]:
+    """The toy, for the time of a block."""
+    strategies.declare(OUTLINING)
+    yield
+    strategies.declared_strategies._declared.pop(OUTLINING.name, None)
+
+
+class OutliningStrategy(ToyStrategy):
+    """Plans with the decomposer; with `another_outline` in its request, it tries to change the headings afterwards."""
+
+    async def _scout(self, run: ResearchRun) -> None:
+        plan = run.state.plan
+        asked = DecomposeInput(
+            constraints=run.resolved.constraints,
+            most_queries=run.resolved.limits.max_sub_queries,
+            rounds=run.state.clarification.rounds,
+            previous=[node.text for node in plan.sub_queries],
+            previous_outline=plan.outline,
+        )
+        output = await run.ask(DECOMPOSER, "plan", asked)
+        run.draft_plan(
+            output.brief,
+            [PlanNode(id=sub_query_id(text), text=text) for text in output.expanded_queries],
+            outline=output.outline,
+            questions=output.clarifying_questions,
+            assumptions=output.assumptions,
+        )
+
+    async def _look(self, run: ResearchRun) -> None:
+        await super()._look(run)
+        if (run.resolved.metadata or {}).get("another_outline"):
+            run.draft_plan(run.state.plan.brief, run.state.plan.nodes, outline=ANOTHER_OUTLINE)

@@ -1,0 +1,336 @@
+"""Changes of a live report: what an update may do, what is refused, and the way from one text to another."""
+
+import re
+from time import process_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from activities.reporting.citations import cited_evidence
+from activities.reporting.drafts import parse_draft
+from activities.reporting.updates import (
+    STALE,
+    LiveText,
+    UpdateRefused,
+    apply_update,
+    describe_live,
+    elements_of,
+    first_text,
+    fit_to_outline,
+    measure_reports,
+    read_body,
+    read_live,
+    steps_between,
+    write_body,
+)
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef, ReportDraft
+from contracts.report_updates import Operation, OperationKind, ReportUpdate
+
+OUTLINE = ["What it is", "How *it* works & why", "Limits"]
+EMPTY = first_text("What is vacuum?", OUTLINE)
+BOUND = 800
+
+
+def ev(number: int) -> str:
+    return f"ev-{number:032x}"
+
+
+def report_of(**bodies: str) -> LiveText:
+    """A report with these texts in its sections, `a` to `c`."""
+    report = EMPTY
+    for name, body in bodies.items():
+        report = report.with_body("abc".index(name), write_body(parse_draft(body)))
+    return report
+
+
+def update_of(report: LiveText, heading: str, *operations: Operation) -> ReportUpdate:
+    return ReportUpdate(
+        heading=heading, base=digest(report.sections[report.place_of(heading)][1]), operations=list(operations)
+    )
+
+
+def append(text: str) -> Operation:
+    return Operation(text=text)
+
+
+def after(anchor: int, text: str) -> Operation:
+    return Operation(kind=OperationKind.PUT_AFTER, anchor=anchor, text=text)
+
+
+def instead(anchor: int, text: str) -> Operation:
+    return Operation(kind=OperationKind.REPLACE, anchor=anchor, text=text)
+
+
+def changed(report: LiveText, *operations: Operation, most: int = BOUND) -> str:
+    """The first section after operations on it."""
+    return apply_update(report, update_of(report, OUTLINE[0], *operations), most)[0].sections[0][1]
+
+
+def outline_in(text: str) -> list[str]:
+    """The headings of the second level, as another reader of Markdown finds them."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    places = [place for place, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"]
+    return [re.sub(r"\\([*&])", r"\1", tokens[place + 1].content) for place in places]
+
+
+# --- the first text --------------------------------------------------------------------------------------------------
+def test_a_live_report_begins_as_its_title_and_the_headings_of_its_outline() -> None:
+    """Every heading is there before anything is known, and the text can be read again (S2-013, S2-030, X-12)."""
+    assert EMPTY.text == "# What is vacuum?\n\n## What it is\n\n## How \\*it\\* works \\& why\n\n## Limits\n"
+    assert read_live(EMPTY.text) == EMPTY
+    assert outline_in(EMPTY.text) == OUTLINE
+    draft = describe_live(ReportDraft(document=DocumentRef(hash=digest(""))), EMPTY)
+    assert (draft.title, draft.sections, draft.empty, draft.evidence_ids) == ("What is vacuum?", OUTLINE, True, [])
+    assert draft.words_by_section == dict.fromkeys(OUTLINE, 0)
+
+
+def test_headings_within_code_are_no_sections() -> None:
+    """A section ends at a heading, not at a line of code that looks like one."""
+    report = report_of(a="```\n## Limits\n\n```", c=f"True [{ev(1)}].")
+    assert read_live(report.text) == report
+    assert read_live(report.text).sections[0][1] == "```\n## Limits\n```"
+
+
+# --- operations ------------------------------------------------------------------------------------------------------
+def test_operations_append_put_behind_and_replace_one_sentence_or_item() -> None:
+    """Anchors are the numbers of the text before the update, whatever the others change (S2-028)."""
+    report = report_of(a=f"One [{ev(1)}]. Two is here.\n\n- three [{ev(3)}]\n- four")
+    assert [each.content.kind for each in elements_of(read_body(report.sections[0][1]))] == [
+        *("paragraph", "paragraph", "list", "list")
+    ]
+    text = changed(
+        report,
+        instead(1, f"One, rather [{ev(2)}]."),
+        after(2, f"Two and a half [{ev(4)}]."),
+        after(3, "three and a half"),
+        append(f"### More\n\n> A quotation. [{ev(5)}]"),
+    )
+    assert text == (
+        f"One, rather [{ev(2)}]. Two is here. Two and a half [{ev(4)}].\n\n"
+        f"- three [{ev(3)}]\n- three and a half\n- four\n\n### More\n\n> A quotation. [{ev(5)}]"
+    )
+
+
+def test_text_of_another_kind_divides_what_it_is_put_into() -> None:
+    """A list behind the first of two sentences leaves both whole, in their order."""
+    assert changed(report_of(a="One is here. Two is here."), after(1, "- an item")) == (
+        "One is here.\n\n- an item\n\nTwo is here."
+    )
+
+
+def test_an_appended_list_goes_on_with_the_one_before_it() -> None:
+    """Two lists would be read as one: they are one, so the next numbers are those that a writer is shown."""
+    text = changed(report_of(a="- one"), append("- two"))
+    assert text == "- one\n- two"
+    assert len(elements_of(read_body(text))) == 2
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (append("## Limits\n\nText."), "level of the outline"),
+        (append("# A report\n\n## What it is\n\nText."), "level of the outline"),
+        (append("Limits\n------"), "level of the outline"),
+        (append("> ### Quoted heading"), "within a list or a quotation"),
+        (append("```\nnever closed"), "code fence"),
+        (append("~~~\nclosed by another sign\n```"), "code fence"),
+        (append("A <b>bold</b> word."), "raw HTML"),
+        (append("<!-- hidden -->"), "raw HTML"),
+        (append("x" * 801), "at most 800"),
+        (append(" \n"), "without words"),
+        (after(9, "Text."), "none of the section's numbers, 1 to 3"),
+        (instead(0, "Text."), "none of the section's numbers"),
+        (instead(1, "No longer cited."), "must cite"),
+        (instead(2, "### A heading"), "heading cannot"),
+        (instead(3, f"Other words entirely [{ev(9)}]."), "more than half"),
+        (instead(2, "Two is here."), "change nothing"),
+    ],
+)
+def test_what_would_break_the_report_is_refused_with_the_reason(operation: Operation, reason: str) -> None:
+    """The text stays as it is (S2-013, S2-029, S2-030)."""
+    long = "Three goes on for very much longer than the other two sentences of this section do together, on and on"
+    report = report_of(a=f"One [{ev(1)}]. Two is here. {long} [{ev(2)}].")
+    with pytest.raises(UpdateRefused, match=reason):
+        changed(report, operation)
+
+
+def test_a_sentence_does_not_grow_beyond_the_bound() -> None:
+    """What no update could remove again is not made, also by two updates of which each has room (S2-029)."""
+    report = report_of(a=f"{'Word ' * 100}and some more words [{ev(1)}].")
+    with pytest.raises(UpdateRefused, match="more than 800 characters"):
+        changed(report, instead(1, f"{'Word ' * 160}and some more words [{ev(1)}]."))
+
+
+def test_no_sentence_is_replaced_twice_by_one_update() -> None:
+    """The second operation on a sentence is refused by its number."""
+    with pytest.raises(UpdateRefused, match="2 is replaced twice"):
+        changed(report_of(a="One is here. Two is here."), instead(2, "Two."), instead(2, "Too."))
+
+
+def test_words_of_a_page_in_a_quotation_may_look_like_html() -> None:
+    """They are shown as words."""
+    assert "\\<b\\>" in changed(EMPTY, append(f"> Use <b> for bold. [{ev(1)}]"))
+
+
+def test_an_update_is_applied_once() -> None:
+    """Its base is another text by then; so it is for one that was written beside another of the same section."""
+    update = update_of(EMPTY, "LIMITS", append(f"Slow [{ev(1)}]."))
+    report, inserted, removed = apply_update(EMPTY, update, BOUND)
+    assert (inserted, removed) == (len(report.text) - len(EMPTY.text), 0)
+    with pytest.raises(UpdateRefused, match=re.escape(STALE)):
+        apply_update(report, update, BOUND)
+    with pytest.raises(UpdateRefused, match="the outline has none"):
+        apply_update(report, update.model_copy(update={"heading": "Summary"}), BOUND)
+
+
+def test_updates_of_different_sections_do_not_disturb_each_other() -> None:
+    """Both were written for the first text, and are applied one after the other."""
+    first, second = (update_of(EMPTY, name, append(f"{name} [{ev(1)}].")) for name in (OUTLINE[0], OUTLINE[2]))
+    report = apply_update(apply_update(EMPTY, first, BOUND)[0], second, BOUND)[0]
+    assert [bool(body) for _, body in report.sections] == [True, False, True]
+
+
+# --- properties ------------------------------------------------------------------------------------------------------
+WORDS = st.sampled_from(
+    "vacuum rows 3.5 e.g. `a|b` *very* **bold** under_score [x] x<y a\\b # - + 1. > | ![i](u) [l](u) & &amp; Dr.".split()
+)
+CITED = st.one_of(st.just(""), st.integers(1, 30).map(lambda number: f" [{ev(number)}]"))
+SENTENCES = st.tuples(st.lists(WORDS, min_size=1, max_size=12).map(" ".join), CITED).map("S {0[0]}{0[1]}.".format)
+PARAGRAPHS = st.lists(SENTENCES, min_size=1, max_size=5).map(" ".join)
+LISTS = st.tuples(st.sampled_from(["- ", "1. "]), st.lists(SENTENCES, min_size=1, max_size=4)).map(
+    lambda pair: "\n".join(pair[0] + item for item in pair[1])
+)
+TABLES = st.lists(CITED, min_size=1, max_size=4).map(
+    lambda cells: "| a | b |\n| --- | --- |\n" + "\n".join(f"| S x{cell} | y |" for cell in cells)
+)
+OTHERS = st.one_of(
+    SENTENCES.map("> {}".format), SENTENCES.map("```\n## {}\n\n```".format), SENTENCES.map("### {}".format), TABLES
+)
+BLOCKS = st.one_of(PARAGRAPHS, LISTS, OTHERS)
+BODIES = st.lists(BLOCKS, max_size=5).map("\n\n".join)
+REPORTS = st.tuples(BODIES, BODIES, BODIES).map(
+    lambda bodies: fit_to_outline(
+        "\n\n".join(f"## {name}\n\n{body}" for name, body in zip(("What it is", "x", "Limits"), bodies, strict=True)),
+        EMPTY,
+    )
+)
+OPERATIONS = st.lists(
+    st.builds(Operation, kind=st.sampled_from(OperationKind), anchor=st.integers(0, 8), text=BLOCKS),
+    min_size=1,
+    max_size=4,
+)
+
+
+def citations_of(body: str, but: set[int]) -> list[str]:
+    """The citations of a section without those of some of its elements."""
+    elements = enumerate(elements_of(read_body(body)), start=1)
+    return [key for number, each in elements if number not in but for key in cited_evidence((each.content,))]
+
+
+@settings(max_examples=150, deadline=None)
+@given(REPORTS, OPERATIONS, st.sampled_from([200, 800]))
+def test_any_update_is_refused_or_leaves_a_whole_report_within_the_bound(
+    report: LiveText, operations: list[Operation], most: int
+) -> None:
+    """Bound, outline, citations, validity, and the same update twice (S2-009, S2-013, S2-029, S2-030, C2-2)."""
+    update = update_of(report, OUTLINE[0], *operations)
+    try:
+        new, inserted, removed = apply_update(report, update, most)
+    except UpdateRefused:
+        return
+    assert 0 < inserted + removed <= most
+    assert len(new.text) - len(report.text) == inserted - removed
+    assert outline_in(new.text) == OUTLINE
+    assert read_live(new.text) == new
+    assert write_body(read_body(new.sections[0][1])) == new.sections[0][1]
+    assert new.sections[1:] == report.sections[1:]
+    replaced = {each.anchor for each in operations if each.kind is OperationKind.REPLACE}
+    kept = citations_of(report.sections[0][1], replaced)
+    assert set(kept) <= set(cited_evidence(read_body(new.sections[0][1])))
+    with pytest.raises(UpdateRefused):
+        apply_update(new, update, most)
+
+
+@settings(max_examples=80, deadline=None)
+@given(REPORTS, REPORTS, st.sampled_from([200, 800]))
+def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
+    before: LiveText, target: LiveText, most: int
+) -> None:
+    """Every step is valid Markdown with the outline (S2-013, S2-029, S2-030, X-12)."""
+    steps, unreached = steps_between(before, target, most)
+    report = before
+    for step in steps:
+        assert 0 < sum(measure_reports(report, step)) <= most
+        assert outline_in(step.text) == OUTLINE
+        assert read_live(step.text) == step
+        report = step
+    assert unreached or report == target
+
+
+@settings(max_examples=60, deadline=None)
+@given(REPORTS, REPORTS)
+def test_what_is_counted_is_the_difference_of_the_whole_texts(before: LiveText, target: LiveText) -> None:
+    """What goes and what comes explains the lengths, and nothing is counted where nothing differs (C2-2)."""
+    inserted, removed = measure_reports(before, target)
+    assert inserted - removed == len(target.text) - len(before.text)
+    assert (inserted + removed == 0) is (before == target)
+
+
+# --- other texts -----------------------------------------------------------------------------------------------------
+def test_a_text_of_another_shape_is_fitted_into_the_outline() -> None:
+    """What is before the first heading comes first, and unknown sections become parts of the one before."""
+    text = (
+        "# Other title\n\n> Note.\n\n## limits\n\nSlow.\n\n# Sources of power\n\nMuch.\n\n## Extra\n\n### Deep\n\nMore."
+    )
+    fitted = fit_to_outline(text, EMPTY)
+    assert fitted.title == EMPTY.title
+    assert fitted.headings == OUTLINE
+    assert fitted.sections[0][1] == "> Note."
+    assert fitted.sections[2][1].startswith("Slow.\n\n### Sources of power\n\nMuch.\n\n### Extra\n\n### Deep")
+
+
+def test_a_sentence_longer_than_the_bound_is_not_cut() -> None:
+    """It is the only thing that the way lacks."""
+    target = report_of(a=f"Short [{ev(1)}]. {'long ' * 60}[{ev(2)}]. Last [{ev(3)}].")
+    steps, unreached = steps_between(EMPTY, target, 200)
+    assert unreached == 1
+    assert steps[-1].sections[0][1] == f"Short [{ev(1)}]. Last [{ev(3)}]."
+
+
+def test_thirty_corrections_arrive_within_the_bound() -> None:
+    """Sentences that are reworded and removed all over a report change it step by step (S2-029, C2-2)."""
+    words = "This sentence about the vacuum of tables has a number of words in it"
+    numbers = range(60)
+    before = report_of(a=" ".join(f"{words}, {each} [{ev(each)}]." for each in numbers))
+    target = report_of(
+        a=" ".join(
+            f"{words}, corrected {each} [{ev(each)}]." if each % 4 == 0 else f"{words}, {each} [{ev(each)}]."
+            for each in numbers
+            if each % 4 != 1
+        )
+    )
+    steps, unreached = steps_between(before, target, BOUND)
+    assert (steps[-1], unreached) == (target, 0)
+    assert len(steps) >= 2
+    pairs = zip([before, *steps], steps, strict=False)
+    assert all(sum(measure_reports(old, new)) <= BOUND for old, new in pairs)
+
+
+def test_an_update_of_a_long_report_costs_little_processor_time() -> None:
+    """A report of 30 kB takes at most 30 ms an update, once its sections were read."""
+    words = "This sentence about the vacuum of tables has a number of words in it"
+    body = "\n\n".join(" ".join(f"{words}, {a}-{b} [{ev(a)}]." for b in range(4)) for a in range(22))
+    report = report_of(a=body, b=body, c=body)
+    assert len(report.text) > 30_000
+    draft = ReportDraft(document=DocumentRef(hash=digest("")))
+    spent = []
+    for number in range(5):
+        start = process_time()
+        update = update_of(report, OUTLINE[0], append(f"{words}, at last {number} [{ev(1)}]."), after(3, "Indeed."))
+        report = apply_update(report, update, BOUND)[0]
+        describe_live(draft, report)
+        spent.append(process_time() - start)
+    assert min(spent) < 0.03

@@ -1,0 +1,179 @@
+"""The reporter: what it is shown of a section, what its answers may do, and what rules put in its place."""
+
+from typing import Any
+
+import pytest
+
+from activities.reporting.drafts import parse_draft
+from activities.reporting.updates import LiveText, first_text, write_body
+from activities.roles.grounding import RoleWork
+from activities.roles.prompt_rendering import render_role
+from activities.roles.reporter import ground_update
+from activities.roles.run_role import ground_answer, task_of
+from activities.roles.untrusted import label_key, label_of
+from contracts.addresses import digest
+from contracts.call_sizes import worst_call
+from contracts.evidence import DocumentRef
+from contracts.outcome import GateIssue
+from contracts.report_updates import REPORTER, Operation, OperationKind, ReporterAnswer, ReporterResult, UpdateInput
+from contracts.roles import RoleSpec
+from contracts.vocabulary import EngineKind, ReportKind
+from providers.errors import InvalidCall, InvalidOutput
+from providers.extractive.engine import ExtractiveEngine
+from providers.interfaces import EngineAnswer
+from tests.fakes.model_work import unmarked
+from tests.unit.activities.scripted import common, finding, passage, reference, source
+
+TEXT = (
+    "Vacuum must visit every table [3]. It takes a while.\n\nOld rows would seem to vanish. Autovacuum runs by itself."
+)
+A = passage(TEXT, "Vacuum must visit every table [3]. It takes a while.")
+B = passage(TEXT, "Old rows would seem to vanish.")
+FINDINGS = [finding("Vacuum visits tables.", A), finding("Rows vanish.", B)]
+OUTLINE = ["What it is", "Limits"]
+
+
+def report_with(body: str) -> LiveText:
+    return first_text("What is vacuum?", OUTLINE).with_body(0, write_body(parse_draft(body)))
+
+
+REPORT = report_with(f"Known before [{B.id}]. Without a source.\n\n- an item")
+DOCUMENTS = {reference(TEXT).hash: TEXT, digest(REPORT.text): REPORT.text}
+
+
+def request(**changes: Any) -> UpdateInput:
+    fields = {
+        "draft": DocumentRef(hash=digest(REPORT.text)),
+        "heading": OUTLINE[0],
+        "outline": OUTLINE,
+        "findings": FINDINGS,
+        "evidence": [A, B],
+        "sources": [source(reference(TEXT))],
+        "engine": EngineKind.MODEL,
+        "canary": "8fbddb3160f16a89af97bab4",
+    }
+    return UpdateInput(**common(**{**fields, **changes}))
+
+
+def marker(identity: str) -> str:
+    return f"[{label_of(identity, label_key(request()))}]"
+
+
+def answered(*operations: Operation, **changes: Any) -> ReporterResult:
+    task = task_of(REPORTER, request(**changes), DOCUMENTS)
+    answer = EngineAnswer(ReporterAnswer(operations=list(operations)), EngineKind.MODEL, model="scripted-1")
+    result = ground_answer(task, answer)[0]
+    assert isinstance(result, ReporterResult)
+    return result
+
+
+async def by_rules(**changes: Any) -> ReporterResult:
+    task = task_of(REPORTER, request(engine=EngineKind.EXTRACTIVE, **changes), DOCUMENTS)
+    result = ground_answer(task, await ExtractiveEngine().answer(task))[0]
+    assert isinstance(result, ReporterResult)
+    return result
+
+
+def test_it_sees_the_section_by_numbers_and_the_notes_with_their_passages() -> None:
+    """Sections of other headings are not shown, and ids are labels of this run."""
+    prompt = unmarked(render_role(REPORTER, request(purpose="say what it costs"), DOCUMENTS).prompt)
+    assert f"1: Known before {marker(B.id)}.\n2: Without a source.\n3: - an item" in prompt
+    assert "Vacuum must visit every table \\[3\\]. It takes a while." in prompt
+    assert "say what it costs" in prompt
+    assert B.id not in prompt
+    assert "at most 600 characters" in prompt
+    empty = unmarked(render_role(REPORTER, request(draft=None), DOCUMENTS).prompt)
+    assert "(nothing yet)" in empty
+
+
+def test_of_a_long_section_the_end_is_shown_with_its_numbers() -> None:
+    """The prompt has a bound, which the ledger knows, however long the section is."""
+    long = report_with(" ".join(f"Sentence {number} says little about anything at all." for number in range(900)))
+    stored = DocumentRef(hash=digest(long.text), size=len(long.text))
+    given = request(draft=stored)
+    prompt = render_role(REPORTER, given, {**DOCUMENTS, stored.hash: long.text}).prompt
+    assert "900: Sentence 899 says" in prompt
+    assert "1: Sentence 0 says" not in unmarked(prompt)
+    assert len(prompt) / 3 < worst_call(REPORTER, given).input_tokens
+
+
+def test_its_operations_become_an_update_that_cites_passages() -> None:
+    """Labels are evidence ids then, and notes that it does not cite wait (S2-028)."""
+    result = answered(
+        Operation(text=f"Every table is visited {marker(A.id)}."),
+        Operation(kind=OperationKind.REPLACE, anchor=1, text=f"Known {marker(B.id)}."),
+        findings=[*FINDINGS, finding("More.", passage(TEXT, "Autovacuum runs by itself."))],
+    )
+    update = result.update
+    assert [each.text for each in update.operations] == [f"Every table is visited [{A.id}].", f"Known [{B.id}]."]
+    assert (update.heading, update.base, update.kind) == (OUTLINE[0], digest(REPORT.sections[0][1]), ReportKind.REPORT)
+    assert (update.inserted, update.removed) == (len(f"\n\nEvery table is visited [{A.id}]."), len(" before"))
+    assert len(result.notes_left) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("As the source says [99].", "names no passage"),
+        (f"As the source says [{A.id}].", "names no passage"),
+        (f"See https://evil.test/x for more {marker(A.id)}.", "an address that is no source's"),
+        (f"See [this](https://evil.test/x) {marker(A.id)}.", "an address that is no source's"),
+        (f"As {marker(A.id)[1:-1]} says {marker(A.id)}.", "names or tags of the prompt"),
+        (f"# Report\n\n## {OUTLINE[0]}\n\nAll of it {marker(A.id)}.", "level of the outline"),
+        (f"<p>Text {marker(A.id)}</p>", "raw HTML"),
+        (f"Text {marker(A.id)}\n\n```sql\nVACUUM;", "code fence"),
+        (f"8fbddb3160f16a89af97bab4 {marker(A.id)}", "mark that must never be written"),
+        (f"{'long ' * 300}{marker(A.id)}.", "at most 800"),
+        ("Something without a source.", "cite none of the notes"),
+    ],
+)
+def test_what_it_must_not_write_is_refused_with_the_reason(text: str, reason: str) -> None:
+    """The reason goes into the repair; the report is unchanged (S2-013, S2-029, S2-030)."""
+    with pytest.raises(InvalidOutput, match=reason):
+        answered(Operation(text=text))
+
+
+def test_an_answer_without_operations_is_none_but_to_remarks_of_a_review() -> None:
+    """Notes that nothing is made of are asked for again; a section that a review does not concern stays."""
+    with pytest.raises(InvalidOutput, match="at least one is needed"):
+        answered()
+    assert answered(issues=[GateIssue(code="review", message="shorter")]).update.operations == []
+
+
+def test_a_heading_that_the_report_lacks_is_an_error_of_the_caller() -> None:
+    """No engine is asked again for it."""
+    work = RoleWork(REPORTER, request(heading="Other"), ReporterAnswer(operations=[]), DOCUMENTS, EngineKind.EXTRACTIVE)
+    with pytest.raises(InvalidCall, match="the outline has none"):
+        ground_update(work)
+
+
+@pytest.mark.parametrize(("most", "quoted"), [(60, 0), (110, 1), (200, 2), (800, 2)])
+async def test_rules_quote_the_notes_that_have_room(most: int, quoted: int) -> None:
+    """Of a passage without room its first sentences are quoted, and none is cut (S2-029)."""
+    result = await by_rules(most_characters=most)
+    assert len(result.update.operations) == quoted
+    assert result.update.inserted <= most
+    assert len(result.notes_left) == 2 - quoted
+    assert result.update.kind is ReportKind.PASSAGES
+    texts = [each.text for each in result.update.operations]
+    whole = f"> Vacuum must visit every table \\[3\\]. It takes a while. [{A.id}]"
+    assert texts[:1] == {0: [], 1: [whole], 2: [whole]}[quoted]
+
+
+async def test_rules_quote_the_beginning_of_a_passage_whose_rest_has_no_room() -> None:
+    """A quotation ends with a sentence (S2-029)."""
+    result = await by_rules(most_characters=90, findings=FINDINGS[:1])
+    assert [each.text for each in result.update.operations] == [f"> Vacuum must visit every table \\[3\\]. [{A.id}]"]
+
+
+async def test_rules_change_nothing_for_remarks_of_a_review() -> None:
+    """They cannot judge them."""
+    result = await by_rules(issues=[GateIssue(code="review", message="shorter")])
+    assert result.update.operations == []
+
+
+def test_the_role_writes_a_part_of_the_report_in_its_language() -> None:
+    """Its engine is that of the report, and its tokens are those of the writing."""
+    role: RoleSpec[Any, Any] = REPORTER
+    assert role.writes_report
+    assert role.share.value == "synthesis"

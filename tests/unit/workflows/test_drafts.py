@@ -1,0 +1,321 @@
+"""The one door for a new text: a live report takes it step by step, whoever wrote it and however the run ends."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.reporting.drafts import describe_draft, parse_draft, store_draft
+from activities.reporting.updates import measure_reports, read_live
+from contracts import failures, strategies
+from contracts.addresses import digest
+from contracts.checking_roles import ReviewerAnswer
+from contracts.evidence import DocumentRef, ReportDraft
+from contracts.outcome import Event, GateIssue
+from contracts.parse_request import InvalidRequest, parse_request
+from contracts.report_updates import MOST_REVISIONS, REPORTER, AppliedUpdates, Operation, ReportUpdate
+from contracts.strategies.built_in import SUPERVISOR_STRATEGY
+from contracts.vocabulary import Outcome, ReportKind, StopReason
+from tests.every_strategy.joined import Trial, trial_of
+from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
+from tests.fakes.world import World
+from tests.unit.workflows.test_supervisor_strategy import begin
+from workflows.phases.drafts import apply_updates, revise_sections, take_draft, take_step
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+
+GROWING = replace(
+    SUPERVISOR_STRATEGY,
+    name="growing",
+    live_report=True,
+    roles=(*SUPERVISOR_STRATEGY.roles, REPORTER),
+    presets={
+        depth: limits.model_copy(update={"max_update_characters": 800})
+        for depth, limits in SUPERVISOR_STRATEGY.presets.items()
+    },
+)
+"""The supervisor with a live report."""
+OUTLINE = ["Answer", "Reasons", "Limits"]
+SENTENCE = "This sentence about the vacuum of tables has a number of words in it, and a number"
+
+
+@pytest.fixture(autouse=True)
+def _declared() -> Iterator[None]:
+    strategies.declare(GROWING)
+    yield
+    del strategies.declared_strategies._declared[GROWING.name]
+
+
+@asynccontextmanager
+async def growing(folder: Path, **fields: Any) -> AsyncIterator[tuple[ResearchRun, World]]:
+    """A run with a live report that has done nothing yet, and its outline."""
+    world = World(folder)
+    run = ResearchRun(await begin(world, strategy="growing", **fields), Inbox(), world.host())
+    run.state.plan = run.state.plan.model_copy(update={"outline": OUTLINE})
+    yield run, world
+    await world.close()
+
+
+async def draft_of(world: World, **bodies: str) -> ReportDraft:
+    """A stored text with these sections, as a writer makes it."""
+    text = "# Title\n\n" + "\n\n".join(f"## {name}\n\n{body}" for name, body in bodies.items())
+    empty = ReportDraft(document=DocumentRef(hash=digest("")), iteration=3, foreign_urls=["https://evil.test"])
+    draft, markdown = describe_draft(empty, parse_draft(text))
+    return await store_draft(world.content, draft, markdown)
+
+
+def updates_in(run: ResearchRun) -> list[Event]:
+    return [event for event in run.state.events if event.type == "report.updated"]
+
+
+async def text_of(world: World, identity: str) -> str:
+    return await world.content.get_text(DocumentRef(hash=identity))
+
+
+async def assert_bounded(world: World, events: list[Event], most: int = 800) -> None:
+    """Each text after the first differs from the one before it as its event says, by no more than the bound."""
+    reports = [read_live(await text_of(world, event.data["report"])) for event in events]
+    for before, after, event in zip(reports, reports[1:], events[1:], strict=False):
+        assert measure_reports(before, after) == (event.data["inserted"], event.data["removed"])
+        assert 0 < event.data["inserted"] + event.data["removed"] <= most
+        assert after.headings == before.headings
+
+
+# --- the door --------------------------------------------------------------------------------------------------------
+async def test_a_new_text_arrives_as_updates_and_the_state_names_each_before_its_event(tmp_path: Path) -> None:
+    """The first one is the outline; whoever is woken by an event finds its text in the state (S2-003, S2-014, S2-032)."""
+    async with growing(tmp_path) as (run, world):
+        seen: list[tuple[str, str]] = []
+
+        def changed() -> None:
+            if (event := run.state.events[-1]).type == "report.updated" and run.state.draft:
+                seen.append((event.data["report"], run.state.draft.document.hash))
+
+        run.hooks = replace(run.hooks, changed=changed)
+        draft = await draft_of(
+            world, Answer=" ".join(f"{SENTENCE} {each}." for each in range(30)), Limits="None known."
+        )
+        await take_draft(run, draft)
+        events = updates_in(run)
+        assert len(events) > 4
+        assert len(seen) == len(events)
+        assert all(told == named for told, named in seen)
+        assert [event.data["report"] for event in events] == run.state.revisions
+        assert read_live(await text_of(world, events[0].data["report"])).sections == tuple((h, "") for h in OUTLINE)
+        await assert_bounded(world, events)
+        final = run.state.draft
+        assert final is not None
+        assert "a number 29." in await text_of(world, final.document.hash)
+        assert (final.iteration, final.foreign_urls) == (3, ["https://evil.test"])
+        assert final.words_by_section["Reasons"] == 0
+
+
+async def test_the_request_gives_the_bound_of_an_update(tmp_path: Path) -> None:
+    """Characters inserted and removed together (S2-009, S2-038, C2-2)."""
+    async with growing(tmp_path, limits={"max_update_characters": 200}) as (run, world):
+        await take_draft(run, await draft_of(world, Answer=" ".join(f"{SENTENCE} {each}." for each in range(9))))
+        assert len(updates_in(run)) > 5
+        await assert_bounded(world, updates_in(run), 200)
+
+
+async def test_of_the_earlier_texts_the_newest_forty_are_named(tmp_path: Path) -> None:
+    """There is no history of patches (S2-033)."""
+    async with growing(tmp_path, limits={"max_update_characters": 200}) as (run, world):
+        await take_draft(run, await draft_of(world, Answer=" ".join(f"{SENTENCE} {each}." for each in range(120))))
+        assert len(updates_in(run)) > MOST_REVISIONS
+        assert len(run.state.revisions) == MOST_REVISIONS
+        assert run.state.revisions == [event.data["report"] for event in updates_in(run)][-MOST_REVISIONS:]
+        assert run.state.draft is not None
+        assert run.state.revisions[-1] == run.state.draft.document.hash
+
+
+async def test_the_report_of_another_strategy_takes_a_text_as_it_is(tmp_path: Path) -> None:
+    """No step, no event, no names of earlier texts."""
+    world = World(tmp_path)
+    run = ResearchRun(await begin(world), Inbox(), world.host())
+    draft = await draft_of(world, Answer="Text.")
+    await take_draft(run, draft)
+    assert (run.state.draft, run.state.revisions, updates_in(run)) == (draft, [], [])
+    await world.close()
+
+
+async def test_a_text_that_cannot_be_divided_leaves_the_report_as_it_is(tmp_path: Path) -> None:
+    """The report says that the change was not made."""
+    async with growing(tmp_path) as (run, world):
+        await take_draft(run, await draft_of(world, Answer="Text."))
+        before = run.state.draft
+
+        async def fail(_: Any) -> Any:
+            raise ApplicationError("the store does not answer", type=failures.STORE_UNAVAILABLE)
+
+        run.host.implementations["split_draft"] = fail  # type: ignore[attr-defined]
+        await take_draft(run, await draft_of(world, Answer="Another text."))
+        assert run.state.draft == before
+        assert any("could not be divided" in line for line in run.state.degraded)
+
+
+async def test_a_sentence_beyond_the_bound_is_named_as_missing(tmp_path: Path) -> None:
+    """It is neither cut nor inserted whole."""
+    async with growing(tmp_path, limits={"max_update_characters": 200}) as (run, world):
+        await take_draft(run, await draft_of(world, Answer=f"{'Long ' * 60}. Short."))
+        assert run.state.draft is not None
+        assert (await text_of(world, run.state.draft.document.hash)).split("\n\n")[2] == "Short."
+        assert any("exceed limits.max_update_characters" in line for line in run.state.degraded)
+
+
+# --- updates ---------------------------------------------------------------------------------------------------------
+async def test_updates_are_applied_in_order_and_a_refused_one_says_why(tmp_path: Path) -> None:
+    """The others are applied; the text of the state changes where a step is taken, and only then (S2-014, S2-028)."""
+    async with growing(tmp_path) as (run, _):
+        first = await apply_updates(run, [])
+        assert (first.outcomes, first.base.sections, first.base.kind) == ([], OUTLINE, ReportKind.PASSAGES)
+        assert run.state.draft is None
+        empty = digest("")
+        quoted = ReportUpdate(
+            heading="Limits", base=empty, operations=[Operation(text="> Slow. [ev-1]")], kind=ReportKind.PASSAGES
+        )
+        updates = [
+            ReportUpdate(heading="Answer", base=empty, operations=[Operation(text="## Mine")]),
+            quoted,
+            quoted,
+            ReportUpdate(heading="Answer", base=empty, operations=[Operation(text="Yes [ev-2].")]),
+        ]
+        applied: AppliedUpdates = await apply_updates(run, updates)
+        assert [bool(each.step) for each in applied.outcomes] == [False, True, False, True]
+        assert "level of the outline" in applied.outcomes[0].refusal
+        assert "applied already" in applied.outcomes[2].refusal
+        kinds = [each.step.draft.kind for each in applied.outcomes if each.step]
+        assert kinds == [ReportKind.PASSAGES, ReportKind.REPORT]
+        assert applied.draft.evidence_ids == ["ev-2", "ev-1"]
+        assert applied.draft.words_by_section == {"Answer": 1, "Reasons": 0, "Limits": 1}
+        assert run.state.draft is None
+        for each in applied.outcomes:
+            if each.step:
+                take_step(run, each.step)
+        assert run.state.draft == applied.draft
+
+
+# --- whole runs ------------------------------------------------------------------------------------------------------
+async def run_of(folder: Path, engine: str = "model", **fields: Any) -> tuple[Trial, World]:
+    async with trial_of(folder, "growing", engine, **fields) as trial:
+        await trial.conduct()
+        return trial, trial.world
+
+
+@pytest.mark.parametrize("writer", ["good", "embroiders"])
+async def test_corrections_and_revisions_arrive_as_updates(tmp_path: Path, writer: str) -> None:
+    """What verification corrects and what a review asks for goes through the same door (S2-013, S2-029, X-12)."""
+    by_role = {"synthesizer": writer}
+    trial, world = await run_of(tmp_path, by_role=by_role, verify="full", checks={"review": "model"})
+    events = updates_in(trial.run)
+    await assert_bounded(world, events)
+    assert trial.state.draft is not None
+    assert events[-1].data["report"] == trial.state.draft.document.hash
+    text = await text_of(world, trial.state.draft.document.hash)
+    assert ("Zyzzyva" in text) is False
+    assert trial.state.result is not None
+    assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
+
+
+async def test_every_heading_is_in_every_form_also_without_text(tmp_path: Path) -> None:
+    """One line at the end names the empty ones (S2-030)."""
+    async with trial_of(tmp_path, "growing", "model", verify="off") as trial:
+        write = trial.host.implementations["write_report"]
+
+        async def with_empty_sections(request: Any) -> Any:
+            result = await write(request)
+            text = await text_of(trial.world, result.draft.document.hash)
+            draft, markdown = describe_draft(result.draft, parse_draft(f"{text}\n\n## Nothing here\n"))
+            return result.model_copy(update={"draft": await store_draft(trial.world.content, draft, markdown)})
+
+        trial.host.implementations["write_report"] = with_empty_sections
+        await trial.conduct()
+        document, markdown = await trial.document(), await trial.report()
+        html = await trial.world.content.get_text(trial.state.result.files.html)
+    await assert_verbatim(trial)
+    assert "Nothing here" in document["report"]["sections"]
+    assert "\n## Nothing here\n" in markdown
+    assert "Nothing here" in html
+    assert "Nothing was written under: Nothing here" in document["limitations"]
+    assert markdown.count("Nothing was written under: Nothing here") == 1
+
+
+async def test_a_review_asks_the_reporter_section_by_section(tmp_path: Path) -> None:
+    """No writer rewrites a live report; sections without a change stay as they are."""
+    async with trial_of(tmp_path, "growing", "model", verify="light", checks={"review": "model"}) as trial:
+        trial.host.implementations["review_report"] = scores_of(3.0, 8.0)
+        asked: list[str] = []
+        update = trial.host.implementations["write_report_update"]
+
+        async def watched(request: Any) -> Any:
+            asked.append(request.heading)
+            assert request.issues
+            return await update(request)
+
+        trial.host.implementations["write_report_update"] = watched
+        await trial.conduct()
+        assert trial.state.draft is not None
+        assert asked == trial.state.draft.sections
+        assert [call.role for call in trial.api.calls].count("synthesizer") == 1
+        await assert_bounded(trial.world, updates_in(trial.run))
+
+
+def scores_of(*scores: float) -> Any:
+    """A reviewer with these scores in order."""
+    left = list(scores)
+
+    async def review(_: Any) -> ReviewerAnswer:
+        score = left.pop(0)
+        return ReviewerAnswer(
+            coverage=score, support=score, depth=score, readability=score, notes=["say what it costs"]
+        )
+
+    return review
+
+
+async def test_no_text_is_no_revision(tmp_path: Path) -> None:
+    """A report without any text is not revised."""
+    async with growing(tmp_path) as (run, _):
+        assert await revise_sections(run, [GateIssue(code="review", message="shorter")]) is None
+
+
+async def test_a_stopped_run_has_its_report_by_updates(tmp_path: Path) -> None:
+    """The text that a forced ending writes goes through the door as well (S2-013)."""
+    async with trial_of(tmp_path, "growing", "model") as trial:
+        write = trial.host.implementations["write_report"]
+
+        async def stop(request: Any) -> Any:
+            trial.inbox.interrupt(StopReason.USER_STOPPED)
+            trial.host.implementations["write_report"] = write
+            return await write(request)
+
+        trial.host.implementations["write_report"] = stop
+        assert await trial.conduct() is Outcome.PARTIAL
+        await assert_bounded(trial.world, updates_in(trial.run))
+        assert len(updates_in(trial.run)) > 1
+
+
+# --- the limit -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("strategy", "value", "line"),
+    [
+        ("growing", 199, "limits.max_update_characters: Input should be greater than or equal to 200"),
+        ("growing", 8_001, "limits.max_update_characters: Input should be less than or equal to 8000"),
+        ("supervisor", 800, "limits.max_update_characters: the strategy supervisor has no live report"),
+    ],
+)
+def test_the_bound_is_refused_by_name(strategy: str, value: int, line: str) -> None:
+    """From 200 to 8,000 characters, and only where a report is live (S2-009, S2-038, C2-2)."""
+    with pytest.raises(InvalidRequest) as refused:
+        parse_request(f'{{"query": "How?", "strategy": "{strategy}", "limits": {{"max_update_characters": {value}}}}}')
+    assert refused.value.lines == [line]
+
+
+def test_the_preset_of_a_live_report_gives_the_bound() -> None:
+    """A request that names it, or does not, is valid there (S2-038)."""
+    request = parse_request('{"query": "How?", "strategy": "growing", "limits": {"max_update_characters": 8000}}')
+    assert request.limits.max_update_characters == 8_000

@@ -1,0 +1,1 @@
+"""The strategy `living`: a person approves a plan, then an agent researches while one report grows."""
