@@ -19,7 +19,7 @@ from activities.preparation import RunRefused, resolve, resolve_again
 from activities.searching import sources_to_offer
 from contracts import failures, messages
 from contracts.agents import PrepareAgentRequest
-from contracts.evidence import DocumentRef, artifacts_of
+from contracts.evidence import DocumentRef, source_document
 from contracts.notebooks import HitsEntry, without_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
@@ -227,8 +227,10 @@ class RecordsActivities:
             raise ContentMissing("there is no such session")
         if request.name == "session.json":
             complete = await self.notebooks.complete_state(state)
-            artifacts = [each.model_dump(mode="json") for each in artifacts_of(complete.sources.values())]
-            return json.dumps(complete.model_dump(mode="json") | {"artifacts": artifacts}, ensure_ascii=False)
+            sources = {key: source_document(each, complete.findings) for key, each in complete.sources.items()}
+            artifacts = [file for source in sources.values() for file in source["artifacts"]]
+            shown = complete.model_dump(mode="json") | {"sources": sources, "artifacts": artifacts}
+            return json.dumps(shown, ensure_ascii=False)
         files, source = state.result.files if state.result else None, state.sources.get(request.name)
         named = {} if files is None else {
             "report.md": files.markdown, "report.html": files.html, "report.json": files.json_document

@@ -1,18 +1,15 @@
 """Seven events: the log of a run in the words of front ends that were written for agents with functions.
 
 `AgentInput`, `AgentStream`, `ToolCall`, `ToolCallResult`, `AgentOutput`, `StopEvent` and `WorkflowCancelledEvent`, and
-no other. They are a translation of the log (`ResearchHandle.agent_events`), and `SessionRecord` one of the state.
+no other: a translation of the log (`ResearchHandle.agent_events`).
 """
 
 import json
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
 
 from contracts.base import Contract
-from contracts.evidence import Artifact, artifacts_of
 from contracts.outcome import PERSON, Event, ResearchResult
-from contracts.state import ResearchState
 from contracts.vocabulary import FAILURES, Outcome, RunStatus
 
 UPDATE_REPORT: Final = "update_report"
@@ -279,7 +276,8 @@ class Translation:
 
     def _update(self, event: Event) -> list[AnyAgentEvent]:
         """Translate a new text; that of a call which is under way comes with the answer to it."""
-        if any(call.tool_name == UPDATE_REPORT for call in self._open.values()):
+        self._report = str(event.data["report"])
+        if event.data.get("call_id") in self._open:
             return []
         place, heading = _place(event), event.data.get("heading")
         kwargs = {"heading": heading} if heading else {}
@@ -322,74 +320,3 @@ def _selection(data: dict[str, Any]) -> ToolSelection:
         arguments = text
     kwargs = arguments if isinstance(arguments, dict) else {"arguments": arguments}
     return ToolSelection(tool_id=str(data.get("call_id", "")), tool_name=str(data.get("tool", "")), tool_kwargs=kwargs)
-
-
-# --- the record of a session -----------------------------------------------------------------------------------------
-class SessionSource(Contract):
-    """A source of a run."""
-
-    url: str
-    title: str = ""
-    retrieved_at: str | None = None
-    """None for a source that was not read."""
-    snippet: str = ""
-    file_id: str | None = None
-    """Of its original among the artifacts."""
-    notes: str = ""
-    """The statements that were found in it."""
-    status: str = ""
-    status_reason: str = ""
-
-
-class SessionRecord(Contract):
-    """All data about a run, from its stored state: read again later it is the same."""
-
-    research_id: str
-    status: SessionStatus
-    initial_query: str
-    settings: dict[str, int | float]
-    """Limits by the names of the design: `patch_chunk_size`, `max_sources`, …"""
-    plan: DecomposeQueryResult
-    sources: list[SessionSource] = []
-    artifacts: list[Artifact] = []
-    report_markdown: str = ""
-    events: list[AnyAgentEvent] = []
-    """Those that the caller has; the log itself is read by its cursor."""
-    events_cursor: int = 0
-    """Number of the newest entry of the log."""
-
-
-def session_record(
-    state: ResearchState, report_markdown: str = "", events: Sequence[AnyAgentEvent] = ()
-) -> SessionRecord:
-    """Return the record of a state with all details (the document `session.json`). Raises ValueError before a plan."""
-    resolved, plan = state.resolution, state.plan
-    return SessionRecord(
-        research_id=resolved.research_id,
-        status=session_status(state.status, planned=bool(plan.nodes) and not state.needs_approval),
-        initial_query=resolved.query,
-        settings={
-            "patch_chunk_size": resolved.limits.max_update_characters,
-            "max_search_results_per_query": resolved.search.max_results_per_query,
-            "max_sources": resolved.limits.max_sources,
-            "timeout_seconds": resolved.limits.deadline_seconds,
-        },
-        plan=DecomposeQueryResult.model_validate(plan.texts()),
-        sources=[
-            SessionSource(
-                url=source.url,
-                title=source.title,
-                retrieved_at=source.retrieved_at,
-                snippet=source.snippet,
-                file_id=next((file.file_id for file in artifacts_of([source])), None),
-                notes="\n".join(each.statement for each in state.findings if source.id in each.source_ids),
-                status=source.status.value,
-                status_reason=source.status_reason,
-            )
-            for source in state.sources.values()
-        ],
-        artifacts=artifacts_of(state.sources.values()),
-        report_markdown=report_markdown,
-        events=list(events),
-        events_cursor=state.event_count,
-    )

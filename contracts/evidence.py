@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -405,6 +405,16 @@ class Artifact(Contract):
 def artifacts_of(sources: Iterable[Source]) -> list[Artifact]:
     """Return the stored files of sources that were read: original and text, once where they are the same bytes."""
     return [artifact for source in sources if source.text is not None for artifact in _artifacts(source, source.text)]
+
+
+def source_document(source: Source, findings: Iterable[Finding]) -> dict[str, Any]:
+    """Return a source as JSON with its stored files and the statements that were found in it."""
+    files = artifacts_of([source])
+    return source.model_dump(mode="json") | {
+        "file_id": files[0].file_id if files else None,
+        "artifacts": [file.model_dump(mode="json") for file in files],
+        "notes": [finding.statement for finding in findings if source.id in finding.source_ids],
+    }
 
 
 def _artifacts(source: Source, text: DocumentRef) -> list[Artifact]:

@@ -73,7 +73,9 @@ beginning as seven types of events (`client/agent_events.py`) and no other, whil
 `new_report_markdown` (the whole text as it was then; `null` for one that is no longer stored), its hash `report`,
 `heading`, `inserted`, `removed`, `reason`; a refused update leaves the text as before. Every other tool: `text`.
 
-`session_record()` gives the stored state in the same words. Statuses of a run map to theirs:
+The document `session.json` has the rest: `resolved` (the question and the settings), `plan`, `sources` with `file_id`,
+`notes` and `retrieved_at`, and `artifacts[]`; `draft.md` is the newest text. Statuses of a run map to those of such
+front ends (`session_status`, and back by `STATUSES`):
 
 | `status` | status of the run |
 |---|---|

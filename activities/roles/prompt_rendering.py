@@ -178,13 +178,23 @@ class PromptBlocks:
         The words of a passage are with the first finding that rests on it.
         """
         queries, findings, cited = self.request.sub_queries, self.request.findings, self.cited_sources()
-        first = {key: one for one in reversed(findings) for key in (*one.evidence_ids, *one.source_ids)}
+        first = self._first_findings()
         for number in sorted({one.iteration for one in (*queries, *findings)}):
             yield (
                 [query.text for query in queries if query.iteration == number],
                 [self._finding(finding, first) for finding in findings if finding.iteration == number],
                 [source for source in cited if first[source.id].iteration == number],
             )
+
+    def findings(self) -> list[PromptBlock]:
+        """The findings, each passage with the first one that rests on it."""
+        first = self._first_findings()
+        return [self._finding(finding, first) for finding in self.request.findings]
+
+    def _first_findings(self) -> dict[str, Finding]:
+        """The first finding that rests on each passage and each source."""
+        findings = reversed(self.request.findings)
+        return {key: one for one in findings for key in (*one.evidence_ids, *one.source_ids)}
 
     def end_part(self) -> PromptBlock:
         """The end of a part that later calls begin with, too."""

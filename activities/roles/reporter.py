@@ -3,7 +3,7 @@
 The work of rules is fitted in instead: of its quotations as many as have room, the others wait for the next update.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import DraftMarks, cited_evidence
@@ -43,10 +43,17 @@ def ground_update(work: Work) -> ReporterResult:
     answer = work.answer.fitted(request, work.warnings) if by_model else work.answer
     body = section_of(request, work.documents)
     try:
-        operations = [_clean(each, body, work) for each in answer.operations]
-        inserted = removed = 0
-        if not by_model:
-            operations = _fitting(body, operations, request.most_characters)
+        operations, inserted, removed = list[Operation](), 0, 0
+        for each in answer.operations:
+            try:
+                clean = _clean(each, body, work)
+                if not by_model:
+                    update_body(body, [*operations, clean], request.most_characters)
+            except UpdateRefused:
+                if by_model:
+                    raise
+            else:
+                operations.append(clean)
         if operations:
             _, inserted, removed = update_body(body, operations, request.most_characters)
     except UpdateRefused as refusal:
@@ -82,22 +89,10 @@ def _clean(operation: Operation, body: str, work: Work) -> Operation:
     registry = KnownAddresses.of([source.url for source in request.sources], request.query, quotes.values())
     check_fences(operation.text)
     draft = clean_draft(operation.text, marks, registry, quotes)
-    if draft.copied:
+    if draft.copied and by_model:
         raise UpdateRefused(PROMPT_IN_REPORT.removeprefix("markdown: "))
     if draft.unresolved:
         raise UpdateRefused("text: a citation that names no passage of the notes; copy the markers as they are")
-    if draft.foreign_urls:
+    if draft.foreign_urls and by_model:
         raise UpdateRefused("text: an address that is no source's; write no addresses, citations become links")
     return operation.model_copy(update={"text": write(draft.blocks).text.strip("\n") if draft.blocks else ""})
-
-
-def _fitting(body: str, operations: Sequence[Operation], most_characters: int) -> list[Operation]:
-    """Return the operations that have room, in order."""
-    fitting: list[Operation] = []
-    for each in operations:
-        try:
-            update_body(body, [*fitting, each], most_characters)
-        except UpdateRefused:
-            continue
-        fitting.append(each)
-    return fitting

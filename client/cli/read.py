@@ -16,7 +16,7 @@ from client.cli.reports import FORMATS, fidelity_in, write_atomically, write_rep
 from client.handle import DEFAULT_TENANT
 from client.run_results import refusal_of
 from client.view.words import CLOCK, LOW_FIDELITY_ADVICE, fidelity_lines, levels_shown, local_time, printable
-from contracts.evidence import ReportDraft, Source, artifacts_of
+from contracts.evidence import ReportDraft, Source, source_document
 from contracts.outcome import AgentDecision
 from contracts.report import ReportFidelity
 from contracts.state import ResearchState
@@ -126,7 +126,7 @@ async def sources(
     numbers = {citation.source_id: citation.number for citation in state.citations}
     ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
     if as_json:
-        print_json([_source_document(state, each, numbers.get(each.id)) for each in ordered])
+        print_json([source_document(each, state.findings) | {"citation": numbers.get(each.id)} for each in ordered])
         return ExitCode.COMPLETED
     for each in ordered:
         print_result(_source_line(each, numbers.get(each.id)))
@@ -196,17 +196,6 @@ def find_source(state: ResearchState, given: str) -> Source:
         count = "no source" if not matches else "more than one source"
         raise CommandError(f"{count} {quote(given)} in this run: see `research sources`")
     return matches[0]
-
-
-def _source_document(state: ResearchState, source: Source, number: int | None) -> dict[str, Any]:
-    """Give a source with its citation number, its files, and the statements that were found in it."""
-    files = artifacts_of([source])
-    return source.model_dump(mode="json") | {
-        "citation": number,
-        "file_id": files[0].file_id if files else None,
-        "artifacts": [each.model_dump(mode="json") for each in files],
-        "notes": [finding.statement for finding in state.findings if source.id in finding.source_ids],
-    }
 
 
 def _source_line(source: Source, number: int | None) -> Text:

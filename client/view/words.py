@@ -220,5 +220,5 @@ def event_words(event: Event) -> str:
     }
     if event.type in REPEATED or repeats.get(event.type, False):
         return ""
-    sender = f"{data.get('scope')}: " if event.type in AGENT_EVENTS else ""
+    sender = f"{data['scope']}: " if event.type in AGENT_EVENTS and "scope" in data else ""
     return sender + (event.text or event.type)

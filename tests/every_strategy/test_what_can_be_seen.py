@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from activities.reporting.addresses import addresses_of
+from client.agent_events import AnyAgentEvent, ToolCallEvent, ToolCallResult, Translation
 from contracts.evidence import Candidate, DocumentRef
 from contracts.outcome import Ending
 from contracts.protected_sources import NAMED
@@ -60,6 +61,29 @@ async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: st
         assert [by_url[url]["retrieved_at"] for url in unread] == [None] * len(unread)
         for file_id in files:
             assert await trial.world.content.get_text(DocumentRef(hash=file_id))
+
+
+async def test_front_ends_see_a_living_report_grow(tmp_path: Path) -> None:
+    """Every call of the agent has one answer after it, and every text is served while the record names it; the newest
+    one is that of the state (S2-022, S2-031, S2-046).
+    """
+    async with trial_of(tmp_path, "living", gates={"approve": "none"}) as trial:
+        await trial.conduct()
+        translation, events = Translation(trial.state.resolution.query), list[AnyAgentEvent]()
+        for event in trial.state.events:
+            events += translation.read(event)
+        events += translation.end(trial.state.result)
+        calls = [event.tool_id for event in events if isinstance(event, ToolCallEvent)]
+        answers = [event for event in events if isinstance(event, ToolCallResult)]
+        assert sorted(calls) == sorted(event.tool_id for event in answers)
+        assert {event.tool_name for event in answers} >= {"decompose_query", "web_search", "fetch_url", "update_report"}
+        updates = [event.tool_output.raw_output for event in answers if event.tool_name == "update_report"]
+        assert len(updates) > 2
+        for update in updates:
+            assert update.report in trial.state.revisions
+            assert await trial.world.content.get_text(DocumentRef(hash=update.report))
+        assert updates[-1].report == trial.state.draft.document.hash
+    assert events[-1].type == "StopEvent"
 
 
 class HeavyCorpus(MemoryCorpus):

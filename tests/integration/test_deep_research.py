@@ -9,10 +9,10 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from client.agent_events import StopEvent, session_record
+from client.agent_events import StopEvent
 from client.handle import ResearchClient
 from contracts import names
-from contracts.evidence import Source
+from contracts.evidence import Source, source_document
 from contracts.outcome import EventPage, ResearchResult, ResearchStatus
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, Quality, SourceStatus
@@ -55,7 +55,7 @@ async def test_a_run_completes_and_can_be_read(
 
 async def test_front_ends_for_agents_follow_a_run(client: Client, tmp_path: Path) -> None:
     """Plan, end and result of a whole run, also when they come after it; a refused one is an error with its reason,
-    which its log gives first; the newest text and the files of the sources are served (S2-004, S2-022, S2-041, S2-052).
+    which its log gives first; the newest text and the files of the sources are served (S2-004, S2-022, S2-041, S2-044, S2-052).
     """
     async with running_workers(client, World(tmp_path)):
         handle = ResearchClient(client).handle((await start(client, {"query": QUESTION, "corpus": "manual"})).id)
@@ -69,7 +69,10 @@ async def test_front_ends_for_agents_follow_a_run(client: Client, tmp_path: Path
         session = json.loads(await handle.document("session.json"))
         report = json.loads(await handle.document("report.json"))
         assert session["artifacts"] == report["artifacts"] != []
-        assert session_record(ResearchState.model_validate(session)).artifacts
+        again = ResearchState.model_validate(session)
+        assert [source_document(each, again.findings) for each in again.sources.values()] == [
+            *session["sources"].values()
+        ]
         refused = ResearchClient(client).handle((await start(client, {"query": "x", "nonsense": 1})).id)
         *_, end = [event async for event in refused.agent_events()]
         assert isinstance(end, StopEvent)

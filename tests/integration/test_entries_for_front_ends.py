@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
 from contracts import failures
 from contracts.names import WORKFLOWS_QUEUE
@@ -44,7 +45,7 @@ async def test_metadata_are_there_while_nothing_runs(client: Client, tmp_path: P
 
 async def test_a_planned_run_is_approved_as_any_other(client: Client, tmp_path: Path) -> None:
     """The entry ends with the id of a run that waits, searches nothing until then, and is approved by that id; a plain
-    client needs names and JSON alone (S2-017, S2-043, C2-1).
+    client needs names and JSON alone (S2-017, S2-018, S2-043, C2-1).
     """
     async with WebWorld() as world, web_workers(client, tmp_path, world):
         request = over_the_web(strategy="living", limits={"max_sources": 2}, depth="light")
@@ -64,6 +65,8 @@ async def test_a_planned_run_is_approved_as_any_other(client: Client, tmp_path: 
         result = await run.result()
         assert result["outcome"] in ("completed", "partial")
         assert world.asked
+        with pytest.raises(RPCError, match="already completed"):
+            await run.execute_update("approve_plan", args=[plan["version"]])
         piece = {"research_id": started["research_id"], "name": "report.json"}
         report = json.loads((await execute(client, "research-document", piece))["text"])
         assert report["plan"]["outline"] == plan["outline"]

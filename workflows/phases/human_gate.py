@@ -18,8 +18,8 @@ from workflows.run.research_run import ResearchRun
 CLARIFICATION: Final = "clarification"
 """Name of the phase."""
 QUESTION_CHARACTERS: Final = 1_000
-MOST_KNOWN_ROUNDS: Final = 20
-"""Rounds of questions in the state: a plan can be answered any number of times."""
+MOST_KNOWN_ROUNDS: Final = 6
+"""Rounds of questions in the state: a plan can be answered any number of times. Older answers remain as guidance."""
 WAITS: Final = {
     WaitKind.CLARIFICATION: (RunStatus.AWAITING_CLARIFICATION, StopReason.CLARIFICATION_EXPIRED),
     WaitKind.APPROVAL: (RunStatus.AWAITING_APPROVAL, StopReason.APPROVAL_EXPIRED),

@@ -125,7 +125,8 @@ async def test_texts_of_a_report_in_progress_are_served(records: Records) -> Non
 
 async def test_a_session_lists_its_files(records: Records) -> None:
     """Original and text of each source by hash, kind, address and time of reading; a text that is its own original
-    is one file, and a page that was not read has none (S2-004, S2-012, S2-035).
+    is one file, and a page that was not read has none. A session that is read again gives the same view, with all
+    fields of a source (S2-004, S2-008, S2-011, S2-012, S2-035, S2-044).
     """
     content, read_at = records.world.content, "2026-11-21T12:00:00+00:00"
     page, plain = await content.put(b"<p>Page", "text/html"), await content.put_text("Words.")
@@ -140,7 +141,8 @@ async def test_a_session_lists_its_files(records: Records) -> None:
         for name, raw, kind in made
     ]
     unread = states.source("https://e.org/unread", status=SourceStatus.NOT_FETCHED)
-    await records.keep(sources=states.sources(*sources, unread))
+    finding = states.finding("Words.", source_ids=[sources[0].id])
+    await records.keep(sources=states.sources(*sources, unread), findings=[finding])
     session = json.loads((await records.call("read_document", piece("session.json"))).text)
     files = session["artifacts"]
     assert [(one["file_id"], one["kind"], one["source_url"]) for one in files] == [
@@ -152,6 +154,11 @@ async def test_a_session_lists_its_files(records: Records) -> None:
     ]
     assert {one["retrieved_at"] for one in files} == {read_at}
     assert files[0]["name"] == "page"
+    fields = {"url", "title", "retrieved_at", "snippet", "file_id", "notes"}
+    assert all(fields <= source.keys() for source in session["sources"].values())
+    assert {"resolved", "status", "plan", "sources", "artifacts", "draft", "event_count"} <= session.keys()
+    first = session["sources"][sources[0].id]
+    assert (first["file_id"], first["retrieved_at"], first["notes"]) == (page.hash, read_at, ["Words."])
     again = ResearchState.model_validate(session)
     assert artifacts_of(again.sources.values()) == [Artifact.model_validate(one) for one in files]
 

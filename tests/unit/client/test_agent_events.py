@@ -1,4 +1,4 @@
-"""The seven events: a golden log, the ends of a run, statuses both ways, and the record of a session."""
+"""The seven events: a golden log, the ends of a run, statuses both ways, and what is left of a long log."""
 
 import json
 from typing import Any, cast
@@ -13,7 +13,6 @@ from client.agent_events import (
     OF_TURN,
     STATUSES,
     AnyAgentEvent,
-    SessionRecord,
     SessionStatus,
     StopEvent,
     ToolCallEvent,
@@ -21,17 +20,13 @@ from client.agent_events import (
     Translation,
     UpdateReportResult,
     WorkflowCancelledEvent,
-    session_record,
     session_status,
 )
 from client.client_errors import DocumentMissing, NoWorker
 from client.handle import ResearchHandle
 from contracts.addresses import digest
-from contracts.evidence import DocumentRef
 from contracts.outcome import Event, EventPage, ResearchResult
-from contracts.plan import Plan
-from contracts.state import ResearchState
-from contracts.vocabulary import FAILURES, Outcome, RunStatus, SourceStatus, StopReason
+from contracts.vocabulary import FAILURES, Outcome, RunStatus, StopReason
 from tests.fakes import states
 from workflows.run.context import MAX_EVENTS, add_event, page_after
 
@@ -84,7 +79,7 @@ LOG: list[tuple[str, str, dict[str, Any]]] = [
     returned(1, "c2", "fetch_url", "page 1 is too large", error=True),
     called(2, "c3", "update_report", {"heading": "A", "notes": [1]}),
     called(2, "c4", "update_report", {"heading": "B", "notes": [1]}),
-    ("report.updated", "14 characters", {"report": ONE, "inserted": 5, "removed": 0}),
+    ("report.updated", "14 characters", {"report": ONE, "inserted": 5, "removed": 0, "call_id": "c3"}),
     returned(2, "c3", "update_report", "5 characters inserted", report=ONE, heading="A", inserted=5, removed=0),
     returned(2, "c4", "update_report", "there is no heading B", error=True),
     ("report.updated", "18 characters", {"report": TWO, "heading": "A", "inserted": 4, "removed": 0}),
@@ -269,15 +264,17 @@ def test_every_call_has_one_answer_after_it() -> None:
 
 
 def test_texts_of_a_run_that_is_cut_short_are_not_lost() -> None:
-    """The call under way is answered by the reason, and what rules add then are updates of their own, as they are after
-    a call that a turn left open (S2-022, S2-031).
+    """The call under way is answered by the reason, with the text that it led to already; what rules add then are
+    updates of their own, as they are after a call that a turn left open (S2-022, S2-031).
     """
+    made = ("report.updated", "9 characters", {"report": OUTLINE, "call_id": "c1"})
     late = [("report.updated", "14 characters", {"report": ONE}), ("report.updated", "18 characters", {"report": TWO})]
     cut = [
         called(1, "c1", "update_report"),
+        made,
         ("status", "ending early: stopped", {"level": "warning", "ends": "user_stopped"}),
     ]
-    left = [called(1, "c1", "update_report"), called(2, "c2", "finish"), returned(2, "c2", "finish", "done")]
+    left = [called(1, "c1", "update_report"), made, called(2, "c2", "finish"), returned(2, "c2", "finish", "done")]
     for entries, reason in ((cut, "ending early: stopped"), (left, "this call was not answered")):
         answers = [event for event in translated([*entries, *late], ended()) if isinstance(event, ToolCallResult)]
         assert (answers[0].tool_id, answers[0].tool_output.content, answers[0].tool_output.is_error) == (
@@ -285,8 +282,8 @@ def test_texts_of_a_run_that_is_cut_short_are_not_lost() -> None:
             reason,
             True,
         )
-        texts = [one.tool_output.raw_output for one in answers if one.tool_id.startswith("update_report-")]
-        assert [cast("UpdateReportResult", one).report for one in texts] == [ONE, TWO]
+        texts = [one.tool_output.raw_output for one in answers if one.tool_name == "update_report"]
+        assert [cast("UpdateReportResult", one).report for one in texts] == [OUTLINE, ONE, TWO]
 
 
 # --- ends ------------------------------------------------------------------------------------------------------------
@@ -325,7 +322,7 @@ def test_a_cancelled_run_can_be_resumed() -> None:
     assert "research resume r-1" in end.message
 
 
-# --- statuses and records --------------------------------------------------------------------------------------------
+# --- statuses and the log --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("planned", [True, False])
 @pytest.mark.parametrize("status", RunStatus)
 def test_statuses_are_mapped_both_ways(status: RunStatus, planned: bool) -> None:
@@ -337,50 +334,6 @@ def test_statuses_are_mapped_both_ways(status: RunStatus, planned: bool) -> None
     assert mapped == expected.get(status, mapped)
     if status is RunStatus.RUNNING:
         assert mapped == ("running" if planned else "planning")
-
-
-def test_a_record_has_all_fields_and_is_the_same_when_it_is_read_again() -> None:
-    """Status, question, settings, plan, sources with their files and notes, artifacts, report and the cursor of the
-    log; from the stored state it is what it was from the live one (S2-004, S2-008, S2-011, S2-012, S2-044, C2-11).
-    """
-    source = states.source(
-        "https://e.org/a.pdf",
-        content_hash=digest("raw"),
-        media_type="application/pdf",
-        text=DocumentRef(hash=digest("text")),
-        retrieved_at="2026-11-21T12:00:00+00:00",
-        snippet="about freezing",
-    )
-    unread = states.source("https://e.org/b", status=SourceStatus.NOT_FETCHED)
-    state = states.state(
-        status=RunStatus.RUNNING,
-        plan=Plan(version=2, nodes=[states.sub_query("freezing")], outline=["A"], questions=[], assumptions=["16"]),
-        sources=states.sources(source, unread),
-        findings=[states.finding("Vacuum freezes rows.", source_ids=[source.id])],
-        event_count=7,
-    )
-    record = session_record(state, "# R\n", translated(LOG, ended()))
-    reloaded = ResearchState.model_validate_json(state.model_dump_json())
-    assert session_record(reloaded, "# R\n", record.events) == record
-    assert SessionRecord.model_validate_json(record.model_dump_json()) == record
-    assert {"research_id", "status", "initial_query", "settings", "plan", "sources", "artifacts"} <= set(
-        record.model_dump()
-    )
-    assert (record.status, record.initial_query, record.events_cursor) == ("running", QUESTION, 7)
-    assert record.settings == {
-        "patch_chunk_size": state.resolution.limits.max_update_characters,
-        "max_search_results_per_query": state.resolution.search.max_results_per_query,
-        "max_sources": state.resolution.limits.max_sources,
-        "timeout_seconds": state.resolution.limits.deadline_seconds,
-    }
-    assert (record.plan.expanded_queries, record.plan.outline) == (["freezing"], ["A"])
-    read, listed = record.sources
-    assert (read.file_id, read.notes, read.snippet) == (digest("raw"), "Vacuum freezes rows.", "about freezing")
-    assert (read.retrieved_at, listed.retrieved_at, listed.file_id) == (source.retrieved_at, None, None)
-    assert [(file.file_id, file.kind, file.source_url) for file in record.artifacts] == [
-        (digest("raw"), "pdf", source.url),
-        (digest("text"), "text", source.url),
-    ]
 
 
 def test_the_log_only_grows_and_the_state_has_its_newest_part() -> None:

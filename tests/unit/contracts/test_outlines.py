@@ -11,7 +11,7 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.markdown import write
 from activities.reporting.tree import heading, paragraph
 from contracts.lenient import UnfitAnswer
-from contracts.living_roles import DecomposeInput, DecomposerAnswer
+from contracts.living_roles import DECOMPOSER, DecomposeInput, DecomposerAnswer
 from contracts.outlines import HEADING_CHARACTERS, MOST_HEADINGS, fitted_outline, heading_of
 from contracts.parse_request import error_lines
 from contracts.plan import PlanRevision, QuestionRound
@@ -91,6 +91,7 @@ def test_what_a_decomposer_proposes_is_bounded_and_new() -> None:
     """Queries within the limit, at most three questions, none that was asked before; a plan without queries or headings
     is no plan (S2-010, S2-024).
     """
+    assert not DECOMPOSER.tools  # nothing to search or read with
     asked = DecomposeInput(query="x", most_queries=2, rounds=[QuestionRound(questions=["Which one?"], answers=["a"])])
     notes: list[str] = []
     given = {

@@ -81,3 +81,17 @@ async def test_workers_of_several_machines_share_redis(tmp_path: Path) -> None:
             await asyncio.to_thread(valkey.kill)
             with pytest.raises(SharedStateUnavailable):
                 await journalled(one, "l")
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        (None, "{home}/sessions"),
+        ("{home}/documents", "{home}/sessions"),
+        ("s3://key:secret@bucket/research/?region=eu", "s3://bucket/research/sessions"),
+    ],
+)
+def test_front_ends_hear_where_sessions_are_and_no_credentials(tmp_path: Path, url: str | None, place: str) -> None:
+    """The folder or the store that sessions are written to (S2-054)."""
+    settings = Settings(home=tmp_path, content_url=url and url.format(home=tmp_path))
+    assert configuration_of(settings).collection == place.format(home=tmp_path)

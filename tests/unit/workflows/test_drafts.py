@@ -21,6 +21,7 @@ from contracts.report_updates import MOST_REVISIONS, REPORTER, AppliedUpdates, O
 from contracts.strategies.built_in import SUPERVISOR_STRATEGY
 from contracts.vocabulary import Outcome, ReportKind, StopReason
 from tests.every_strategy.joined import Trial, trial_of
+from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.phases.drafts import apply_updates, revise_sections, take_draft, take_step
@@ -235,6 +236,7 @@ async def test_every_heading_is_in_every_form_also_without_text(tmp_path: Path) 
         await trial.conduct()
         document, markdown = await trial.document(), await trial.report()
         html = await trial.world.content.get_text(trial.state.result.files.html)
+    await assert_verbatim(trial)
     assert "Nothing here" in document["report"]["sections"]
     assert "\n## Nothing here\n" in markdown
     assert "Nothing here" in html

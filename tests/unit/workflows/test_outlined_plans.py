@@ -23,11 +23,14 @@ HOUR = 3_600.0
 
 @asynccontextmanager
 async def planned(folder: Path, engine: str = "model", name: str = "living", **fields: Any) -> AsyncIterator[Trial]:
-    """A run that has begun, of a strategy whose preset is that a person approves the plan."""
+    """A run that has begun, of a strategy whose preset is an approval; it is cancelled if it has not ended by then."""
     with outlining_declared():
         async with trial_of(folder, name, engine, **({"gates": {}} | fields)) as trial:
             trial.start()
             yield trial
+            if not trial.task.done():
+                await trial.cancel()
+                await asyncio.wait([trial.task])
 
 
 @pytest.mark.parametrize("engine", ["model", "extractive"])

@@ -38,6 +38,8 @@ class LivingPosition(UnitPosition, ReadingPosition):
     """Turns in a row that brought nothing."""
     listed: list[int] = []
     """Numbers of the pages that the agent was shown."""
+    unwritable: list[int] = []
+    """Numbers of notes that an update was asked for and had none of: the script without a model leaves them."""
     has_reported: bool = False
     """True once the agent has finished by itself."""
     open_questions: list[str] = []

@@ -1,16 +1,19 @@
 """The living report: notes of the research put under the headings that they fit, update by update."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
+
+from temporalio.exceptions import ActivityError
 
 from contracts.addresses import normalized_text
 from contracts.evidence import Finding
 from contracts.living_roles import MOST_NOTES_OF_UPDATE, SectionNotes
-from contracts.report_updates import REPORTER, AppliedUpdate, DraftStep, ReporterResult
+from contracts.report_updates import REPORTER, AppliedUpdate, DraftStep, ReporterResult, ReportUpdate
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from workflows.phases.drafts import apply_updates, take_step, update_input
+from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.host import abandon
 from workflows.run.research_run import ResearchRun
 
@@ -55,27 +58,45 @@ async def place_notes(run: ResearchRun) -> bool:
 async def write_updates(
     run: ResearchRun, calls: "Sequence[asyncio.Task[ReporterResult]]", call_ids: Sequence[str] = ()
 ) -> list[AppliedUpdate]:
-    """Wait for updates of different sections, and apply them in the order of their calls. Raises `Interrupted`."""
-    await settled(run, calls)
-    applied = await apply_updates(run, [call.result().update for call in calls])
-    for outcome, call_id in zip(applied.outcomes, call_ids or [""] * len(calls), strict=True):
-        if outcome.step:
-            take_step(run, outcome.step, **({"call_id": call_id} if call_id else {}))
-    return applied.outcomes
+    """Wait for updates of different sections, and apply them in the order of their calls.
+
+    One that could not be written costs its own section alone. Raises `Interrupted`.
+    """
+    outcomes, due = list[AppliedUpdate](), list[ReportUpdate]()
+    failed = await settled(run, calls)
+    for call in calls:
+        if call not in failed:
+            due.append(call.result().update)
+    applied = iter((await apply_updates(run, due)).outcomes if due else ())
+    for call, call_id in zip(calls, call_ids or [""] * len(calls), strict=True):
+        if (error := failed.get(call)) is not None:
+            run.branch_failed(f"an update of the report: {reason_of(error)}")
+            outcomes.append(AppliedUpdate(refusal=f"it could not be written ({reason_of(error)})"))
+            continue
+        outcomes.append(next(applied))
+        if (step := outcomes[-1].step) is not None:
+            take_step(run, step, **({"call_id": call_id} if call_id else {}))
+    return outcomes
 
 
-async def settled(run: ResearchRun, jobs: "Sequence[asyncio.Task[Any]]") -> None:
+async def settled(run: ResearchRun, jobs: "Sequence[asyncio.Task[Any]]") -> "dict[asyncio.Task[Any], ActivityError]":
     """Wait until all jobs are done: an answer that was paid for counts, whatever became of the others.
 
-    Raises the error of the first that failed.
+    Returns the errors of calls that failed for good. Raises any other error, of the first job that has one.
     """
     try:
         await run.host.settle(list(jobs))
     except asyncio.CancelledError:
         await abandon(run.host, list(jobs))
         raise
+    failed = {}
     for job in jobs:
-        job.result()
+        error = job.exception()
+        if isinstance(error, ActivityError) and not is_cancelled(error):
+            failed[job] = error
+        elif error is not None:
+            raise error
+    return failed
 
 
 # --- notes ---------------------------------------------------------------------------------------------------------
@@ -84,12 +105,12 @@ def notes_of(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
     return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
 
 
-def unwritten(state: ResearchState) -> list[SectionNotes]:
+def unwritten(state: ResearchState, apart_from: Collection[int] = ()) -> list[SectionNotes]:
     """Return the notes that the report does not cite, under the headings that they fit, as many as an update takes."""
     outline = state.plan.outline
     cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()
     for number, finding in enumerate(state.findings, start=1):
-        if not cited.intersection(finding.evidence_ids):
+        if number not in apart_from and not cited.intersection(finding.evidence_ids):
             sections.setdefault(heading_for(state, finding), []).append(number)
     return [
         SectionNotes(heading=heading, notes=sections[heading][:MOST_NOTES_OF_UPDATE])

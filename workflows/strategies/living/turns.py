@@ -145,7 +145,7 @@ def request_of(run: ResearchRun, position: LivingPosition) -> LivingInput:
         unasked=[query.text for query in unasked_queries(state)],
         found=sorted(unopened, key=lambda number: (found[number - 1].hit.rank, number)),
         files=[file_id(source) for source in unanalyzed(state, position)],
-        unwritten=unwritten(state),
+        unwritten=unwritten(state, position.unwritable),
         open_questions=[f"Nothing was found for: {heading}" for heading in empty_sections(state)],
     )
 
@@ -220,7 +220,9 @@ async def _carried_out(
     opening = search_and_open(run, position, list(work.searches.values()), list(work.pages.values()))
     analyzing = analyze_files(run, position, list(work.files.values()))
     writing = asyncio.ensure_future(_update(run, position, work.updates))
-    await settled(run, [asyncio.ensure_future(opening), asyncio.ensure_future(analyzing), writing])
+    jobs = [asyncio.ensure_future(opening), asyncio.ensure_future(analyzing), writing]
+    for error in (await settled(run, jobs)).values():
+        raise error
     written = writing.result()
     answers = {name: ToolAnswer(call_id=name, text=reason, is_error=True) for name, reason in work.refused.items()}
     results: dict[str, dict[str, Any]] = {}
@@ -300,7 +302,10 @@ async def _update(
         calls.append(asyncio.ensure_future(run.ask(REPORTER, f"update/{position.turn}-{number}", request)))
     outcomes = await write_updates(run, calls, list(updates))
     numbers = {finding.id: number for number, finding in enumerate(state.findings, start=1)}
-    left = [[numbers[name] for name in call.result().notes_left if name in numbers] for call in calls]
+    left = [[] if call.exception() else [numbers[name] for name in call.result().notes_left] for call in calls]
+    for asked, outcome in zip(updates.values(), outcomes, strict=True):
+        if outcome.step is None or not outcome.step.inserted:
+            position.unwritable += asked.notes
     return {name: _Written(*each) for name, each in zip(updates, zip(outcomes, left, strict=True), strict=True)}
 
 
