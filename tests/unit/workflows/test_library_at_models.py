@@ -61,7 +61,7 @@ async def words_of(world: World, state: ResearchState, finding: Finding) -> list
 
 @pytest.mark.parametrize("with_model", [True, False])
 async def test_a_need_becomes_findings_of_leaves(tmp_path: Path, *, with_model: bool) -> None:
-    """Every leaf has a vetted source, its findings have words of that source alone, with and without a model (S4-019 to S4-028)."""
+    """Every leaf has a vetted source, its findings have words of that source alone, with and without a model (S4-020, S4-025, S4-026)."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url) if with_model else World(tmp_path)
         run, vetted, tree = await work(world)

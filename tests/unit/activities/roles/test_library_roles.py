@@ -91,7 +91,7 @@ async def done(role: RoleSpec[Any, Any], answer: Any, content: MemoryStore | Non
 # --- prompts ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("role", NEW_ROLES, ids=lambda role: role.name)
 def test_prompts_have_the_form_of_all_prompts(role: RoleSpec[Any, Any]) -> None:
-    """Role, form of the answer, date, question, preferences, advice; a guarded size (S4-001)."""
+    """Role, form of the answer, date, question, preferences, advice; within the size that is reserved for it."""
     prompts.test_the_stable_part_names_the_role_and_the_form_of_the_answer(role)
     prompts.test_every_prompt_has_date_question_iteration_preferences_and_guidance(role)
     request = request_of(role)
