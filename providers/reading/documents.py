@@ -16,7 +16,7 @@ import kreuzberg
 import pypdfium2  # type: ignore[import-untyped]
 from pypdfium2 import raw as pdfium
 
-from contracts.addresses import canonical_url
+from contracts.addresses import canonical_url, host_of
 from contracts.notebooks import MOST_LINKS
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
@@ -62,10 +62,10 @@ def read_page(body: bytes, declared: str | None, charset: str | None, url: str) 
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
     found = _extract(body, kind, charset=charset, limit=WEB_TEXT_BYTES)
     pages = [start for start in found.pages if start < len(found.text)]
-    return replace(found, blocks=[], pages=pages, links=_web_addresses(found.links, url))
+    return replace(found, blocks=[], pages=pages, links=web_addresses(found.links, url))
 
 
-def _web_addresses(links: list[str], url: str) -> list[str]:
+def web_addresses(links: list[str], url: str) -> list[str]:
     """Return the first addresses of the web that links of a page lead to, each once, without the page itself."""
     page, found = canonical_url(url), dict[str, None]()
     for link in links:
@@ -80,7 +80,7 @@ def _joined(url: str, link: str) -> str:
     """Return the address that a link means; empty for one that is none of the web."""
     try:
         address = urljoin(url, link.strip())
-        return address if urlsplit(address).scheme in {"http", "https"} and urlsplit(address).hostname else ""
+        return address if host_of(address) else ""
     except ValueError:
         return ""
 

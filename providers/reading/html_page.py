@@ -154,8 +154,8 @@ class _Writer:
         """Write an element's content; return its words, and those of links. Raises `SourceUnreadable` too_large."""
         if depth > DEEPEST:
             raise SourceUnreadable("too_large", f"elements are nested deeper than {DEEPEST}")
-        if element.tag == "a" and (address := element.get("href")):
-            self._links.append((len(self._parts), address[:LONGEST_LINK]))
+        if element.tag == "a" and 0 < len(address := element.get("href", "")) <= LONGEST_LINK:
+            self._links.append((len(self._parts), address))
         words, linked = self._text(element.text), 0
         for child in element:
             below, below_linked = self._child(child, depth + 1)

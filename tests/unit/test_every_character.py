@@ -136,6 +136,7 @@ READERS: Final[tuple[Callable[[str], Any], ...]] = (
     *(content_quality, normalized_query, sub_query_id, problem_of, show_summary, static_summary),
     *(printable, pasteable, visible_json, lambda text: translate(text, "de"), lambda text: line_of(text, 5)),
     lambda text: canonical_text(text, "text/markdown", escaped=True),
+    lambda text: web_addresses([text, f"//{text}/", f"http://{text}"], "https://site.test/"),
     lambda text: [word_keys(word, "en") for word in words(text)],
     lambda text: (shorten(text, 5), plain(text, 5), shorten_query(text, 5, 2), as_markdown(text, 20, 40)),
 )
