@@ -166,6 +166,31 @@ class PlanNode(Contract):
         return self.origin.removeprefix("gap:") if self.origin.startswith("gap:") else None
 
 
+class ObjectionKind(StrEnum):
+    """Kind of an objection to a query."""
+
+    STRUCTURAL = "structural"
+    """Computed: the work does not fit the limits of the run. It binds."""
+    OPINION = "opinion"
+    """A model's: a person may overrule it."""
+
+
+class Objection(Contract):
+    """Reason against a query of the plan: while there is one, the plan cannot be approved."""
+
+    query_id: str = ""
+    """The node of the plan; empty: all queries together."""
+    kind: ObjectionKind
+    text: str
+    """The reason, in one sentence."""
+    splits: list[str] = []
+    """Narrower queries that could take its place."""
+    figures: dict[str, tuple[float, float]] = {}
+    """Limit that is exceeded → the estimate and the limit; of a structural objection."""
+    overruled: bool = False
+    """True if a person has overruled it."""
+
+
 class Plan(Contract):
     """Plan of the work: a flat list of sub-queries, or a tree."""
 
@@ -179,6 +204,8 @@ class Plan(Contract):
     """Questions to the person, which may be answered before the approval."""
     assumptions: list[str] = []
     """Answers to its questions that the plan assumes."""
+    objections: list[Objection] = []
+    """Reasons against its queries, by a strategy that judges whether they can be answered within the limits."""
 
     def texts(self) -> dict[str, Any]:
         """Return all that a person approves of it, as events of the log have it."""
@@ -189,6 +216,11 @@ class Plan(Contract):
             "outline": self.outline,
             "assumptions": self.assumptions,
         }
+
+    @property
+    def open_objections(self) -> list[Objection]:
+        """The objections that no person has overruled."""
+        return [objection for objection in self.objections if not objection.overruled]
 
     @property
     def sub_queries(self) -> list[PlanNode]:
@@ -246,5 +278,6 @@ class PlanAnswer(Contract):
     outline: list[str] = []
     questions: list[str] = []
     assumptions: list[str] = []
+    objections: list[Objection] = []
     constraints: Constraints = Constraints()
     """Audience, region, timeframe and language that the request names."""
