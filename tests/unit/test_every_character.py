@@ -37,6 +37,7 @@ from providers.extractive.blocks import candidates_of
 from providers.models.answers import without_thoughts
 from providers.models.fitting import estimated_tokens
 from providers.reading.canonical_text import canonical_text, clean, iso_date
+from providers.reading.documents import web_addresses
 from providers.reading.egress.address_rules import check_url
 from providers.reading.html_page import is_name, language_code, read_html
 from providers.reading.robots import parse

@@ -175,7 +175,7 @@ class ResearchRun(RunContext):
         if role.name != AgentRole.SUPERVISOR:
             inputs = {"operation": operation} | ({"caller": fields.caller} if fields.caller else {})
             number = self.decide(role.name, f"execute_{role.work or role.name}", "", inputs)
-        self.count_calls(caller, role.name)
+        self.count_calls(fields.caller, role.name)
         try:
             output = await self._answer(role, operation, fields, kind)
         except ActivityError as error:

@@ -40,7 +40,7 @@ async def correct(run: ResearchRun) -> None:
             await _graft(run, position, gap, vetted)
     fresh = [leaf for leaf in position.tree.leaves if leaf.id not in before]
     position.corrections += 1
-    text = f"{plural(len(gaps), 'gap')} taken on, {plural(len(fresh), 'new leaf', 'new leaves')}"
+    text = f"{plural(len(gaps), 'gap')} taken on, {plural(len(fresh), 'new task')}"
     run.note("node.corrected", text, gaps=len(gaps), leaves=len(fresh))
     if not fresh:
         position.ended = NO_SOURCES

@@ -6,7 +6,7 @@ below it only where a level is left; what was found before stays.
 
 from typing import Final
 
-from contracts.agents import SUMMARY_CHARACTERS
+from contracts.agents import SUMMARY_CHARACTERS, NodeEnd, NodeSummary
 from contracts.evidence import Gap
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.recursive_roles import EXECUTOR, SelfCheckInput
@@ -25,7 +25,7 @@ from workflows.strategies.recursive.leaves import work_on_node
 from workflows.strategies.recursive.position import (
     CALLER,
     LABELS,
-    NO_LIMIT,
+    NO_SOURCES,
     ExecutorPosition,
     NodeUnit,
     due_leaves,
@@ -102,19 +102,36 @@ class ExecutorStrategy(ScopedStrategy):
         state, position = run.state, position_of(run.state)
         undone = [leaf.task_detail or position.tree.root.goal for leaf in due_leaves(position)]
         drafts = [ProposedGap(description=f"Not looked into to its end: {text}", priority=1) for text in undone]
-        state.gaps = [*state.gaps, *open_gaps(state, drafts, f"sub_query:{state.scope}", most=NO_LIMIT)]
+        state.gaps = [*state.gaps, *open_gaps(state, drafts, f"sub_query:{state.scope}")]
         if not state.findings and not undone:
             drafts = [ProposedGap(description=f"Nothing in the vetted sources answers “{position.tree.root.goal}”.")]
-            state.gaps = [*state.gaps, *open_gaps(state, drafts, f"sub_query:{state.scope}", most=NO_LIMIT)]
+            state.gaps = [*state.gaps, *open_gaps(state, drafts, f"sub_query:{state.scope}")]
         found = state.draft.summary if state.draft else state.findings[0].statement if state.findings else ""
         return f"{_summary(state)}: {found or 'nothing was found'}"[:SUMMARY_CHARACTERS]
+
+    def describe_node(self, state: ResearchState) -> NodeSummary | None:
+        """Return this executor's node of the tree, with the reason for its end."""
+        position, limits = position_of(state), state.resolution.limits
+        root = position.tree.root
+        reasons = {USED_UP: NodeEnd.CORRECTIONS_USED, NO_PROGRESS: NodeEnd.NO_PROGRESS, NO_SOURCES: NodeEnd.NO_PROGRESS}
+        end = reasons.get(position.ended, NodeEnd.SUFFICIENT)
+        if not position.ended:
+            end = NodeEnd.TIME if state.deadline_at and limits.reserve_seconds else NodeEnd.STOPPED
+        return NodeSummary(
+            id=state.scope,
+            goal=root.goal,
+            level=root.level,
+            source_ids=list(dict.fromkeys(leaf.source_id for leaf in root.leaves)),
+            corrections=position.corrections,
+            end=end,
+        )
 
 
 def _summary(state: ResearchState) -> str:
     position = position_of(state)
     leaves = [leaf for leaf in position.tree.root.leaves if leaf.id in position.done]
     below = len(position.tree.children(position.tree.root))
-    parts = [plural(len(leaves), "leaf", "leaves"), plural(len(state.findings), "finding")]
+    parts = [plural(len(leaves), "task"), plural(len(state.findings), "finding")]
     return ", ".join([*parts, *([plural(below, "executor")] if below else [])])
 
 
@@ -171,7 +188,7 @@ def _gaps_to_judge(state: ResearchState, position: ExecutorPosition) -> list[Gap
     if not state.findings:
         goal = position.tree.root.goal
         draft = ProposedGap(description=f"Nothing was found for: {goal}", suggested_queries=[goal], priority=1)
-        state.gaps = [*state.gaps, *open_gaps(state, [draft], f"sub_query:{state.scope}", most=NO_LIMIT)]
+        state.gaps = [*state.gaps, *open_gaps(state, [draft], f"sub_query:{state.scope}")]
     open_now = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.severity is Severity.MINOR, gap.priority))
     return open_now[:GAPS_SHOWN]
 

@@ -17,7 +17,7 @@ from contracts.texts import shorten
 from contracts.vocabulary import NodeKind, NodeStatus, SourceStatus
 from workflows.phases.analysis import merge
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_calls import ask_for, check_call
+from workflows.phases.role_calls import ask_for, spawn_for
 from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.host import abandon
@@ -53,10 +53,9 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition, childr
     """Have the executors below work, each as an agent with its part of the tree. Raises `Interrupted`."""
     if not children:
         return
-    check_call(run, CALLER, STRATEGY)
     place = {node.id: number for number, node in enumerate(position.tree.children(position.tree.root), start=1)}
     tasks = [child_task(f"{run.state.scope}-{place[node.id]}", position, node) for node in children]
-    results = await run.spawn(tasks, run.resolved.limits.max_parallel)
+    results = await spawn_for(run, CALLER, tasks, run.resolved.limits.max_parallel)
     for node, result in zip(children, results, strict=True):
         position.done.append(node.id)
         position.failed += [node.id] if failed(result) else []

@@ -12,8 +12,6 @@ from workflows.strategies.units import UnitPosition
 NO_SOURCES: Final = "no further source was found for what is missing"
 CALLER: Final = "executor"
 """Name of the caller in the table of who may call whom."""
-NO_LIMIT: Final = 10_000
-"""Gaps of a node: all of them travel up to the report."""
 
 
 class NodeUnit(StrEnum):

@@ -15,7 +15,7 @@ from contracts.texts import plural, shorten
 from contracts.vetting import Vetted
 from contracts.vocabulary import NATURAL_STOPS, Action, AgentStatus, NodeKind, NodeStatus, StopReason
 from workflows.phases.pause import call_hook
-from workflows.phases.role_calls import ask_for, check_call
+from workflows.phases.role_calls import ask_for, check_call, spawn_for
 from workflows.phases.scope import judge_scope
 from workflows.phases.vetting import describe_vetted, vet
 from workflows.rules.gaps import open_gaps
@@ -138,8 +138,8 @@ def _summary(state: ResearchState, kind: RecursiveUnit) -> str:
     trees = RecursivePosition.read(state).trees.values()
     executors, leaves = sum(len(tree.nodes) for tree in trees), sum(len(tree.leaves) for tree in trees)
     return {
-        RecursiveUnit.SCOPE: plural(len(queries_of(state)), "query", "queries"),
-        RecursiveUnit.TREES: f"{plural(executors, 'executor')}, {plural(leaves, 'leaf', 'leaves')}",
+        RecursiveUnit.SCOPE: plural(len(queries_of(state)), "query"),
+        RecursiveUnit.TREES: f"{plural(executors, 'executor')}, {plural(leaves, 'task')}",
         RecursiveUnit.EXECUTION: plural(len(state.findings), "finding"),
         RecursiveUnit.SYNTHESIS: plural(state.draft.word_count if state.draft else 0, "word"),
     }[kind]
@@ -215,8 +215,8 @@ async def _execute(run: ResearchRun) -> None:
     ]
     todo = [task for task in tasks if task.id not in over]
     if todo:
-        check_call(run, CALLER, STRATEGY)
-        for task, result in zip(todo, await run.spawn(todo, run.resolved.limits.max_parallel), strict=True):
+        results = await spawn_for(run, CALLER, todo, run.resolved.limits.max_parallel)
+        for task, result in zip(todo, results, strict=True):
             if failed(result):
                 run.branch_failed(f"{task.id}: {result.problem or result.stop_reason.text}")
     for query in queries_of(state):
@@ -237,10 +237,9 @@ def _executor_task(run: ResearchRun, position: RecursivePosition, number: int, q
     return AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=given)
 
 
-def _is_of(state: ResearchState, node: str, executor: str) -> bool:
+def _is_of(state: ResearchState, node: str | None, executor: str) -> bool:
     """Return true for a node of the plan at or below an executor."""
-    parents = {one.id: one.parent for one in state.plan.nodes}
-    current: str | None = node
+    parents, current = {one.id: one.parent for one in state.plan.nodes}, node
     while current is not None and current != executor:
         current = parents.get(current)
     return current == executor
