@@ -52,7 +52,6 @@ BUILT_IN = (
     LIVING_STRATEGY,
     RECURSIVE_STRATEGY,
     EXECUTOR_STRATEGY,
-    ,
 )
 for each in BUILT_IN:
     declare(each)
