@@ -6,17 +6,14 @@ from typing import Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts.addresses import canonical_url, sub_query_id
 from contracts.agents import AgentTask, TaskResult
-from contracts.evidence import Candidate
 from contracts.notebooks import with_what_follows
-from contracts.plan import OTHER_FORM, WITHOUT_SEARCH, PlanNode
+from contracts.plan import OTHER_FORM, PlanNode
 from contracts.recursive_roles import EXTRACTOR, ExtractInput, ExtractorResult
 from contracts.research_trees import TaskType, TreeLeaf, TreeNode
 from contracts.texts import shorten
 from contracts.vocabulary import NodeKind, NodeStatus, SourceStatus
 from workflows.phases.analysis import merge
-from workflows.phases.gathering import Gathering
 from workflows.phases.role_calls import ask_for, spawn_for
 from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.run.calls import is_cancelled, reason_of
@@ -25,8 +22,6 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies.recursive.position import CALLER, ExecutorPosition, due_children, due_leaves, position_of
 
 STRATEGY: Final = "executor"
-LEAVES: Final = "sources of the leaves"
-"""Text of the node under which vetted sources are read: nothing is searched for it."""
 MOST_FINDINGS: Final = 5
 """Of one leaf."""
 TASK_WORDS: Final = {TaskType.SUMMARIZE: "summary", TaskType.EXTRACT_KEY_FACTS: "key facts"}
@@ -81,7 +76,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition, leaves: 
     """
     if not leaves:
         return
-    await _read_sources(run, leaves)
+    _take_sources(run, leaves)
     at_once = asyncio.Semaphore(run.resolved.limits.max_parallel)
 
     async def extract(leaf: TreeLeaf) -> ExtractorResult:
@@ -109,23 +104,15 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition, leaves: 
         raise interruption
 
 
-async def _read_sources(run: ResearchRun, leaves: Sequence[TreeLeaf]) -> None:
+def _take_sources(run: ResearchRun, leaves: Sequence[TreeLeaf]) -> None:
     """Take over the vetted sources that the run of this executor has read: no site is asked for them again."""
     state = run.state
     names = {leaf.source_id for leaf in leaves} - state.sources.keys()
-    pages = [page.as_hit() for page in state.ledger.pages if page.id in names]
-    if not pages:
-        return
-    node = PlanNode(
-        id=sub_query_id(LEAVES), text=LEAVES, iteration=state.iteration, origin=WITHOUT_SEARCH, facet=OTHER_FORM
-    )
-    known = {canonical_url(one.hit.url) for one in state.candidates}
-    state.candidates += [
-        Candidate(sub_query_id=node.id, hit=hit) for hit in pages if canonical_url(hit.url) not in known
-    ]
-    await Gathering(run, [state.plan.newest(node)], only=frozenset(canonical_url(hit.url) for hit in pages)).carry_out()
-    # An extractor reads each of them, so no search is left to be analyzed at the end.
-    state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, node.id]))
+    for page in state.ledger.pages:
+        if page.id in names:
+            update = {"sub_query_ids": [state.scope], "iteration": state.iteration, "analyzed": False}
+            state.sources[page.id] = page.model_copy(update=update)
+            state.note_entry(page.entry)
 
 
 def _request(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf) -> ExtractInput:

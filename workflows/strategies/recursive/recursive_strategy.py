@@ -9,11 +9,12 @@ from contracts.outcome import Pause, Progress
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.recursive_roles import TREE_PLANNER, TreeInput
 from contracts.research_trees import ResearchTree
-from contracts.roles import ProposedGap
+from contracts.roles import ANALYZER, ProposedGap
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
-from contracts.vetting import Vetted
-from contracts.vocabulary import NATURAL_STOPS, Action, AgentStatus, NodeKind, NodeStatus, StopReason
+from contracts.vetting import Vetted, need_id
+from contracts.vocabulary import NATURAL_STOPS, Action, AgentStatus, EngineKind, NodeKind, NodeStatus, StopReason
+from workflows.phases.analysis import analyze_without_model, withdraw
 from workflows.phases.pause import call_hook
 from workflows.phases.role_calls import ask_for, check_call, spawn_for
 from workflows.phases.scope import judge_scope
@@ -30,6 +31,8 @@ CALLER: Final = "manager"
 """Name of the caller in the table of who may call whom."""
 MOST_CANDIDATES: Final = 12
 """Pages that are read for one query, where the limit of sources allows so many."""
+FEWEST_CANDIDATES: Final = 4
+"""Pages for one query, however few may be read."""
 VETTING_SHARE: Final = 0.6
 """Share of the sources that vetting of the queries may read; corrections have the others."""
 
@@ -97,17 +100,24 @@ class RecursiveStrategy(Strategy):
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """Give the tasks of unfinished executors again, and plan trees that are missing."""
-        del redo_analysis  # leaves are done by their executors
         position = RecursivePosition.of(state)
+        if redo_analysis:  # a run that ended before its trees was analyzed by query
+            withdraw(state, queries_of(state))
+            state.engine_by_role.pop(ANALYZER.name, None)
         position.finished, position.rewritten = False, False
         if position.next_unit is RecursiveUnit.SCOPE:
             return
+        for query in queries_of(state):
+            if query.status is NodeStatus.PENDING:
+                _plan_again(state, position, query)
         results = {record.task.id: record.result for record in state.agents}
         unfinished = [name for name in position.executors.values() if _is_unfinished(results.get(name))]
         state.agents = [
             record.model_copy(update={"status": AgentStatus.CUT_OFF}) if record.task.id in unfinished else record
             for record in state.agents
         ]
+        of_unfinished = {f"sub_query:{name}" for name in unfinished}
+        state.gaps = [gap for gap in state.gaps if gap.origin not in of_unfinished]
         if any(query.id not in position.trees for query in queries_of(state)):
             position.next_unit = RecursiveUnit.TREES
         elif unfinished or len(position.executors) < len(position.trees):
@@ -116,6 +126,17 @@ class RecursiveStrategy(Strategy):
     def replan(self, state: ResearchState) -> None:
         """Judge the scope once more, with the person's message as guidance."""
         RecursivePosition.of(state).next_unit = RecursiveUnit.SCOPE
+
+    async def write_early(
+        self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
+    ) -> None:
+        """Write from what executors found; before their work, from the passages of what was vetted."""
+        state = run.state
+        if not state.findings:
+            names = {query.id for query in queries_of(state)}
+            state.analyzed_sub_queries = [name for name in state.analyzed_sub_queries if name not in names]
+            changed = await analyze_without_model(run) or changed
+        await super().write_early(run, reason, changed=changed, engine=engine)
 
     def progress(self, state: ResearchState) -> Progress:
         """Return the scope, the trees, their execution and the report."""
@@ -127,6 +148,17 @@ class RecursiveStrategy(Strategy):
 def queries_of(state: ResearchState) -> list[PlanNode]:
     """Return the queries of the scope, in their order."""
     return [node for node in state.plan.sub_queries if node.origin != CHOSEN_BY_AGENT]
+
+
+def _plan_again(state: ResearchState, position: RecursivePosition, query: PlanNode) -> None:
+    """Drop the tree of a query that had searches or pages without an answer: these are done, and it is planned anew."""
+    position.trees.pop(query.id, None)
+    executor = position.executors.get(query.id)
+    state.agents = [record for record in state.agents if record.task.id != executor]
+    need = need_id(query.text)
+    if (record := position.vetted.get(need)) is not None:
+        examined = [one for one in record.examined if one.source_id in state.sources]
+        position.vetted[need] = record.model_copy(update={"examined": examined, "complete": False})
 
 
 def _is_unfinished(result: TaskResult | None) -> bool:
@@ -159,7 +191,8 @@ async def _plan_trees(run: ResearchRun) -> None:
     due = [query for query in queries_of(state) if query.id not in position.trees]
     if not due:
         return
-    room = int(sources_left(state, run.resolved.limits) * VETTING_SHARE)
+    left = sources_left(state, run.resolved.limits)
+    room = max(min(left, FEWEST_CANDIDATES * len(due)), int(left * VETTING_SHARE))
     most = max(1, min(MOST_CANDIDATES, room // len(due)))
     jobs = [asyncio.ensure_future(_plan_tree(run, position, query, most)) for query in due]
     try:
@@ -178,7 +211,9 @@ async def _plan_tree(run: ResearchRun, position: RecursivePosition, query: PlanN
     """Return the tree of one query; None if no source was vetted for it."""
     limits = run.resolved.limits
     check_call(run, CALLER, TREE_PLANNER.name)
-    vetted = await vet(run, query.text, most=most, known=position.vetted, caller="planner")
+    vetted = position.vetted.get(need_id(query.text))
+    if vetted is None or not vetted.complete:
+        vetted = await vet(run, query.text, most=most, known=position.vetted, caller="planner")
     if not vetted.accepted:
         return None
     request = TreeInput(
@@ -193,8 +228,10 @@ async def _plan_tree(run: ResearchRun, position: RecursivePosition, query: PlanN
 
 
 def _close_without_sources(run: ResearchRun, query: PlanNode) -> None:
-    """State that a query has no vetted source: no leaf is invented for it."""
+    """State that a query has no vetted source: no leaf is invented for it. A search that failed proves nothing."""
     state = run.state
+    if state.plan.newest(query).status is NodeStatus.FAILED:
+        return
     draft = ProposedGap(description=f"No credible source was found for “{shorten(query.text, 250)}”.", priority=1)
     opened = open_gaps(state, [draft], f"sub_query:{query.id}")
     state.gaps = [*state.gaps, *opened]
