@@ -252,9 +252,9 @@ class Plan(Contract):
         return self.model_copy(update={"nodes": list(nodes.values())})
 
 
-def nodes_of_agent(nodes: Iterable[PlanNode], plan: Plan, task: str) -> list[PlanNode]:
-    """Return the leaves and tasks of an agent's plan as nodes of its run's plan, below that of its task."""
-    depths = {node.id: node.depth for node in plan.nodes if node.id == task}
+def nodes_of_agent(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: str) -> list[PlanNode]:
+    """Return the leaves and tasks of an agent's plan as nodes below that of its task, which is among the known ones."""
+    depths = {node.id: node.depth for node in known if node.id == task}
     found = []
     for node in nodes:
         if node.kind in (NodeKind.LEAF, NodeKind.TASK) and node.id != task:
@@ -281,3 +281,9 @@ class PlanAnswer(Contract):
     objections: list[Objection] = []
     constraints: Constraints = Constraints()
     """Audience, region, timeframe and language that the request names."""
+
+    def with_agent(self, task: str, nodes: Iterable[PlanNode]) -> "PlanAnswer":
+        """Return the plan with the leaves and tasks of an agent's plan, in the place of what it had of them."""
+        known = {node.id: node for node in self.nodes}
+        known |= {node.id: node for node in nodes_of_agent(nodes, self.nodes, task)}
+        return self.model_copy(update={"nodes": list(known.values())})

@@ -255,7 +255,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     found = ResearchState.unpack(result.packed) if result.packed else ResearchState()
     for name in KNOWN_FIRST:
         setattr(state, name, getattr(found, name) | getattr(state, name))
-    below = nodes_of_agent(found.plan.nodes, state.plan, task.id)
+    below = nodes_of_agent(found.plan.nodes, state.plan.nodes, task.id)
     state.plan = state.plan.with_nodes(*below)
     owners = _Owners(task.id, frozenset(node.id for node in below))
     known = {finding.id for finding in state.findings}
