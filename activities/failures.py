@@ -181,6 +181,7 @@ def send_heartbeats(*details: Any, first: float = FIRST_BEAT_SECONDS, interval: 
     `details` return as `activity.info().heartbeat_details` in the next attempt; with any, a beat goes at once.
     """
     loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
 
     def beat() -> None:
         nonlocal timer
