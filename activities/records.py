@@ -12,10 +12,9 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
-from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, attempt
 from activities.metadata import described_strategy, settings_schema
-from activities.preparation import RunRefused, resolve, resolve_again
+from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
 from activities.searching import sources_to_offer
 from contracts import failures, messages
 from contracts.agents import PrepareAgentRequest
@@ -33,8 +32,7 @@ from providers.interfaces import ContentStore, Corpora, SessionStore
 from providers.shared.run_queue import RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
-CANARY_BYTES: Final = 12
-"""96 bits: nobody can guess it."""
+CANARY_BYTES: Final = 12  # 96 bits: nobody can guess it
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +281,11 @@ async def changed_state(
     before: dict[str, Any] = {}
     if change.base:
         try:
-            before = without_entry_texts(without_report(json.loads(await sessions.load(research_id) or "{}")))
+            stored = json.loads(await sessions.load(research_id) or "{}")
+            result = stored.get("result")
+            if result and result.get("report_ref"):  # the workflow's state has no text of the report
+                stored["result"] = {name: value for name, value in result.items() if name != "report"}
+            before = without_entry_texts(stored)
         except ContentCorrupt:
             raise _another_session() from None
         known = digest_of(before)
@@ -295,14 +297,6 @@ async def changed_state(
     if digest_of(after) != change.digest:
         raise _another_session()
     return await notebooks.with_entry_texts(after)
-
-
-def without_report(state: dict[str, Any]) -> dict[str, Any]:
-    """A stored state as the workflow compares it: the report's text lies in a document of its own."""
-    result = state.get("result")
-    if not result or not result.get("report_ref"):
-        return state
-    return state | {"result": {name: value for name, value in result.items() if name != "report"}}
 
 
 def _another_session() -> ApplicationError:

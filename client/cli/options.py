@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from client.cli.errors import run_guarded
-from workers.process_exit import run_to_end
+from workers.own_process import run_to_end
 from workers.settings.loading import Flags
 
 

@@ -23,15 +23,11 @@ from contracts.vocabulary import Action, NodeStatus, Phase, Severity
 from providers.text import language_data, meaning_words, sentence_spans
 
 QUERY_CHARACTERS: Final = 400
-SHORTEST_QUERY: Final = 10
-"""Characters, which the gate after planning demands."""
-GUIDED: Final = "guidance"
-"""Facet of a query that a person or the operator wants."""
+SHORTEST_QUERY: Final = 10  # characters, which the gate after planning demands
+GUIDED: Final = "guidance"  # facet of a query that a person or the operator wants
 SUBJECT_WORDS: Final = 8
-FEW_WORDS, MANY_WORDS = 4, 14
-"""Words of meaning up to which a question is simple, and from which it is complex."""
-LONG_SENTENCE: Final = 32
-"""Words on average from which sentences are hard to read."""
+FEW_WORDS, MANY_WORDS = 4, 14  # words of meaning up to which a question is simple, and from which it is complex
+LONG_SENTENCE: Final = 32  # words on average from which sentences are hard to read
 
 
 # --- plan ------------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from providers.reading.canonical_text import (
     Extraction,
     canonical_text,
     clean,
+    iso_date,
     one_line,
 )
 from providers.reading.document_kinds import (
@@ -37,18 +38,13 @@ from providers.reading.document_kinds import (
     sniff,
 )
 from providers.reading.html_page import is_name, language_code, read_html
-from providers.reading.page_dates import iso_date
 from providers.text import KNOWN_LANGUAGES, detect_language
 
-PAGE_BYTES: Final = 3_000_000
-"""Of a page of HTML or Markdown; other documents have 20 MB."""
-WEB_TEXT_BYTES: Final = 200_000
-"""Of the text of one web page, as UTF-8 (reliability-and-security 2.2)."""
+PAGE_BYTES: Final = 3_000_000  # of a page of HTML or Markdown; other documents have 20 MB
+WEB_TEXT_BYTES: Final = 200_000  # of the text of one web page, as UTF-8 (reliability-and-security 2.2)
 MOST_PDF_PAGES: Final = 5_000
-LANGUAGE_SAMPLE: Final = 4_000
-"""Characters whose language is detected."""
-LEAST_FOR_LANGUAGE: Final = 200
-"""Characters; of fewer the page's own statement is more reliable."""
+LANGUAGE_SAMPLE: Final = 4_000  # characters whose language is detected
+LEAST_FOR_LANGUAGE: Final = 200  # characters; of fewer the page's own statement is more reliable
 
 
 def extract(raw: bytes, name: str) -> Extraction:
@@ -60,10 +56,7 @@ def extract(raw: bytes, name: str) -> Extraction:
 
 
 def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
-    """Extract a document of the web, perhaps without any text, up to `WEB_TEXT_BYTES` and without its blocks.
-
-    `declared` (media type) and `charset` are the server's statements.
-    """
+    """Extract a document of the web, perhaps without text, up to `WEB_TEXT_BYTES`, by the server's own statements."""
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
     found = _extract(body, kind, charset=charset, limit=WEB_TEXT_BYTES)
     return replace(found, blocks=[], pages=[start for start in found.pages if start < len(found.text)])
@@ -161,10 +154,7 @@ def _page_offsets(text: str, pages: list[str]) -> list[int]:
 
 
 def without_invisible_text(raw: bytes) -> bytes:
-    """Remove text of render mode 3 (neither filled nor stroked) from the pages of a PDF that show no image.
-
-    On a page with an image such text is recognised from a scan, and the image shows it.
-    """
+    """Remove text of render mode 3 from the pages of a PDF without an image: with one it is recognised from a scan."""
     try:
         document = pypdfium2.PdfDocument(raw)
         try:

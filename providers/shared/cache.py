@@ -11,7 +11,7 @@ import structlog
 
 from providers.errors import SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.shared_value import end_task, quote_part
+from providers.shared.shared_value import quote_part, running
 
 T = TypeVar("T")
 
@@ -21,8 +21,7 @@ LEASE_SECONDS: Final = 10.0
 """The lease of a killed worker expires after so long."""
 RENEW_SECONDS: Final = 2.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.02, 0.25
-MOST_BYTES: Final = 1_000_000
-"""A larger value is not stored: the shared store is for small ones."""
+MOST_BYTES: Final = 1_000_000  # a larger value is not stored: the shared store is for small ones
 
 log = structlog.get_logger()
 
@@ -63,8 +62,7 @@ class Codec(Protocol[T]):
 class Cache:
     """Makes a request once at a time in the whole cluster, and not again while its answer is fresh.
 
-    Keys contain the tenant, so that tenants never share answers, and a hash of the request. Failures are not cached. A
-    store that is unavailable or full counts as empty: a search that was paid for is worth more than its cache entry.
+    Tenants never share answers; failures are not cached; a store that is unavailable or full counts as empty.
     """
 
     def __init__(
@@ -78,10 +76,9 @@ class Cache:
     async def get_or_make(
         self, kind: CacheKind, tenant: str, request: str, make: Callable[[], Awaitable[T]], codec: Codec[T]
     ) -> Cached[T]:
-        """Return the fresh value of this very request, else what `make` returns.
+        """Return the fresh value of this very request, else what `make` returns. Raises what `make` and `encode` raise.
 
         Of callers with the same request one makes the value while the others wait; where it fails, the next one tries.
-        Raises what `make` and `codec.encode` raise.
         """
         key, lease = _key(kind, tenant, request), LEASE + secrets.token_hex(8).encode()
         pause = FIRST_POLL_SECONDS
@@ -106,13 +103,13 @@ class Cache:
                 await asyncio.sleep(self._renew_seconds)
                 await self._swap(key, lease, lease, self._lease_seconds)
 
-        renewing, written = asyncio.create_task(renew()), False
+        written = False
         try:
-            value = await make()
-            data = (await codec.encode(value)).encode("utf-8", "surrogatepass")
-            written = len(data) <= MOST_BYTES and await self._swap(key, lease, data, kind.fresh_seconds)
+            async with running(renew()):
+                value = await make()
+                data = (await codec.encode(value)).encode("utf-8", "surrogatepass")
+                written = len(data) <= MOST_BYTES and await self._swap(key, lease, data, kind.fresh_seconds)
         finally:
-            await end_task(renewing)
             if not written:
                 await self._swap(key, lease, None)
         return Cached(value, hit=False)

@@ -98,7 +98,7 @@ async def running_workers(
 
 
 def _replaying(client: Client, contents: PoolContents) -> Worker:
-    from workers.workflow_runner import workflow_runner
+    from workers.pools import workflow_runner
 
     return Worker(
         client,

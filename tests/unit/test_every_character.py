@@ -36,16 +36,14 @@ from providers.errors import SourceUnreadable
 from providers.extractive.blocks import candidates_of
 from providers.models.answers import without_thoughts
 from providers.models.fitting import estimated_tokens
-from providers.reading.canonical_text import canonical_text, clean
+from providers.reading.canonical_text import canonical_text, clean, iso_date
 from providers.reading.egress.address_rules import check_url
 from providers.reading.html_page import is_name, language_code, read_html
-from providers.reading.page_dates import iso_date
 from providers.reading.robots import parse
+from providers.search.corpus.folders import is_key_name
 from providers.search.corpus.query import searched_keys
-from providers.search.corpus.scanning import is_key_name
 from providers.search.hits import plain, shorten_query, usable_url
-from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
-from providers.translations import translate
+from providers.text import detect_language, question_stems, sentence_spans, translate, word_keys, words
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of
