@@ -7,6 +7,7 @@ from contracts.strategies.built_in import (
     ORCHESTRATOR_STRATEGY,
     REFLECTIVE_STRATEGY,
     SUPERVISOR_STRATEGY,
+    calls_by_role,
     closing_calls,
 )
 from contracts.strategies.declared_strategies import (
@@ -30,6 +31,7 @@ __all__ = [
     "LIVING_STRATEGY",
     "PLANNED",
     "StrategyDeclaration",
+    "calls_by_role",
     "closing_calls",
     "declaration",
     "declare",

@@ -1,6 +1,7 @@
 """The strategies of the product: limits by depth and mode, and how many calls they allow."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrating
@@ -8,11 +9,13 @@ from contracts import reflective_roles as reflective
 from contracts.agents import AT_ONCE
 from contracts.call_sizes import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
+from contracts.plan import MOST_ROUNDS
 from contracts.report_updates import REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Review, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
-from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER
-from contracts.strategies.declared_strategies import StrategyDeclaration, declaration
+from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.strategies.declared_strategies import CLOSING_ROLES, StrategyDeclaration, declaration
+from contracts.vocabulary import ThinkMode
 
 TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED: (1_800, 240)}
 """Deadline of a run and its reserve for writing, in seconds."""
@@ -207,6 +210,24 @@ LIVING_STRATEGY: Final = StrategyDeclaration(
 # --- the work on the report of every strategy ----------------------------------------------------------------------
 MOST_CLAIMS_PER_SUB_QUERY: Final = 5
 """Statements that a report makes of one sub-query's findings, usually."""
+
+
+def calls_by_role(
+    resolved: ResolvedResearch, own: Mapping[str, tuple[int, int]] | None = None
+) -> dict[RoleSpec[Any, Any], tuple[int, int]]:
+    """Return fewest and most calls of a model by each role of a run; `own` replaces those of its strategy."""
+    strategy = declaration(resolved.strategy)
+    if own is None:
+        own = strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL)
+    expected, closing = dict(own), closing_calls(resolved)
+    fewest, most = (1, MOST_ROUNDS) if resolved.gates.clarifies else (0, 0)
+    fewer, more = expected.get(strategy.clarifier.name, (0, 0))
+    expected[strategy.clarifier.name] = fewest + fewer, most + more
+    calls = {}
+    for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
+        (fewest, most), (fewer, more) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
+        calls[role] = (fewest + fewer, most + more)
+    return calls
 
 
 def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:

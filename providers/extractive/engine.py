@@ -40,6 +40,7 @@ WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
     reflective.ReflectOnStepInput: roles.reflect_on_step,
     orchestrator.OutlineInput: roles.outline,
     living.DecomposeInput: roles.decompose,
+    recursive.ScopeInput: roles.judge_scope,
     recursive.LibrarianInput: roles.propose_searches,
     recursive.TreeInput: roles.plan_tree,
 }
