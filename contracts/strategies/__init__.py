@@ -9,6 +9,7 @@ from contracts.strategies.built_in import (
     RECURSIVE_STRATEGY,
     REFLECTIVE_STRATEGY,
     SUPERVISOR_STRATEGY,
+    calls_by_role,
     closing_calls,
 )
 from contracts.strategies.declared_strategies import (
@@ -32,6 +33,7 @@ __all__ = [
     "LIVING_STRATEGY",
     "PLANNED",
     "StrategyDeclaration",
+    "calls_by_role",
     "closing_calls",
     "declaration",
     "declare",

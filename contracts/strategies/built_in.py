@@ -1,6 +1,7 @@
 """The strategies of the product: limits by depth and mode, and how many calls they allow."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrating
@@ -9,13 +10,15 @@ from contracts import reflective_roles as reflective
 from contracts.agents import AT_ONCE
 from contracts.call_sizes import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
+from contracts.plan import MOST_ROUNDS
 from contracts.report_updates import REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Review, Verify
 from contracts.research_trees import MOST_LEVELS
 from contracts.resolved import EffectiveLimits, ResolvedResearch
-from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER
-from contracts.strategies.declared_strategies import StrategyDeclaration, declaration
-from contracts.vocabulary import ReportSection
+from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.strategies.declared_strategies import CLOSING_ROLES, StrategyDeclaration, declaration
+from contracts.tree_sizes import tree_calls
+from contracts.vocabulary import ReportSection, ThinkMode
 
 TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED: (1_800, 240)}
 """Deadline of a run and its reserve for writing, in seconds."""
@@ -236,20 +239,6 @@ TREE_LIMITS: Final = {
 """Queries of the scope, executors of a query, leaves of an executor, sources, and corrections of an executor."""
 
 
-def _tree_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]]:
-    queries, nodes = limits.max_sub_queries, limits.max_nodes
-    rounds = 1 + limits.max_corrections
-    return {
-        recursive.MANAGER.name: (1, 1),
-        recursive.LIBRARIAN.name: (1, queries * (1 + nodes * limits.max_corrections)),
-        recursive.SCANNER.name: (1, limits.max_sources),
-        recursive.TREE_PLANNER.name: (1, queries * (1 + nodes * limits.max_corrections)),
-        recursive.EXTRACTOR.name: (1, queries * nodes * limits.max_leaves * rounds),
-        recursive.EXECUTOR.name: (1, queries * nodes * rounds),
-        SYNTHESIZER.name: (1, 2 + queries * nodes * rounds),
-    }
-
-
 RECURSIVE_STRATEGY: Final = StrategyDeclaration(
     name="recursive",
     implementation="workflows.strategies.recursive.recursive_strategy:RecursiveStrategy",
@@ -258,7 +247,7 @@ RECURSIVE_STRATEGY: Final = StrategyDeclaration(
         *(recursive.EXTRACTOR, recursive.EXECUTOR, SYNTHESIZER),
     ),
     presets=TREE_LIMITS,
-    expected_calls=_tree_calls,
+    expected_calls=lambda limits, _: tree_calls(limits),
     gates=Gates(approve=Approve.PHRASE),
     judges_edits=True,
     report_sections=tuple(ReportSection),
@@ -272,7 +261,7 @@ EXECUTOR_STRATEGY: Final = StrategyDeclaration(
         *(recursive.EXTRACTOR, recursive.EXECUTOR, SYNTHESIZER),
     ),
     presets={depth: limits.model_copy(update={"reserve_seconds": 30.0}) for depth, limits in TREE_LIMITS.items()},
-    expected_calls=_tree_calls,
+    expected_calls=lambda limits, _: tree_calls(limits, 1),
     scoped=True,
     most_gaps=MOST_GAPS_OF_TREE,
 )
@@ -280,6 +269,24 @@ EXECUTOR_STRATEGY: Final = StrategyDeclaration(
 # --- the work on the report of every strategy ----------------------------------------------------------------------
 MOST_CLAIMS_PER_SUB_QUERY: Final = 5
 """Statements that a report makes of one sub-query's findings, usually."""
+
+
+def calls_by_role(
+    resolved: ResolvedResearch, own: Mapping[str, tuple[int, int]] | None = None
+) -> dict[RoleSpec[Any, Any], tuple[int, int]]:
+    """Return fewest and most calls of a model by each role of a run; `own` replaces those of its strategy."""
+    strategy = declaration(resolved.strategy)
+    if own is None:
+        own = strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL)
+    expected, closing = dict(own), closing_calls(resolved)
+    fewest, most = (1, MOST_ROUNDS) if resolved.gates.clarifies else (0, 0)
+    fewer, more = expected.get(strategy.clarifier.name, (0, 0))
+    expected[strategy.clarifier.name] = fewest + fewer, most + more
+    calls = {}
+    for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
+        (fewest, most), (fewer, more) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
+        calls[role] = (fewest + fewer, most + more)
+    return calls
 
 
 def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:

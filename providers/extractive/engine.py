@@ -37,6 +37,7 @@ WORK: Final[Mapping[type[inputs.RoleInput], Work]] = {
     reflective.ReflectOnStepInput: _alone(roles.reflect_on_step),
     orchestrator.OutlineInput: _alone(roles.outline),
     living.DecomposeInput: _alone(roles.decompose),
+    recursive.ScopeInput: _alone(roles.judge_scope),
     recursive.LibrarianInput: _alone(roles.propose_searches),
     recursive.TreeInput: _alone(roles.plan_tree),
     recursive.SelfCheckInput: _alone(roles.check_node),

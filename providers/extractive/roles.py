@@ -311,6 +311,14 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
 
 
 # --- sources and trees of the strategy recursive ---------------------------------------------------------------------
+def judge_scope(task: recursive.ScopeInput) -> recursive.ManagerAnswer:
+    """Give the question, and what people want besides, as queries; whether they are too wide is computed elsewhere."""
+    found = [query for query, _, facet in _queries(task, task.most_queries, tried=set()) if facet != OTHER_FORM]
+    reason = "Only its size was judged, without a model."
+    judged = [recursive.JudgedQuery(query=query, feasible=True, reason=reason) for query in task.edited or found]
+    return recursive.ManagerAnswer(queries=judged)
+
+
 def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswer:
     """Search for the need, for its words in other forms, and for the works that sources have mentioned."""
     tried = {normalized_text(text) for text in task.asked}

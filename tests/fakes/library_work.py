@@ -8,6 +8,18 @@ from tests.fakes.model_work import analysis, element, key_words, without_signs
 WAYS = ("{}", "{} explained", "{} settings", "{} limits")
 
 
+def scope(prompt: str) -> dict[str, Any]:
+    """Each query of an edit as it is, else the question, and its settings where it names more than one thing."""
+    edited = re.findall(r"^- (.+)$", element(prompt, "edited"), re.MULTILINE)
+    question = element(prompt, "question").strip()
+    most = int((re.findall(r"(\d+) queries or fewer", prompt) or ["1"])[-1])
+    words = " ".join(key_words(question)[:8])
+    found = [question[:500], f"Which settings concern {words}?"] if " and " in question else [question[:500]]
+    reason = "a handful of sources answers it"
+    judged = [{"query": text, "feasible": True, "reason": reason, "splits": []} for text in edited or found[:most]]
+    return {"queries": judged}
+
+
 def searches(prompt: str) -> dict[str, Any]:
     """The need in a few ways that were not tried, and the first work that a source has mentioned."""
     need, asked = element(prompt, "need").rstrip("?. "), element(prompt, "asked")

@@ -26,6 +26,7 @@ ANSWERS = {
     "reviewer": (checking_work, "reviewing"),
     "outliner": (tool_work, "outline"),
     "decomposer": (tool_work, "decomposition"),
+    "manager": (library_work, "scope"),
     "librarian": (library_work, "searches"),
     "scanner": (library_work, "examination"),
     "tree_planner": (library_work, "tree"),
