@@ -400,9 +400,10 @@ class ResearchHandle:
         sent = revision if isinstance(revision, str) else dict(revision)
         return await self._update(names.REVISE_PLAN, sent, *([] if version is None else [version]))
 
-    async def approve_plan(self, version: int, phrase: str | None = None) -> str:
-        """Approve the newest plan, and start the research."""
-        return await self._update(names.APPROVE_PLAN, version, *([] if phrase is None else [phrase]))
+    async def approve_plan(self, version: int, phrase: str | None = None, *, overrule: bool = False) -> str:
+        """Approve the newest plan, and start the research; `overrule` overrules opinions against its queries."""
+        more = [phrase, True] if overrule else [] if phrase is None else [phrase]
+        return await self._update(names.APPROVE_PLAN, version, *more)
 
     async def reject_plan(self, reason: str = "") -> str:
         """End the run without any work; its plan is stored."""

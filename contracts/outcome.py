@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, computed_field
 from contracts.base import Contract
 from contracts.checking import ReviewSummary, VerificationSummary
 from contracts.evidence import DocumentRef
-from contracts.plan import Waiting
+from contracts.plan import Objection, Waiting
 from contracts.resolved import EffectiveLimits, ProviderChoice
 from contracts.tokens import CallFidelity, FidelityTotals
 from contracts.vocabulary import (
@@ -382,6 +382,8 @@ class ResearchStatus(Contract):
     """Questions of the plan to the person."""
     assumptions: list[str] = []
     """Answers that the plan assumes."""
+    objections: list[Objection] = []
+    """Reasons against queries of the plan, overruled ones included."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}

@@ -1,18 +1,20 @@
-"""The roles of the strategy `recursive` that find sources, plan the tree and work on its leaves, and who may call whom.
+"""The roles of the strategy `recursive` from the scope to the leaves of a tree, and who may call whom.
 
-The librarian proposes searches; the scanner is the extractor on the task `ASSESS_SOURCE`; the planner of trees gets
-vetted sources; the extractor has one stored source and one task, and fetches nothing.
+The manager judges which queries are feasible; the librarian proposes searches; the scanner is the extractor on the task
+`ASSESS_SOURCE`; the planner of trees gets vetted sources; the extractor has one stored source and one task, and fetches
+nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from contracts.addresses import canonical_url
+from contracts.addresses import canonical_url, normalized_text
 from contracts.base import Contract
+from contracts.evidence import DocumentRef, Gap
 from contracts.lenient import UnfitAnswer, distinct, first, known_word, one_line
 from contracts.research_trees import (
     DETAIL_CHARACTERS,
@@ -31,6 +33,7 @@ from contracts.roles import (
     AnalyzeInput,
     AnalyzerAnswer,
     AnalyzerResult,
+    BriefedInput,
     ProposedGap,
     QualityUpdate,
     RoleAnswer,
@@ -39,8 +42,12 @@ from contracts.roles import (
     SourceExtract,
 )
 from contracts.tokens import TokenShare
-from contracts.vocabulary import GapKind, Quality, Tier
+from contracts.vocabulary import GapKind, Quality, Severity, Tier
 
+QUERY_CHARACTERS: Final = 500
+"""Of a query of the scope."""
+MOST_SPLITS: Final = 4
+"""Narrower queries in place of one that is too wide."""
 MOST_SEARCHES: Final = 4
 """Of the librarian for one need."""
 SCANNED_CHARACTERS: Final = 3_000
@@ -50,6 +57,66 @@ MOST_FOLLOW_UP_QUESTIONS, MOST_IDENTIFIED_GAPS, MOST_WORKS = 3, 3, 5
 WORK_CHARACTERS: Final = 200
 SHOWN_LINKS: Final = 20
 """Links of a page that an extractor is shown."""
+
+
+# --- manager -------------------------------------------------------------------------------------------------------
+class ScopeInput(BriefedInput):
+    """Hand-off to the manager: the question, or the queries of a person's edit."""
+
+    most_queries: int = 4
+    edited: list[str] = []
+    """Queries that a person wrote, to be judged as they are; empty: the manager finds the queries."""
+    previous: list[str] = []
+    """Queries of the scope that is replaced."""
+
+
+class JudgedQuery(Contract):
+    """A query with the verdict of an expert."""
+
+    query: Annotated[str, one_line(QUERY_CHARACTERS)] = Field(
+        description="a question that can be understood by itself; one to be judged: word for word"
+    )
+    feasible: bool = Field(description="whether an expert could answer it well with a few sources")
+    reason: Annotated[str, one_line(300)] = Field(default="", description="of the verdict, in one sentence")
+    splits: list[Annotated[str, one_line(QUERY_CHARACTERS)]] = Field(
+        default=[], description="if it is not feasible, two to four narrower queries in its place; else none"
+    )
+
+
+class ManagerAnswer(RoleAnswer):
+    """The scope: one feasible query, several, or queries that are too wide with their reasons."""
+
+    queries: list[JudgedQuery]
+
+    def fitted(self, request: ScopeInput, notes: list[str]) -> Self:
+        """Keep distinct queries within the limit, or those of the edit. Raises `UnfitAnswer` without a verdict."""
+        judged = distinct(self.queries, lambda one: one.query)
+        if request.edited:
+            judged = _verdicts(request.edited, judged, notes)
+        if not judged:
+            raise UnfitAnswer("queries: at least one query with words is needed")
+        for place, one in enumerate(judged):
+            if not one.feasible and not (one.reason and distinct(one.splits, str, [one.query])):
+                raise UnfitAnswer(f"queries.{place}: not feasible, so a reason and narrower queries are needed")
+        kept = judged if request.edited else first(judged, request.most_queries, notes, "queries")
+        return self.model_copy(update={"queries": [_with_splits(one) for one in kept]})
+
+
+def _verdicts(edited: Sequence[str], judged: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
+    """Return the verdict of each edited query, in their order. Raises `UnfitAnswer` if one has none."""
+    known = {normalized_text(one.query): one for one in judged}
+    missing = [place for place, query in enumerate(edited) if normalized_text(query) not in known]
+    if missing:
+        raise UnfitAnswer(f"queries: query {missing[0] + 1} of those to be judged is missing; copy each word for word")
+    if len(judged) > len(edited):
+        notes.append("verdicts of other queries were dropped")
+    return [known[normalized_text(query)].model_copy(update={"query": query}) for query in edited]
+
+
+def _with_splits(judged: JudgedQuery) -> JudgedQuery:
+    """Return a verdict with distinct narrower queries; with none for a feasible query."""
+    splits = [] if judged.feasible else distinct(judged.splits, str, [judged.query])[:MOST_SPLITS]
+    return judged.model_copy(update={"splits": splits})
 
 
 # --- librarian -----------------------------------------------------------------------------------------------------
@@ -316,7 +383,63 @@ class ExtractorResult(AnalyzerResult):
         return [gap.description for gap in self.gaps if gap.kind is not GapKind.QUESTION]
 
 
+# --- executor: check of its own report -----------------------------------------------------------------------------
+class SelfCheckInput(RoleInput):
+    """Hand-off to the executor that checks the report of its node against the goal."""
+
+    goal: str
+    draft: DocumentRef | None = None
+    """The report; None where nothing was found, or where there was one input alone."""
+    statements: list[str] = []
+    """Findings of a report that was not written."""
+    gaps: list[Gap] = []
+    """Questions and gaps that the node left open."""
+    corrections_left: int = 0
+
+    def subject(self) -> str:
+        """The goal."""
+        return self.goal
+
+
+class JudgedGap(Contract):
+    """A question or a gap as the executor judges it."""
+
+    gap_id: str = Field(description="label of the gap in the list")
+    in_scope: bool = Field(default=True, description="whether the goal needs it")
+    addressable: bool = Field(default=True, description="whether other sources may answer it")
+    severity: Annotated[Severity, known_word(Severity, Severity.MODERATE)] = Severity.MODERATE
+
+    @property
+    def is_material(self) -> bool:
+        """True for one that is in scope, can be addressed, and is of at least moderate severity."""
+        return self.in_scope and self.addressable and self.severity is not Severity.MINOR
+
+
+class SelfCheckAnswer(RoleAnswer):
+    """Whether a report serves its goal, and which of its gaps matter."""
+
+    sufficient: bool = Field(description="whether the report answers the goal")
+    reason: Annotated[str, one_line(400)] = Field(default="", description="in one sentence")
+    gaps: list[JudgedGap] = []
+
+    def fitted(self, request: SelfCheckInput, notes: list[str]) -> Self:
+        """Keep one judgement of each gap of the request."""
+        del notes
+        known = {gap.id for gap in request.gaps}
+        judged = distinct((one for one in self.gaps if one.gap_id in known), lambda one: one.gap_id)
+        return self.model_copy(update={"gaps": judged})
+
+    @property
+    def material(self) -> list[str]:
+        """Ids of the gaps that call for a correction; none where the report is sufficient."""
+        return [] if self.sufficient else [one.gap_id for one in self.gaps if one.is_material]
+
+
 # --- specifications ------------------------------------------------------------------------------------------------
+MANAGER: Final = RoleSpec(
+    "manager", "judge_scope", Tier.COMPLEX, ScopeInput, ManagerAnswer, ManagerAnswer,
+    share=TokenShare.PLANNING, output_tokens=2_500, expected_output_tokens=600, work="scope",
+)  # fmt: skip
 LIBRARIAN: Final = RoleSpec(
     "librarian", "propose_searches", Tier.SIMPLE, LibrarianInput, LibrarianAnswer, LibrarianAnswer,
     output_tokens=800, expected_output_tokens=200, work="vetting",
@@ -333,6 +456,11 @@ TREE_PLANNER: Final = RoleSpec(
 EXTRACTOR: Final = RoleSpec(
     "extractor", "extract_source", Tier.ANALYTICAL, ExtractInput, ExtractorAnswer, ExtractorResult,
     output_tokens=4_000, expected_output_tokens=1_200, work="extraction",
+)  # fmt: skip
+
+EXECUTOR: Final = RoleSpec(
+    "executor", "check_node", Tier.ANALYTICAL, SelfCheckInput, SelfCheckAnswer, SelfCheckAnswer,
+    share=TokenShare.REFINEMENT, output_tokens=1_500, expected_output_tokens=400, work="self-check",
 )  # fmt: skip
 
 # --- who may call whom ---------------------------------------------------------------------------------------------

@@ -335,6 +335,12 @@ class ResearchState(BaseModel):
         self.dropped_content_ids = list(dict.fromkeys([*self.dropped_content_ids, *call.dropped]))
         self.content_archive_hashes = list(dict.fromkeys([*self.content_archive_hashes, *call.archived]))
 
+    def take_resolution(self, resolved: ResolvedResearch, entry: str) -> None:
+        """Take over the resolved request, which is stored as this entry of the notebook."""
+        self.resolved, self.resolved_entry = resolved, entry
+        self.note_entry(entry)
+        self.note_entry(resolved.follow_up.entry if resolved.follow_up else None)
+
     def note_entry(self, entry: str | None) -> None:
         """Add an entry of the notebook, once."""
         if entry and entry not in self.notebook:
@@ -349,7 +355,7 @@ class ResearchState(BaseModel):
         return {"schema_version": self.schema_version, **slim.model_dump(mode="json", exclude_defaults=True)}
 
     def pack(self) -> str:
-        """Return the state as compressed JSON in base85, with the newest events only."""
+        """Return the state as compressed JSON in base64, with the newest events only."""
         return pack_json(self.snapshot(PACKED_EVENTS))
 
     @classmethod

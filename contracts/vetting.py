@@ -1,5 +1,6 @@
 """What a librarian has found for one need, as it survives between units."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from contracts.addresses import normalized_text, short_hash
@@ -42,6 +43,21 @@ class Vetted(Contract):
     def rejected(self) -> list[ExaminedSource]:
         """The rejected candidates of the newest round."""
         return [one for one in self.examined if not one.accepted and one.round == self.round]
+
+    @property
+    def is_searched(self) -> bool:
+        """True once the librarian has named the searches of this round."""
+        return self.searched >= self.round
+
+    @property
+    def examined_before(self) -> set[str]:
+        """Ids of the candidates of earlier rounds."""
+        return {one.source_id for one in self.examined if one.round < self.round}
+
+    def with_searches(self, names: Iterable[str]) -> "Vetted":
+        """Return the record with the searches that the librarian has named for this round."""
+        searches = list(dict.fromkeys([*self.searches, *names]))
+        return self.model_copy(update={"searches": searches, "searched": self.round})
 
     def next_round(self) -> "Vetted":
         """Return the record for another round of the same need."""

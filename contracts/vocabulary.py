@@ -105,6 +105,7 @@ class StopReason(StrEnum):
     CLARIFICATION_EXPIRED = "clarification_expired", "nobody answered what the question means"
     APPROVAL_EXPIRED = "approval_expired", "nobody approved the plan in time"
     APPROVAL_REJECTED = "approval_rejected", "the plan was rejected"
+    INFEASIBLE = "infeasible", "the question is too wide for the limits of the run"
     USER_STOPPED = "user_stopped", "the user asked for the report early"
     USER_CANCELLED = "user_cancelled", "the user cancelled the run"
     INTERNAL_ERROR = "internal_error", "an internal error ended the run"

@@ -63,6 +63,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         outline=state.plan.outline,
         questions=state.plan.questions,
         assumptions=state.plan.assumptions,
+        objections=state.plan.objections,
         counts=state.counts(),
         usage=state.usage,
         usage_by_role=state.usage_by_role,
@@ -129,11 +130,13 @@ def details_markdown(
 
 
 def _outline_lines(plan: Plan) -> list[str]:
-    """Return the headings of the report, and the assumptions of the plan."""
+    """Return the headings of the report, the assumptions of the plan, and the objections to it."""
     lines = []
     for label, texts in (("Outline", plan.outline), ("Assumptions", plan.assumptions)):
         if texts:
             lines += ["", f"{label}: {' · '.join(_show(text, 120) for text in texts)}"]
+    if objections := plan.open_objections:
+        lines += ["", "Too wide:", *(f"- {_show(one.line(), 500)}" for one in objections)]
     return lines
 
 
@@ -182,5 +185,6 @@ def plan_of(state: ResearchState) -> PlanAnswer:
         outline=state.plan.outline,
         questions=state.plan.questions,
         assumptions=state.plan.assumptions,
+        objections=state.plan.objections,
         constraints=state.resolved.constraints if state.resolved else Constraints(),
     )

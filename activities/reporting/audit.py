@@ -55,7 +55,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import LIMITS, Outcome, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, ProviderError
 from providers.interfaces import SkippedFile
-from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.isolation.pool import SubprocessPool
 from providers.text import KNOWN_LANGUAGES
 
 TextOf = Callable[[str], Awaitable[str]]
@@ -126,7 +126,7 @@ async def audit(
     document: bytes,
     get_text: TextOf | None,
     get_bytes: BytesOf | None,
-    isolated: KillableCalls | SubprocessPool,
+    isolated: SubprocessPool,
     *,
     markdown: str | None = None,
     html: bytes | None = None,

@@ -33,7 +33,7 @@ from contracts.strategies import usage_by_share
 from contracts.tokens import ContentEntry, tokens_of_share
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.interfaces import ContentStore, SessionStore, SkippedFile
-from providers.isolation.pool import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.storage.stored_notebooks import Notebooks
 
 SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
@@ -105,7 +105,7 @@ class ReportingActivities:
     content: ContentStore
     skipped_of: SkippedOf
     product_version: str
-    isolated: KillableCalls
+    isolated: SubprocessPool
     sessions: SessionStore
     notebooks: Notebooks
 

@@ -111,6 +111,9 @@ async def approve(
     phrase: Annotated[
         str | None, typer.Option("--phrase", metavar="TEXT", help="the words that the run demands, if it does")
     ] = None,
+    overrule: Annotated[
+        bool, typer.Option("--overrule", help="begin although the manager thinks that a query is too wide")
+    ] = False,
     config: ConfigFile = None,
 ) -> int:
     """Approve the plan of a run, and start its searches.
@@ -119,7 +122,8 @@ async def approve(
     research approve 7k3f --version 2
     """
     async with _open_run(given, config) as handle:
-        print_result(await handle.approve_plan(version or (await handle.plan()).version, phrase))
+        newest = version or (await handle.plan()).version
+        print_result(await handle.approve_plan(newest, phrase, **({"overrule": True} if overrule else {})))
         print_hint(f"research watch {handle.research_id}")
     return ExitCode.COMPLETED
 
@@ -243,6 +247,9 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
         print_result(f"  {place}. {printable(query.text)}")
         if query.expected_contribution not in ("", query.text):
             print_result(f"     {printable(query.expected_contribution)}")
+    for objection in known.objections:
+        state = " (overruled)" if objection.overruled else " (its split was taken)" if objection.followed else ""
+        print_result(f"  too wide{state}: {printable(objection.line())}")
     for part, texts in _labelled(known):
         print_result(f"{part}:")
         for text in texts:

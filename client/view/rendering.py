@@ -140,6 +140,8 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
             yield Row("", f"§ {heading}", "yellow")
         for question in waiting.questions:
             yield Row("", question, "yellow")
+        for objection in status.objections:
+            yield Row("", f"too wide: {objection.line()}", "yellow")
         for way in waiting.ways(status.research_id):
             yield Row("", pasteable(way), "yellow")
     waits = waits_of(status, now)

@@ -21,7 +21,7 @@ from contracts.vocabulary import EngineKind, ReportSection, Tier
 ENTRY_POINTS: Final = "durable_research.strategies"
 MOST_GAPS: Final = 30
 """Gaps of a run, where its strategy needs no more."""
-PLANNED: Final = ("recursive",)
+PLANNED: Final[tuple[str, ...]] = ()
 """Names that requests may come to use: refused with `not available yet` until they are declared."""
 
 
@@ -49,6 +49,8 @@ class StrategyDeclaration:
     """Questions to a person where the request names none: clarification, approval of the plan."""
     reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
     """Limits that differ where the model of a tier reasons by itself, by tier."""
+    judges_edits: bool = False
+    """True if its unit that makes the plan also judges a plan that a person edited, before anyone can approve it."""
     live_report: bool = False
     """True if the report grows by bounded updates and is whole at any time (`workflows.phases.drafts`)."""
     report_sections: tuple[ReportSection, ...] = ()

@@ -25,15 +25,11 @@ from contracts.vocabulary import Action, NodeStatus, Phase, Severity
 from providers.text import language_data, meaning_words, sentence_spans
 
 QUERY_CHARACTERS: Final = 400
-SHORTEST_QUERY: Final = 10
-"""Characters, which the gate after planning demands."""
-GUIDED: Final = "guidance"
-"""Facet of a query that a person or the operator wants."""
+SHORTEST_QUERY: Final = 10  # characters, which the gate after planning demands
+GUIDED: Final = "guidance"  # facet of a query that a person or the operator wants
 SUBJECT_WORDS: Final = 8
-FEW_WORDS, MANY_WORDS = 4, 14
-"""Words of meaning up to which a question is simple, and from which it is complex."""
-LONG_SENTENCE: Final = 32
-"""Words on average from which sentences are hard to read."""
+FEW_WORDS, MANY_WORDS = 4, 14  # words of meaning up to which a question is simple, and from which it is complex
+LONG_SENTENCE: Final = 32  # words on average from which sentences are hard to read
 
 
 # --- plan ------------------------------------------------------------------------------------------------------------
@@ -315,6 +311,14 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
 
 
 # --- sources and trees of the strategy recursive ---------------------------------------------------------------------
+def judge_scope(task: recursive.ScopeInput) -> recursive.ManagerAnswer:
+    """Give the question, and what people want besides, as queries; whether they are too wide is computed elsewhere."""
+    found = [query for query, _, facet in _queries(task, task.most_queries, tried=set()) if facet != OTHER_FORM]
+    reason = "Only its size was judged, without a model."
+    judged = [recursive.JudgedQuery(query=query, feasible=True, reason=reason) for query in task.edited or found]
+    return recursive.ManagerAnswer(queries=judged)
+
+
 def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswer:
     """Search for the need, for its words in other forms, and for the works that sources have mentioned."""
     tried = {normalized_text(text) for text in task.asked}
@@ -330,4 +334,14 @@ def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
     sources = task.vetted[: task.most_leaves]
     return recursive.TreeAnswer(
         leaves=[recursive.ProposedLeaf(source=one.id, task_type=task_type, task_detail=detail) for one in sources]
+    )
+
+
+def check_node(task: recursive.SelfCheckInput) -> recursive.SelfCheckAnswer:
+    """Call a node sufficient once something was found for its goal; else each of its gaps matters."""
+    found = task.draft is not None or bool(task.statements)
+    return recursive.SelfCheckAnswer(
+        sufficient=found,
+        reason="Something was found for the goal." if found else "Nothing was found for the goal.",
+        gaps=[recursive.JudgedGap(gap_id=gap.id) for gap in task.gaps],
     )

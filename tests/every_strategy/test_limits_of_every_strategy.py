@@ -62,9 +62,10 @@ HELD: dict[str, Callable[[Trial], float]] = {
 ELSEWHERE = {
     *("deadline_seconds", "max_wait_seconds", "agent_seconds", "agent_wait_seconds", "max_source_characters"),
     "max_update_characters",
+    *("max_nodes", "max_leaves", "max_corrections", "max_levels"),
 }
 """The tests of time are below, those of waiting beside those of approvals, of agents beside their strategy, of the
-characters of a source beside windows, of an update beside live reports."""
+characters of a source beside windows, of an update beside live reports, of trees beside their rules."""
 OF_STEPS = {"min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step"}
 
 

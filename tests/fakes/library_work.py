@@ -3,9 +3,21 @@
 import re
 from typing import Any
 
-from tests.fakes.model_work import analysis, element, key_words
+from tests.fakes.model_work import analysis, element, key_words, without_signs
 
 WAYS = ("{}", "{} explained", "{} settings", "{} limits")
+
+
+def scope(prompt: str) -> dict[str, Any]:
+    """Each query of an edit as it is, else the question, and its settings where it names more than one thing."""
+    edited = re.findall(r"^- (.+)$", element(prompt, "edited"), re.MULTILINE)
+    question = element(prompt, "question").strip()
+    most = int((re.findall(r"(\d+) queries or fewer", prompt) or ["1"])[-1])
+    words = " ".join(key_words(question)[:8])
+    found = [question[:500], f"Which settings concern {words}?"] if " and " in question else [question[:500]]
+    reason = "a handful of sources answers it"
+    judged = [{"query": text, "feasible": True, "reason": reason, "splits": []} for text in edited or found[:most]]
+    return {"queries": judged}
 
 
 def searches(prompt: str) -> dict[str, Any]:
@@ -56,3 +68,11 @@ def extraction(prompt: str) -> dict[str, Any]:
         "identified_gaps": [],
         "mentioned_works": [],
     }
+
+
+def self_check(prompt: str) -> dict[str, Any]:
+    """A report is good enough once it states something; each gap is judged as one that could be closed."""
+    plain = without_signs(prompt)
+    found = bool(element(plain, "draft").strip() or re.search(r"^- ", plain, re.MULTILINE))
+    gaps = re.findall(r"^\s*(gap-[\w-]+): ", element(plain, "gaps"), re.MULTILINE)
+    return {"sufficient": found, "reason": "It is compared with its goal.", "gaps": [{"gap_id": one} for one in gaps]}

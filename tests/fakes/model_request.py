@@ -26,10 +26,12 @@ ANSWERS = {
     "reviewer": (checking_work, "reviewing"),
     "outliner": (tool_work, "outline"),
     "decomposer": (tool_work, "decomposition"),
+    "manager": (library_work, "scope"),
     "librarian": (library_work, "searches"),
     "scanner": (library_work, "examination"),
     "tree_planner": (library_work, "tree"),
     "extractor": (library_work, "extraction"),
+    "executor": (library_work, "self_check"),
     "reporter": (model_work, "update"),
 }
 """What sensible models answer in JSON, by role: a function by its name, so that a test can replace it."""

@@ -40,4 +40,4 @@ async def ask_for(
 ) -> O:
     """Have a role do its work for another one. Raises `CallNotAllowed`, and as `ResearchRun.ask` does."""
     check_call(run, caller, role.name)
-    return await run.ask(role, step, fields, engine, caller=caller)
+    return await run.ask(role, step, fields.model_copy(update={"caller": caller}), engine)

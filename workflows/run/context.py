@@ -10,7 +10,7 @@ from contracts.canary import contains_canary, exposes_private_text
 from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
-from contracts.plan import Plan, PlanNode
+from contracts.plan import Objection, Plan, PlanNode
 from contracts.presets import with_choice
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
@@ -141,10 +141,12 @@ class RunContext:
         outline: Sequence[str] = (),
         questions: Sequence[str] = (),
         assumptions: Sequence[str] = (),
+        objections: Sequence[Objection] = (),
     ) -> None:
         """Put a new version of the plan in the place of the one that there is."""
         texts = {"outline": list(outline), "questions": list(questions), "assumptions": list(assumptions)}
-        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts)
+        against = {"objections": list(objections)}
+        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts, **against)
         plan = self.state.plan
         count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
         self.note("plan.drafted", plural(count, part), count=count, **plan.texts())

@@ -158,14 +158,11 @@ class ResearchRun(RunContext):
         self.agents = Agents(self)
         self._summaries = Summaries(self, self._summarize)
 
-    async def ask(
-        self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None, *, caller: str = ""
-    ) -> O:
+    async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `fields` holds what this role
-        needs; ids, engine, model, date, language, guidance and canary are added here. `caller` is the role that it
-        works for, where one role calls another.
+        needs; ids, engine, model, date, language, guidance and canary are added here.
         Raises `Interrupted`, and `Unanswered` for a role without a fallback.
         """
         # A model that often gave a role nothing useful is not paid for it again.
@@ -176,9 +173,9 @@ class ResearchRun(RunContext):
         operation = self.operation(step)
         number = 0
         if role.name != AgentRole.SUPERVISOR:
-            inputs = {"operation": operation} | ({"caller": caller} if caller else {})
+            inputs = {"operation": operation} | ({"caller": fields.caller} if fields.caller else {})
             number = self.decide(role.name, f"execute_{role.work or role.name}", "", inputs)
-        self.count_calls(caller, role.name)
+        self.count_calls(fields.caller, role.name)
         try:
             output = await self._answer(role, operation, fields, kind)
         except ActivityError as error:
