@@ -27,7 +27,6 @@ from contracts.vocabulary import (
     EngineKind,
     GapKind,
     GapStatus,
-    NodeKind,
     NodeStatus,
     Outcome,
     ReportSection,
@@ -173,7 +172,7 @@ def _open_line(inputs: ReportInputs, gap: Gap) -> str:
     text = say.translated(gap.description)
     if (node := nodes.get(gap.origin.removeprefix("sub_query:"))) is None:
         return text
-    goal = nodes[node.parent].text if node.kind is NodeKind.LEAF and node.parent in nodes else node.text
+    goal = nodes[node.parent].text if node.source_id and node.parent in nodes else node.text
     source = inputs.state.sources.get(node.source_id or "")
     if source is None:
         return say("raised_by_node", gap=text, goal=goal)

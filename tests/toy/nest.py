@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from contracts import strategies
-from contracts.agents import AgentTask, NodeEnd, NodeSummary
+from contracts.agents import AgentTask, NodeSummary
 from contracts.plan import PlanNode
 from contracts.request import Depth
 from contracts.roles import ANALYZER
@@ -16,6 +16,7 @@ from contracts.vocabulary import NodeKind, ReportSection, StopReason
 from tests.toy.errand import ERRAND_LIMITS, ErrandStrategy, position_of
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
+from workflows.run.host import abandon
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 
@@ -63,10 +64,16 @@ class NestStrategy(ErrandStrategy):
         run.state.phase = "looking"
         run.hooks.enter_phase()
         scope, text, below = run.state.scope, run.resolved.query, below_of(run.state)
-        tasks = [PlanNode(id=one.id, text=one.text, kind=NodeKind.TASK, needs_search=False) for one in below]
         leaf = PlanNode(id=f"leaf-of-{scope}", text=text, parent=scope, kind=NodeKind.LEAF)
-        run.draft_plan(text, [leaf, *tasks])
-        await asyncio.gather(self._look(run), run.spawn(below, 5, caller="nest"))
+        run.draft_plan(text, [leaf])
+        jobs = [asyncio.ensure_future(job) for job in (self._look(run), run.spawn(below, 5, caller="nest"))]
+        try:
+            await run.host.settle(jobs)
+        except asyncio.CancelledError:
+            await abandon(run.host, jobs)
+            raise
+        for job in jobs:
+            job.result()
         return Unit(name="looking", iteration_ended=True)
 
     async def _look(self, run: ResearchRun) -> None:
@@ -78,5 +85,4 @@ class NestStrategy(ErrandStrategy):
         if task is None:
             return None
         sources = [source.id for source in state.sources.values() if f"leaf-of-{task.id}" in source.sub_query_ids]
-        end = NodeEnd.SUFFICIENT if position_of(state).looked else NodeEnd.STOPPED
-        return NodeSummary(id=task.id, goal=task.text, level=task.level, source_ids=sources, end=end)
+        return NodeSummary(id=task.id, goal=task.text, level=task.level, source_ids=sources)
