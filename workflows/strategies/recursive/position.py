@@ -59,7 +59,7 @@ class ExecutorPosition(UnitPosition):
 
 
 def position_of(state: ResearchState) -> ExecutorPosition:
-    """Return the position, with the part of the tree that the task gives the first time; its changes are the state's."""
+    """Return the position, with the part of the tree that the task gives; its changes are the state's."""
     state.position = position = read_position(state)
     return position
 
