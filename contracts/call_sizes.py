@@ -12,7 +12,7 @@ from typing import Any, Final
 from contracts import checking_roles, roles
 from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
-from contracts.recursive_roles import SHOWN_LINKS, ExtractInput
+from contracts.recursive_roles import EXTRACTOR, SCANNED_CHARACTERS, SCANNER, SHOWN_LINKS, ExtractInput
 from contracts.report_updates import REPORTER, UpdateInput
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
@@ -91,6 +91,8 @@ def expected_call(
         checking_roles.CORRECTOR.name: claims * 450,
         checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
         roles.ANALYZER.name: min(sources, MOST_SOURCES) * source_tokens,
+        EXTRACTOR.name: source_tokens,
+        SCANNER.name: min(source_tokens, SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS),
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
         roles.REFINER.name: DRAFT_CHARACTERS,
         REPORTER.name: SECTION_CHARACTERS // BYTES_PER_TOKEN,
