@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from contracts import strategies
-from contracts.agents import AgentTask, NodeEnd, NodeSummary
+from contracts.agents import AgentTask, NodeSummary
 from contracts.plan import PlanNode
 from contracts.request import Depth
 from contracts.roles import ANALYZER
@@ -63,9 +63,8 @@ class NestStrategy(ErrandStrategy):
         run.state.phase = "looking"
         run.hooks.enter_phase()
         scope, text, below = run.state.scope, run.resolved.query, below_of(run.state)
-        tasks = [PlanNode(id=one.id, text=one.text, kind=NodeKind.TASK, needs_search=False) for one in below]
         leaf = PlanNode(id=f"leaf-of-{scope}", text=text, parent=scope, kind=NodeKind.LEAF)
-        run.draft_plan(text, [leaf, *tasks])
+        run.draft_plan(text, [leaf])
         await asyncio.gather(self._look(run), run.spawn(below, 5, caller="nest"))
         return Unit(name="looking", iteration_ended=True)
 
@@ -78,5 +77,4 @@ class NestStrategy(ErrandStrategy):
         if task is None:
             return None
         sources = [source.id for source in state.sources.values() if f"leaf-of-{task.id}" in source.sub_query_ids]
-        end = NodeEnd.SUFFICIENT if position_of(state).looked else NodeEnd.STOPPED
-        return NodeSummary(id=task.id, goal=task.text, level=task.level, source_ids=sources, end=end)
+        return NodeSummary(id=task.id, goal=task.text, level=task.level, source_ids=sources)

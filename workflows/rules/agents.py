@@ -16,6 +16,7 @@ from contracts.agents import (
     AgentTask,
     Ledger,
     LostWork,
+    NodeEnd,
     NodeSummary,
     TaskResult,
     nodes_of_records,
@@ -215,19 +216,32 @@ def task_result(
         usage_by_role=state.usage_by_role,
         lost=lost_work(state),
         failed_branches=state.failed_branches,
-        node=None if node is None else complete_node(state, node),
+        node=None if node is None else complete_node(state, node, reason),
         calls=state.calls,
         agents=[progress_of_agent(record) for record in state.agents],
         packed=found.pack(),
     )
 
 
-def complete_node(state: ResearchState, node: NodeSummary) -> NodeSummary:
-    """Return the node of an agent with those of its own agents, in the order of their tasks, and its own usage."""
+ENDS: Final = {
+    StopReason.BUDGET_TIME: NodeEnd.TIME,
+    **dict.fromkeys((StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST), NodeEnd.BUDGET),
+    **dict.fromkeys((StopReason.USER_STOPPED, StopReason.USER_CANCELLED), NodeEnd.STOPPED),
+    **dict.fromkeys((StopReason.PROVIDER_OUTAGE, StopReason.INTERNAL_ERROR), NodeEnd.FAILED),
+}
+"""Ends of nodes whose work was cut short."""
+
+
+def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -> NodeSummary:
+    """Return the node of an agent with those of its own agents, in the order of their tasks, and its own usage.
+
+    What cut its work short is its end, whatever its strategy has noted.
+    """
     usage = state.usage.model_copy(update={"active_seconds": 0.0})
     for record in state.agents:
         usage = usage.beyond(record.result.usage if record.result else Usage())
-    return node.model_copy(update={"usage": usage, "below": nodes_of_records(state.agents)})
+    below, end = nodes_of_records(state.agents), ENDS.get(reason, node.end)
+    return node.model_copy(update={"usage": usage, "below": below, "end": end})
 
 
 def lost_work(state: ResearchState) -> LostWork:

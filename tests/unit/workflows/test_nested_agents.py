@@ -21,8 +21,9 @@ from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.rules.agents import merge_agent, task_result
 from workflows.rules.gaps import open_gaps
+from workflows.run.agents import GRACE_SECONDS, grace_seconds
 from workflows.run.inbox import Inbox, Interrupted
-from workflows.run.research_run import GRACE_SECONDS, ResearchRun, grace_seconds
+from workflows.run.research_run import ResearchRun
 
 TOP, MIDDLE, LOWEST = "How deep do sperm whales dive?", "What do glaciers carve?", "When do cactus flowers open?"
 PAGES = {
