@@ -58,8 +58,8 @@ CLOSING_SECONDS: Final = 15.0
 """A cancelled run saves its state and closes within this time."""
 AGENT_ANSWER: Final = timedelta(seconds=2)
 """The same for the status of an agent; afterwards the status of its run is used."""
-TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Seconds between requests for a text that the stored record of a run does not name yet."""
+TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, *(8.0,) * 30)
+"""Seconds after requests for a text that the record does not name yet; those of the end are named when it is over."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
@@ -297,12 +297,13 @@ class ResearchHandle:
         if not isinstance(found, ToolCallResult) or not isinstance(found.tool_output.raw_output, UpdateReportResult):
             return found
         update, text = found.tool_output.raw_output, None
-        for seconds in (*TEXT_PAUSES, None) if update.report else ():
+        for seconds in TEXT_PAUSES if update.report else ():
+            going_on = await self.is_running()  # asked first: a run saves its record before it is over
             try:
                 text = await self.document(update.report, tenant=tenant)
                 break
             except DocumentMissing:
-                if seconds is None or not await self.is_running():
+                if not going_on:
                     break
                 await asyncio.sleep(seconds)
         update = update.model_copy(update={"new_report_markdown": text})

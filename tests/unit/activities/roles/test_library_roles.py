@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError
 from activities.roles.prompt_rendering import render_role
 from activities.roles.untrusted import label_key, label_of
 from contracts import failures
-from contracts.call_sizes import BYTES_PER_TOKEN, FIXED_INPUT_TOKENS, worst_call
+from contracts.call_sizes import BYTES_PER_TOKEN, FIXED_INPUT_TOKENS, expected_call, worst_call
 from contracts.notebooks import MOST_LINKS, AnalysisEntry, SourceEntry, by_reference, with_what_follows
 from contracts.plan import PlanNode
 from contracts.recursive_roles import (
@@ -174,6 +174,15 @@ async def test_a_scan_is_shown_an_excerpt() -> None:
     assert (await notebooks.complete_input(sent, SCANNER)).source_characters == SCANNED_CHARACTERS
     analysis = AnalyzeInput.model_validate(dict(sent))
     assert (await notebooks.complete_input(analysis, ANALYZER)).source_characters == 20_000
+
+
+def test_the_estimate_knows_what_is_shown_of_a_source() -> None:
+    """An extraction shows one source, a scan an excerpt of it, however many sources a search has."""
+    extraction, scan = (
+        expected_call(role, sources=9, source_characters=30_000).input_tokens - FIXED_INPUT_TOKENS
+        for role in (EXTRACTOR, SCANNER)
+    )
+    assert (extraction, scan) == (10_300, 1_300)
 
 
 async def test_labels_of_a_tree_become_sources() -> None:
