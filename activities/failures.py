@@ -15,8 +15,8 @@ A workflow finds the type (`contracts.failures`) and one dictionary in `details`
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -30,7 +30,6 @@ from contracts import failures
 from contracts.outcome import Usage
 from providers import errors
 from providers.errors import ProviderError, Retryable
-from providers.shared.shared_value import end_task
 
 log = structlog.get_logger()
 
@@ -80,8 +79,7 @@ MOST_LOSSES: Final = 3
 """Attempts that ended without a report because their worker died: a document that kills its workers is given up."""
 FIRST_BEAT_SECONDS: Final = 1.25
 """Most searches, pages and short calls end before. A beat costs the server a sixth of a short activity (0019)."""
-BEAT_SECONDS: Final = 0.5
-"""Workers send one beat a second at most, so a cancellation arrives in about a second."""
+BEAT_SECONDS: Final = 0.5  # workers send one beat a second at most, so a cancellation arrives in about a second
 
 
 class AttemptHistory(BaseModel):
@@ -104,7 +102,7 @@ async def attempt(area: Area) -> AsyncIterator[AttemptHistory]:
     began, info = time.monotonic(), activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
     try:
-        async with send_heartbeats(*_details_of(history)):
+        with send_heartbeats(*_details_of(history)):
             if history.losses >= MOST_LOSSES:
                 raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")
             yield history
@@ -142,7 +140,15 @@ def application_error(
         if error.retry_after is not None:
             delay = max(0.0, min(error.retry_after, LONGEST_DELAY_SECONDS)) * random.uniform(1.0, 1.1)  # noqa: S311
         final = error.patience is not None and waited_seconds + (1.0 if delay is None else delay) > error.patience
-    details = _failure_details(error, spent or Usage())
+    usage, details = (spent or Usage()).plus(error.usage), dict[str, Any]()
+    if isinstance(error, (errors.UnusableText, errors.InvalidCall)):
+        details["kind"] = error.kind
+    if isinstance(error, errors.AnswerUnusable):
+        details["model"] = error.model
+    if isinstance(error, errors.InvalidOutput):
+        details["problem"] = str(error)[:600]
+    if isinstance(error, errors.AnswerUnusable) or usage != Usage():
+        details["usage"] = usage.model_dump(mode="json")
     return ApplicationError(
         (str(error) or type(error).__name__)[:300],
         *([details] if details else []),
@@ -174,37 +180,27 @@ def count(name: str, description: str, **attributes: str | bool) -> None:
         activity.metric_meter().create_counter(name, description).add(1, attributes)
 
 
-@asynccontextmanager
-async def send_heartbeats(
-    *details: Any, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS
-) -> AsyncIterator[None]:
+@contextmanager
+def send_heartbeats(*details: Any, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS) -> Iterator[None]:
     """Send a heartbeat after `first` seconds, then every `interval` seconds, until the block ends.
 
     `details` return as `activity.info().heartbeat_details` in the next attempt; with any, a beat goes at once.
     """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
 
-    async def beat() -> None:
-        await asyncio.sleep(first)
-        while True:
-            activity.heartbeat(*details)
-            await asyncio.sleep(interval)
+    def beat() -> None:
+        nonlocal timer
+        activity.heartbeat(*details)
+        timer = loop.call_later(interval, beat)
 
+    timer = loop.call_later(first, beat)  # a task would cost a short activity more than it does
     if details:
         activity.heartbeat(*details)
-    async with running(beat()):
-        yield
-
-
-@asynccontextmanager
-async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run endless work concurrently with the block; its failure is raised when the block ends."""
-    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        await end_task(task)
-    if not task.cancelled():
-        task.result()
+        timer.cancel()
 
 
 def _reported(
@@ -234,16 +230,3 @@ def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
     """Pack a history for heartbeats; the first attempt has none."""
     packed = history.model_dump(mode="json", exclude={"losses"}, exclude_defaults=True)
     return [packed] if packed else []
-
-
-def _failure_details(error: ProviderError, spent: Usage) -> dict[str, Any]:
-    usage, details = spent.plus(error.usage), dict[str, Any]()
-    if isinstance(error, (errors.SourceUnreadable, errors.InputUnprocessable, errors.InvalidCall)):
-        details["kind"] = error.kind
-    if isinstance(error, errors.AnswerUnusable):
-        details["model"] = error.model
-    if isinstance(error, errors.InvalidOutput):
-        details["problem"] = error.problem[:600]
-    if isinstance(error, errors.AnswerUnusable) or usage != Usage():
-        details["usage"] = usage.model_dump(mode="json")
-    return details

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import structlog
 
-from activities.failures import count, running
+from activities.failures import count
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import Engine, EngineAnswer, EngineTask
 from providers.models import answers
 from providers.shared.paid_calls import CallLease, CallStore
+from providers.shared.shared_value import running
 
 LEASE_SECONDS: Final = 12.0
 """A killed attempt blocks its call for this long at most: its lease has expired when the server lets the next attempt

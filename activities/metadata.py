@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from activities.configuration import ResearchConfiguration
+from activities.preparation import ResearchConfiguration
 from contracts import presets
 from contracts.parse_request import SPECIAL_LIMITS
 from contracts.request import Approve, Checks, Depth, Gates, Mode, ResearchRequest
@@ -44,7 +44,7 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
     parts = {
         "limits": limits,
         "gates": presets.effective_gates(strategy.gates, Gates(), engine),
-        "search": configuration.web_search.defaults,
+        "search": configuration.search,
         "checks": presets.effective_checks(Checks(), verify, engine),
     }
     models = {tier: names[0] for tier, names in configuration.models.items() if names}

@@ -1,33 +1,90 @@
 """Resolution: request + worker configuration → the frozen `ResolvedResearch`. Pure; refusals name the remedy."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from activities.configuration import ResearchConfiguration, WebSearchConfiguration
-from activities.estimates import estimated
 from contracts import presets
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, least_call, reasoning_room
 from contracts.parse_request import unknown_to_strategy
+from contracts.presets import with_choice
 from contracts.protected_sources import protected_sources_of
-from contracts.request import Depth, EngineChoice, Mode, ResearchRequest, SharedSettings
+from contracts.request import (
+    Depth,
+    EngineChoice,
+    Mode,
+    ResearchRequest,
+    SearchPolicy,
+    SharedSettings,
+    SourceType,
+)
 from contracts.resolved import (
     CorpusSnapshot,
     EffectiveLimits,
     EffectiveSearch,
+    Estimate,
     Hook,
     ModelPrice,
     ProviderChoice,
+    Range,
     ResolvedResearch,
     where_text_goes,
 )
-from contracts.strategies import StrategyDeclaration, declaration
+from contracts.roles import AGAIN_CHARACTERS, ANALYZER
+from contracts.strategies import FEWEST_SUB_QUERIES, StrategyDeclaration, calls_by_role, declaration
+from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from providers.text import detect_language
 
 CORPUS: Final = "corpus"
 UNCHANGEABLE: Final = frozenset({"strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of"})
 """Fields of a request that the findings of its run depend on."""
-Candidates = dict[str, list[str]]
-"""By tier the model that is called first, then those that may take over from it."""
+Candidates = dict[str, list[str]]  # by tier the model that is called first, then those that may take over from it
+
+
+Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
+"""From the named providers (None: any) and the requested types of sources to all providers that are candidates.
+
+Raises ValueError for an unknown name.
+"""
+DEFAULT_SEARCH = EffectiveSearch(source_types=[SourceType.WEB, SourceType.ACADEMIC])
+
+
+@dataclass(frozen=True)
+class ResearchConfiguration:
+    """Worker configuration as far as it shapes runs; no secrets."""
+
+    models: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Names of models by tier: the next one takes over where one does not answer; empty when none is configured."""
+    model_host: Callable[[str], str | None] = lambda _: None
+    """Where a model is asked, by its name, as `host` or `host:port`; None for one that cannot be asked."""
+    reasoning_tokens: Callable[[str], int | None] = lambda _: None
+    """The most that a model may generate unseen, per call, by its name; None where it is not known."""
+    reasons: Callable[[str], bool] = lambda _: False
+    """Whether a model reasons by itself before it answers, by its name."""
+    takes_tools: Callable[[str], bool] = lambda _: True
+    """Whether a model, by its name, can call tools where it is asked."""
+    model_price: Callable[[str], ModelPrice | None] = lambda _: None
+    """What a model costs by its name; None where the price is unknown."""
+    call_usd: Callable[[str, int, int], float | None] = lambda *_: None
+    """US dollars of a call by the model's name and its tokens, in and out; None where the price is unknown."""
+    search_usd: Callable[[str], float | None] = lambda _: None
+    """US dollars of a search by the provider's name; None where the price is unknown."""
+    choose_providers: Choose = lambda *_: []
+    search_advice: Callable[[Sequence[ProviderChoice]], list[str]] = lambda _: []
+    """What would make searches better, naming what to set."""
+    search: EffectiveSearch = DEFAULT_SEARCH
+    """Options of a search that a request does not name."""
+    hooks: Mapping[str, Hook] = field(default_factory=dict)
+    presets: Mapping[tuple[str, Depth], EffectiveLimits] = field(default_factory=dict)
+    """The operator's own presets; the documented ones apply where none is given."""
+    search_attributes: Callable[[], Awaitable[bool]] | None = None
+    """Whether the namespace knows our search attributes."""
+    tokens: TokenSettings = field(default_factory=TokenSettings)
+    digest: str = ""
+    product_version: str = ""
+    collection: str = ""
+    """Place of the sessions: a folder, or the URL of a store without credentials."""
 
 
 class RunRefused(Exception):
@@ -60,17 +117,17 @@ def resolve(
     hosts = [configuration.model_host(name) for names in reversed(candidates.values()) for name in names]
     host = ", ".join(dict.fromkeys(each for each in hosts if each is not None)) or None
     reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
-    providers = _providers(request, corpus, configuration.web_search)
+    providers = _providers(request, corpus, configuration)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     strategy = declaration(request.strategy)
     gates = presets.effective_gates(strategy.gates, request.gates, engine)
     if lacks := _unmet_need(strategy, engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
-    search = _search(request, configuration.web_search)
+    search = _search(request, configuration)
     protected, problems = protected_sources_of(request, search)
     if problems:
         raise RunRefused("\n".join(problems))
-    advice = list(configuration.web_search.advice([each for each in providers if each.name != CORPUS])) if web else []
+    advice = list(configuration.search_advice([each for each in providers if each.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
     depth = presets.depth_of(request.depth)
@@ -169,10 +226,7 @@ def _changed(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
 def _limits(
     request: ResearchRequest, configuration: ResearchConfiguration, reasoning: Collection[str]
 ) -> tuple[EffectiveLimits, dict[str, EffectiveLimits]]:
-    """The initial limits, and those that the run may choose once it knows the question better.
-
-    `reasoning` are tiers whose models reason by themselves.
-    """
+    """The first limits, and those that the run may choose; models of tiers in `reasoning` reason by themselves."""
     strategy = declaration(request.strategy)
     by_tier = strategy.reasoning_limits.items()
     changes = {name: limit for tier, limits in by_tier if tier in reasoning for name, limit in limits.items()}
@@ -280,14 +334,14 @@ def _unmet_need(
 
 
 # --- searching --------------------------------------------------------------------------------------------------------
-def _search(request: ResearchRequest, configured: WebSearchConfiguration) -> EffectiveSearch:
+def _search(request: ResearchRequest, configuration: ResearchConfiguration) -> EffectiveSearch:
     """The search options of the request, else those that are configured."""
     changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
-    return configured.defaults.model_copy(update=changes)
+    return configuration.search.model_copy(update=changes)
 
 
 def _providers(
-    request: ResearchRequest, corpus: CorpusSnapshot | None, configured: WebSearchConfiguration
+    request: ResearchRequest, corpus: CorpusSnapshot | None, configuration: ResearchConfiguration
 ) -> list[ProviderChoice]:
     """The corpus first, then the web's providers in order, each with its reason. Raises `RunRefused` if none is."""
     if corpus and not corpus.files:
@@ -302,7 +356,7 @@ def _providers(
     needed = request.corpus is None or bool(web) if request.web is None else request.web
     if needed and web != []:
         try:
-            chosen += configured.choose(web, _search(request, configured).source_types)
+            chosen += configuration.choose_providers(web, _search(request, configuration).source_types)
         except ValueError as error:
             raise RunRefused(f"search.providers: {error}") from None
     if not any(choice.available for choice in chosen):
@@ -310,3 +364,85 @@ def _providers(
         message = f"there is nothing to search: name a folder with --corpus DIR, or set up a search provider{lacks}"
         raise RunRefused(message, StopReason.NO_PROVIDERS)
     return chosen
+
+
+# --- the estimate -----------------------------------------------------------------------------------------------------
+def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
+    """Estimate a run from the least to the most that it may choose for itself; None for one without any paid call."""
+    possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
+    estimates = [one for one in (_estimated(each, configuration) for each in possible) if one is not None]
+    if not estimates:
+        return None
+    costs = [one.cost_usd for one in estimates if one.cost_usd is not None]
+    return estimates[0].model_copy(
+        update={
+            "calls": _span([one.calls for one in estimates]),
+            "tokens": _span([one.tokens for one in estimates]),
+            "searches": _span([one.searches for one in estimates]),
+            "cost_usd": _span(costs) if len(costs) == len(estimates) else None,
+            "unpriced": list(dict.fromkeys(name for one in estimates for name in one.unpriced)),
+        }
+    )
+
+
+def _span(ranges: Sequence[Range]) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
+    """Estimate a run from one that stops early to one that uses its limits; None for a run without any paid call.
+
+    Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.
+    """
+    if resolved.engine is not EngineKind.MODEL and not resolved.web:
+        return None
+    limits = resolved.limits
+    searches, search_usd = _searches(resolved, configuration)
+    unpriced = [name for name, price in search_usd.items() if price is None]
+    known = [price for price in search_usd.values() if price is not None] or [0.0]
+    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
+    by_role = calls_by_role(resolved) if resolved.engine is EngineKind.MODEL else {}
+    # A source is considered at length once; other analyses that show it consider less.
+    longest, shown = resolved.source_characters, limits.max_sources_per_query * by_role.get(ANALYZER, (0, 0))[1]
+    at_length = min(1.0, limits.max_sources / shown) if shown else 1.0
+    usual = round(at_length * longest + (1 - at_length) * min(longest, AGAIN_CHARACTERS))
+    most = {"sources": limits.max_sources_per_query, "findings": findings, "source_characters": usual}
+    most["reasoning_tokens"] = reasoning_room(resolved.reasoning_tokens)
+    calls, tokens = [0.0, 0.0], [0.0, 0.0]
+    # The providers share the searches: the dearest bounds from above, the cheapest from below.
+    usd = [searches[0] * min(known), searches[1] * max(known)]
+    for role, counts in by_role.items():
+        model = resolved.models[role.tier.value]
+        sizes = (least_call(role, longest), expected_call(role, **most))
+        for bound, (count, size) in enumerate(zip(counts, sizes, strict=True)):
+            price = configuration.call_usd(model, size.input_tokens, size.output_tokens)
+            calls[bound] += count
+            tokens[bound] += count * size.tokens
+            usd[bound] += count * (price or 0.0)
+            if price is None and count and model not in unpriced:
+                unpriced.append(model)
+    return Estimate(
+        calls=_capped(calls, limits.max_model_calls),
+        tokens=_capped(tokens, limits.max_tokens),
+        searches=searches,
+        cost_usd=None if unpriced else _capped([round(amount, 4) for amount in usd], limits.max_cost_usd),
+        unpriced=unpriced,
+        cap_usd=limits.max_cost_usd,
+    )
+
+
+def _searches(
+    resolved: ResolvedResearch, configuration: ResearchConfiguration
+) -> tuple[tuple[int, int], Mapping[str, float | None]]:
+    """Return fewest and most searches, and US dollars per search by provider; None where the price is unknown."""
+    available = [choice for choice in resolved.providers if choice.available]
+    usd = {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
+    limits = resolved.limits
+    at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
+    fewest = min(FEWEST_SUB_QUERIES, limits.max_sub_queries) * at_once
+    return (fewest, limits.max_iterations * limits.max_sub_queries * len(usd)), usd
+
+
+def _capped(amount: Sequence[float], cap: float | None) -> Range:
+    high = amount[1] if cap is None else min(amount[1], cap)
+    return min(amount[0], high), high

@@ -26,10 +26,8 @@ MOST_AUTHORS: Final = 50
 LONGEST_TITLE: Final = 500
 LONGEST_NAME: Final = 200
 LONGEST_LABEL: Final = 100
-WAIT_SECONDS: Final = 180.0
-"""Longest wait for a page whose site names a delay, or is being read by others."""
-MARGIN: Final = 8
-"""Times its limit up to which a statement of a page is cleaned."""
+WAIT_SECONDS: Final = 180.0  # longest wait for a page whose site names a delay, or is being read by others
+MARGIN: Final = 8  # times its limit up to which a statement of a page is cleaned
 
 
 def now() -> datetime:

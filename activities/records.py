@@ -12,10 +12,9 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
-from activities.configuration import ResearchConfiguration
 from activities.failures import RECORDS, attempt
 from activities.metadata import described_strategy, settings_schema
-from activities.preparation import RunRefused, resolve, resolve_again
+from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
 from activities.searching import sources_to_offer
 from contracts import failures, messages
 from contracts.agents import PrepareAgentRequest
@@ -27,14 +26,13 @@ from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import apply_change, digest_of, unpack_json
 from contracts.strategies import declaration
-from contracts.vocabulary import Outcome
+from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
 from providers.shared.run_queue import RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
-CANARY_BYTES: Final = 12
-"""96 bits: nobody can guess it."""
+CANARY_BYTES: Final = 12  # 96 bits: nobody can guess it
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +48,10 @@ class RecordsActivities:
 
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
-        """Resolve the request; load the session of a resumed run; take the run's turn if there is room for it."""
+        """Resolve the request; load the session of a resumed run; take the run's turn if there is room for it.
+
+        The session of a new run that may begin is stored.
+        """
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
             with _refusals():
@@ -60,6 +61,11 @@ class RecordsActivities:
                 return prepared
             # The queue frees the place of a run that is refused afterwards.
             turn = await self.queue.take(request.research_id, prepared.resolved.tenant)
+            if not turn.place and not asked.continue_from:
+                # A run that is terminated at once can be resumed with the answers that it paid for.
+                state = ResearchState(status=RunStatus.RUNNING)
+                state.take_resolution(prepared.resolved, prepared.resolved_entry)
+                await self.sessions.save(request.research_id, json.dumps(state.snapshot()), closed=False)
             return prepared.model_copy(update={"has_turn": not turn.place})
 
     @activity.defn(name="preview_research")
@@ -275,7 +281,11 @@ async def changed_state(
     before: dict[str, Any] = {}
     if change.base:
         try:
-            before = without_entry_texts(without_report(json.loads(await sessions.load(research_id) or "{}")))
+            stored = json.loads(await sessions.load(research_id) or "{}")
+            result = stored.get("result")
+            if result and result.get("report_ref"):  # the workflow's state has no text of the report
+                stored["result"] = {name: value for name, value in result.items() if name != "report"}
+            before = without_entry_texts(stored)
         except ContentCorrupt:
             raise _another_session() from None
         known = digest_of(before)
@@ -287,14 +297,6 @@ async def changed_state(
     if digest_of(after) != change.digest:
         raise _another_session()
     return await notebooks.with_entry_texts(after)
-
-
-def without_report(state: dict[str, Any]) -> dict[str, Any]:
-    """A stored state as the workflow compares it: the report's text lies in a document of its own."""
-    result = state.get("result")
-    if not result or not result.get("report_ref"):
-        return state
-    return state | {"result": {name: value for name, value in result.items() if name != "report"}}
 
 
 def _another_session() -> ApplicationError:

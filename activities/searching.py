@@ -25,8 +25,7 @@ Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 
 NOT_CONFIGURED: Final = "the workers that search are not configured for it: see `research doctor`"
 TITLE_CHARACTERS: Final = 120
-LEAST_SHARE: Final = 1 / 3
-"""Of a query's words that must be in what is known of a source of an earlier run."""
+LEAST_SHARE: Final = 1 / 3  # of a query's words that must be in what is known of a source of an earlier run
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class SearchingActivities:
         """See which providers this worker can ask: it is the one that has the keys and the network."""
         check_permission(request.permitted)
         known = [name for name in request.providers if name in self.providers]
-        async with send_heartbeats():
+        with send_heartbeats():
             unavailable = await self.check(known)
         unknown = [name for name in request.providers if name not in known]
         return {**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable}
@@ -69,10 +68,7 @@ class SearchingActivities:
             return response.model_copy(update={"spent_before": history.usage})
 
     async def _by_reference(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
-        """The response with labels of its hits: address, DOI, and titles of the first ones. The rank is the place.
-
-        The hits themselves, shortened, are an entry of the notebook.
-        """
+        """The response with labels of its hits in the order of their ranks; the hits are an entry of the notebook."""
         labels = [
             SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS] if place < request.titled else "", doi=hit.doi)
             for place, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from activities.preparation import ResearchConfiguration
 from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import ProviderChoice
@@ -142,11 +142,9 @@ def large_world(folder: Path, model_url: str) -> World:
     configuration = ResearchConfiguration(
         models={tier.value: ["test-model"] for tier in Tier},
         model_host=lambda _: "127.0.0.1",
-        web_search=WebSearchConfiguration(
-            choose=lambda _, __: [
-                ProviderChoice(name=PROVIDER, available=True, reason="configured", host="search.example.org")
-            ],
-        ),
+        choose_providers=lambda _, __: [
+            ProviderChoice(name=PROVIDER, available=True, reason="configured", host="search.example.org")
+        ],
         product_version="0.1.0",
     )
     engines = {EngineKind.MODEL: engine_over({"default": model_url})}

@@ -35,7 +35,7 @@ from tests.fakes.object_store import ObjectStoreServer
 from tests.fakes.valkey import ValkeyServer, running_valkey
 from tests.fakes.web_world import Faults, WebWorld
 from tests.integration.runs import start
-from workers.process_exit import exit_process, run_to_end
+from workers.own_process import exit_process, run_to_end
 
 STRATEGIES: Final = ("supervisor", "reflective", "orchestrator")
 MODEL_KINDS: Final = {

@@ -27,8 +27,8 @@ from tests.fakes.world import model_world, no_list_of_runs
 from tests.integration.conftest import pools_of
 from tests.integration.runs import QUESTION, start
 from workers.dev_server import find_binary
+from workers.own_process import exit_process, run_to_end
 from workers.pools import build_worker
-from workers.process_exit import exit_process, run_to_end
 
 SLOTS: Final = 8
 CALL_SECONDS: Final = 1.0

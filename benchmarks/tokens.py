@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from activities.preparation import ResearchConfiguration
 from activities.roles.run_role import RoleActivities, task_of
 from benchmarks.planted_facts import (
     PROVIDER,
@@ -43,9 +43,8 @@ from contracts.state import ResearchState
 from contracts.tokens import RATIOS, Level, TokenSettings, total_of
 from contracts.vocabulary import EngineKind, Tier
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelEndpoint
+from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelEndpoint, PriceTable
 from providers.models.fitting import fit_request
-from providers.models.prices import PriceTable
 from providers.tokens.allotment import ContentItem, Rank, allot
 from tests.fakes.many_pages import QUESTION, paragraph
 from tests.fakes.messages_api import MessagesApi
@@ -105,11 +104,9 @@ def world_of(folder: Path, api: MessagesApi, pages: Sequence[PlantedPage], windo
     configuration = ResearchConfiguration(
         models={tier.value: [MODEL] for tier in Tier},
         model_host=lambda _: "127.0.0.1",
-        web_search=WebSearchConfiguration(
-            choose=lambda _, __: [
-                ProviderChoice(name=PROVIDER, available=True, reason="configured", host="search.example.org")
-            ]
-        ),
+        choose_providers=lambda _, __: [
+            ProviderChoice(name=PROVIDER, available=True, reason="configured", host="search.example.org")
+        ],
         tokens=TokenSettings(token_management_enabled=managed),
         product_version="0.1.0",
     )

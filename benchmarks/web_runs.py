@@ -36,7 +36,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web_world import Faults, Latencies, Site, WebWorld, page
 from tests.integration.runs import start
-from workers.workflow_runner import workflow_runner
+from workers.pools import workflow_runner
 
 PAGES, HOSTS = 80, 40
 TOO_MANY, SERVER_ERROR = 0.10, 0.05

@@ -213,7 +213,7 @@ class StateChange(CompactModel):
     digest: str
     """Digest of the state after it."""
     packed: str
-    """The change as compressed JSON in base85."""
+    """The change as compressed JSON in base64."""
 
 
 class SaveRequest(RunRequest):
@@ -233,7 +233,7 @@ class RenderRequest(RunRequest):
 
 
 class RenderedReport(CompactModel):
-    """The report with numbers, in the content store; its beginning of up to 128 KB also here, in base85 (`packed`)."""
+    """The report with numbers, in the content store; its beginning of up to 128 KB also here, in base64 (`packed`)."""
 
     files: ReportFiles
     markdown: str = ""

@@ -1,6 +1,7 @@
 """The plan of a run, and the questions to a person about it."""
 
 import shlex
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -163,6 +164,10 @@ class PlanNode(Contract):
     facet: str = ""
     """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""
+    source_id: str | None = None
+    """The source that a leaf is about; None for any other node."""
+    task_type: str = ""
+    """The task of a leaf."""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
     status_reason: str = ""
@@ -274,6 +279,18 @@ class Plan(Contract):
         return self.model_copy(update={"nodes": list(nodes.values())})
 
 
+def nodes_of_agent(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: str) -> list[PlanNode]:
+    """Return the leaves and tasks of an agent's plan as nodes below that of its task, which is among the known ones."""
+    depths = {node.id: node.depth for node in known if node.id == task}
+    found = []
+    for node in nodes:
+        if node.kind in (NodeKind.LEAF, NodeKind.TASK) and node.id != task:
+            parent = node.parent if node.parent in depths else task
+            depths[node.id] = depths.get(parent or "", 0) + 1
+            found.append(node.model_copy(update={"parent": parent, "depth": depths[node.id]}))
+    return found
+
+
 class PlanAnswer(Contract):
     """Answer of the query `plan`."""
 
@@ -291,3 +308,9 @@ class PlanAnswer(Contract):
     objections: list[Objection] = []
     constraints: Constraints = Constraints()
     """Audience, region, timeframe and language that the request names."""
+
+    def with_agent(self, task: str, nodes: Iterable[PlanNode]) -> "PlanAnswer":
+        """Return the plan with the leaves and tasks of an agent's plan, in the place of what it had of them."""
+        known = {node.id: node for node in self.nodes}
+        known |= {node.id: node for node in nodes_of_agent(nodes, self.nodes, task)}
+        return self.model_copy(update={"nodes": list(known.values())})

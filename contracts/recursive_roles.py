@@ -14,6 +14,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from contracts.addresses import canonical_url, normalized_text
 from contracts.base import Contract
+from contracts.evidence import DocumentRef, Gap
 from contracts.lenient import UnfitAnswer, distinct, first, known_word, one_line
 from contracts.research_trees import (
     DETAIL_CHARACTERS,
@@ -41,7 +42,7 @@ from contracts.roles import (
     SourceExtract,
 )
 from contracts.tokens import TokenShare
-from contracts.vocabulary import GapKind, Quality, Tier
+from contracts.vocabulary import GapKind, Quality, Severity, Tier
 
 QUERY_CHARACTERS: Final = 500
 """Of a query of the scope."""
@@ -382,6 +383,58 @@ class ExtractorResult(AnalyzerResult):
         return [gap.description for gap in self.gaps if gap.kind is not GapKind.QUESTION]
 
 
+# --- executor: check of its own report -----------------------------------------------------------------------------
+class SelfCheckInput(RoleInput):
+    """Hand-off to the executor that checks the report of its node against the goal."""
+
+    goal: str
+    draft: DocumentRef | None = None
+    """The report; None where nothing was found, or where there was one input alone."""
+    statements: list[str] = []
+    """Findings of a report that was not written."""
+    gaps: list[Gap] = []
+    """Questions and gaps that the node left open."""
+    corrections_left: int = 0
+
+    def subject(self) -> str:
+        """The goal."""
+        return self.goal
+
+
+class JudgedGap(Contract):
+    """A question or a gap as the executor judges it."""
+
+    gap_id: str = Field(description="label of the gap in the list")
+    in_scope: bool = Field(default=True, description="whether the goal needs it")
+    addressable: bool = Field(default=True, description="whether other sources may answer it")
+    severity: Annotated[Severity, known_word(Severity, Severity.MODERATE)] = Severity.MODERATE
+
+    @property
+    def is_material(self) -> bool:
+        """True for one that is in scope, can be addressed, and is of at least moderate severity."""
+        return self.in_scope and self.addressable and self.severity is not Severity.MINOR
+
+
+class SelfCheckAnswer(RoleAnswer):
+    """Whether a report serves its goal, and which of its gaps matter."""
+
+    sufficient: bool = Field(description="whether the report answers the goal")
+    reason: Annotated[str, one_line(400)] = Field(default="", description="in one sentence")
+    gaps: list[JudgedGap] = []
+
+    def fitted(self, request: SelfCheckInput, notes: list[str]) -> Self:
+        """Keep one judgement of each gap of the request."""
+        del notes
+        known = {gap.id for gap in request.gaps}
+        judged = distinct((one for one in self.gaps if one.gap_id in known), lambda one: one.gap_id)
+        return self.model_copy(update={"gaps": judged})
+
+    @property
+    def material(self) -> list[str]:
+        """Ids of the gaps that call for a correction; none where the report is sufficient."""
+        return [] if self.sufficient else [one.gap_id for one in self.gaps if one.is_material]
+
+
 # --- specifications ------------------------------------------------------------------------------------------------
 MANAGER: Final = RoleSpec(
     "manager", "judge_scope", Tier.COMPLEX, ScopeInput, ManagerAnswer, ManagerAnswer,
@@ -403,6 +456,11 @@ TREE_PLANNER: Final = RoleSpec(
 EXTRACTOR: Final = RoleSpec(
     "extractor", "extract_source", Tier.ANALYTICAL, ExtractInput, ExtractorAnswer, ExtractorResult,
     output_tokens=4_000, expected_output_tokens=1_200, work="extraction",
+)  # fmt: skip
+
+EXECUTOR: Final = RoleSpec(
+    "executor", "check_node", Tier.ANALYTICAL, SelfCheckInput, SelfCheckAnswer, SelfCheckAnswer,
+    share=TokenShare.REFINEMENT, output_tokens=1_500, expected_output_tokens=400, work="self-check",
 )  # fmt: skip
 
 # --- who may call whom ---------------------------------------------------------------------------------------------

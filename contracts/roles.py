@@ -50,6 +50,8 @@ class RoleInput(CompactModel):
     tenant: str = "default"
     operation: str = ""
     """Logical id of the call (`plan/1`, `analyze/2/sq-…`): key of the journal, and the activity id."""
+    caller: str = ""
+    """Role that it works for, where one role calls another."""
     engine: EngineKind = EngineKind.EXTRACTIVE
     model: str | None = None
     date: str = ""

@@ -181,6 +181,8 @@ class ResearchState(BaseModel):
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
     usage_by_phase: dict[str, Usage] = {}
     """By phase; without times. The sum is `usage`."""
+    calls: dict[str, dict[str, int]] = {}
+    """Number of calls of one role by another, by caller and role; those of agents are added when they are over."""
     paid_failures: list[str] = []
     """Unusable answers of unfinished operations that are in `usage` already: reported again, they add nothing."""
     fallbacks: dict[str, int] = {}
@@ -227,6 +229,11 @@ class ResearchState(BaseModel):
     def scope(self) -> str:
         """The agent of this state, whose name prefixes the names of its calls; empty for a run of its own."""
         return self.task.id if self.task else ""
+
+    @property
+    def level(self) -> int:
+        """Number of agents from the run down to this one; 0 for a run of its own."""
+        return self.task.level if self.task else 0
 
     def unaddressed_gaps(self) -> list[Gap]:
         """Gaps that no later evidence has closed."""
@@ -328,6 +335,12 @@ class ResearchState(BaseModel):
         self.dropped_content_ids = list(dict.fromkeys([*self.dropped_content_ids, *call.dropped]))
         self.content_archive_hashes = list(dict.fromkeys([*self.content_archive_hashes, *call.archived]))
 
+    def take_resolution(self, resolved: ResolvedResearch, entry: str) -> None:
+        """Take over the resolved request, which is stored as this entry of the notebook."""
+        self.resolved, self.resolved_entry = resolved, entry
+        self.note_entry(entry)
+        self.note_entry(resolved.follow_up.entry if resolved.follow_up else None)
+
     def note_entry(self, entry: str | None) -> None:
         """Add an entry of the notebook, once."""
         if entry and entry not in self.notebook:
@@ -342,7 +355,7 @@ class ResearchState(BaseModel):
         return {"schema_version": self.schema_version, **slim.model_dump(mode="json", exclude_defaults=True)}
 
     def pack(self) -> str:
-        """Return the state as compressed JSON in base85, with the newest events only."""
+        """Return the state as compressed JSON in base64, with the newest events only."""
         return pack_json(self.snapshot(PACKED_EVENTS))
 
     @classmethod

@@ -70,14 +70,14 @@ def digest_of(value: Any) -> str:
 
 
 def pack_json(value: Any) -> str:
-    """A JSON value, compressed, in base85."""
+    """A JSON value, compressed, in base64: base85 is shorter by 6 %, and takes fifty times as long."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def unpack_json(packed: str) -> Any:
     """Inverse of `pack_json`. Raises ValueError if the text is no packed value."""
     try:
-        return json.loads(zlib.decompress(base64.b85decode(packed)).decode("utf-8"))
+        return json.loads(zlib.decompress(base64.b64decode(packed, validate=True)).decode("utf-8"))
     except zlib.error as error:
         raise ValueError("no packed value") from error

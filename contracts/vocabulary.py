@@ -70,6 +70,13 @@ class ReportKind(StrEnum):
     PASSAGES = "passages"
 
 
+class ReportSection(StrEnum):
+    """Section behind the text of a report that is made from the state of its run, so that no writer can forget it."""
+
+    OPEN_QUESTIONS = "open_questions"
+    KNOWLEDGE_GAPS = "knowledge_gaps"
+
+
 class StopReason(StrEnum):
     """Reason for the end of a run; every run has exactly one."""
 

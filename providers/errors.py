@@ -12,13 +12,14 @@ ProviderError
 │   ├── NotConfigured         a key or an address is missing or wrong (the message names it to set)
 │   ├── InvalidCall           the provider refuses this very call
 │   ├── WorkerLost            every worker that tried this call died of it
-│   ├── InputUnprocessable    a text that ended the processes working on it (`kind`: timeout, memory, crash)
-│   ├── SourceUnreadable      a document that cannot be used (`kind` is the typed reason)
+│   ├── UnusableText          a text from outside (`kind` is the typed reason)
+│   │   ├── InputUnprocessable   one that ended the processes working on it (timeout, memory, crash, failed)
+│   │   └── SourceUnreadable     a document that cannot be used
 │   ├── CorpusUnknown         no such corpus, or its folder is gone
 │   └── ContentMissing        a stored document is gone
 │       └── ContentCorrupt    a stored document differs from its hash
 └── AnswerUnusable            a paid answer that cannot be used
-    ├── InvalidOutput         not of the schema (`problem` is fit for a repair prompt)
+    ├── InvalidOutput         not of the schema (the message is fit for a repair prompt)
     ├── AnswerCut             stopped at the output cap
     └── AnswerRefused         the model declined
 """
@@ -30,10 +31,7 @@ from contracts.tokens import Level
 
 
 class ProviderError(Exception):
-    """Root of the tree. Messages never contain secrets, page text or a user's text.
-
-    `usage` is the cost of a call without a usable answer.
-    """
+    """Root of the tree. Messages have no secrets, page text or user text; `usage` is the cost of a failed call."""
 
     usage: Usage = Usage()
 
@@ -95,18 +93,19 @@ class WorkerLost(Rejected):
     """Every worker that tried this call died of it."""
 
 
-class InputUnprocessable(Rejected):
-    """Work on a text from outside ended its process, again and again: the text is given up.
-
-    `kind` is one of: timeout, memory, crash.
-    """
+class UnusableText(Rejected):
+    """A text from outside that cannot be used; `kind` is the typed reason."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 
 
-class SourceUnreadable(Rejected):
+class InputUnprocessable(UnusableText):
+    """Work on it ended its process or failed, and would do so again; `kind`: timeout, memory, crash or failed."""
+
+
+class SourceUnreadable(UnusableText):
     """A document that cannot be used.
 
     `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied, symlink_loop,
@@ -116,10 +115,6 @@ class SourceUnreadable(Rejected):
     refused_redirect, refused_private; refused_domains_allow and refused_domains_deny name the list of the run that
     keeps it away from a page.
     """
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 class CorpusUnknown(Rejected):
@@ -144,11 +139,7 @@ class AnswerUnusable(ProviderError):
 
 
 class InvalidOutput(AnswerUnusable):
-    """The answer is not of the schema."""
-
-    def __init__(self, problem: str, *, usage: Usage | None = None, model: str | None = None) -> None:
-        super().__init__(problem, usage=usage, model=model)
-        self.problem = problem
+    """The answer is not of the schema: the message is the problem."""
 
 
 class AnswerCut(AnswerUnusable):

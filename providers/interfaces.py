@@ -3,7 +3,9 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
 
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
@@ -134,8 +136,7 @@ class ExtractedDocument(DocumentFacts):
     """Its bytes and its text in the content store, if its reader has just put them there."""
 
 
-NO_DOCUMENT: Final = "no_document"
-"""Kind of a picture, a program, a setting: it is left out without a word."""
+NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: it is left out without a word
 
 
 @dataclass(frozen=True)
@@ -147,15 +148,8 @@ class SkippedFile:
     reason: str
 
 
-@dataclass(frozen=True)
-class IndexProgress:
-    """Progress of indexing."""
-
-    done: int
-    total: int
-    unchanged: int
-    skipped: int
-    current: str = ""
+Progress = Callable[[int, int], None]
+"""Called with the number of files that were read so far, and of all that have changed."""
 
 
 class SearchProvider(Protocol):
@@ -170,7 +164,7 @@ class SearchProvider(Protocol):
 class Corpora(SearchProvider, Protocol):
     """Named folders of documents, indexed."""
 
-    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
+    async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
         """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
 
     async def describe(self, name: str) -> CorpusSnapshot:
@@ -187,10 +181,7 @@ class SourceReader(Protocol):
     """A reader of all sources."""
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract; no host outside the domains is asked.
-
-        Tenants share no pages. Raises `SourceUnreadable`, `Retryable`.
-        """
+        """Fetch and extract within the domains; tenants share no pages. Raises `SourceUnreadable`, `Retryable`."""
         ...
 
 
@@ -223,10 +214,12 @@ class SharedStore(Protocol):
         """Close connections and files."""
 
 
-@dataclass(frozen=True)
-class StoredSession:
-    """A session in a list."""
+class StoredSession(BaseModel):
+    """A session in a list, and the first line of its record; `saved_at` is ISO 8601 in UTC."""
 
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    schema_version: Literal[1] = 1
     research_id: str
     query: str
     status: str

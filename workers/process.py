@@ -2,19 +2,20 @@
 
 import asyncio
 import faulthandler
+import json
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TextIO
+from http import HTTPStatus
+from typing import Final, TextIO
 
 import structlog
 
 from workers.composition import compose
-from workers.health import serve_health
-from workers.pools import run_pools
+from workers.pools import PoolHealth, run_pools
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Settings
 from workers.telemetry import metrics_address, temporal_runtime
@@ -78,7 +79,14 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
     logger.info("worker.configured", version=product_version(), pools=list(pools), configuration=settings.describe())
     for notice in settings.notices():
         logger.warning("worker.notice", text=notice)
-    connection, metrics = await _connect(settings, options)
+    metrics = None
+    try:
+        if options.metrics_port is not None:
+            metrics = metrics_address(options.host, options.metrics_port)
+        runtime = temporal_runtime(metrics)
+    except (OSError, ValueError) as error:
+        raise _unusable("metrics", options.host, options.metrics_port, error) from None
+    connection = await open_connection(settings, runtime=runtime, ui=options.ui)
     logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
         end_if_stalled(),
@@ -141,18 +149,54 @@ def stop_signals() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(name)
 
 
-async def _connect(settings: Settings, options: ProcessOptions) -> tuple[Connection, str | None]:
-    """Connect; return the connection, and the address of its metrics."""
-    metrics = None
-    try:
-        if options.metrics_port is not None:
-            metrics = metrics_address(options.host, options.metrics_port)
-        runtime = temporal_runtime(metrics)
-    except (OSError, ValueError) as error:
-        raise _unusable("metrics", options.host, options.metrics_port, error) from None
-    return await open_connection(settings, runtime=runtime, ui=options.ui), metrics
-
-
 def _unusable(service: str, host: str, port: int | None, error: Exception) -> PortUnusableError:
     reason = (getattr(error, "strerror", None) or str(error).rpartition(": ")[2]).lower()
     return PortUnusableError(f"{service} cannot be served at {host}:{port}: {reason}; port 0 takes a free one")
+
+
+# --- health -----------------------------------------------------------------------------------------------------------
+REQUEST_SECONDS: Final = 5.0
+MAX_REQUEST_BYTES: Final = 8_192
+
+Health = Callable[[], Awaitable[dict[str, PoolHealth]]]
+
+
+@asynccontextmanager
+async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+    """Serve at the yielded address, `host:port`, while the block runs. Raises `OSError` if the port is taken."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+                method, path, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
+                if method in {"GET", "HEAD"}:
+                    writer.write(_response(*await respond(path.partition("?")[0], health)))
+                    await writer.drain()
+        except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # the client does not speak HTTP or closed the connection
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, host, port, limit=MAX_REQUEST_BYTES)
+    async with server:
+        yield "{}:{}".format(*server.sockets[0].getsockname()[:2])
+
+
+async def respond(path: str, health: Health) -> tuple[HTTPStatus, dict[str, object]]:
+    """Return status and body of the answer for a path."""
+    if path not in {"/healthz", "/livez"}:
+        return HTTPStatus.NOT_FOUND, {"error": "unknown path: use /healthz or /livez"}
+    states, live = await health(), path == "/livez"
+    good = all(state.alive and (state.ready or live) for state in states.values())
+    pools = {name: {"alive": state.alive, "ready": state.ready} for name, state in states.items()}
+    return (HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE), {"ok": good, "pools": pools}
+
+
+def _response(status: HTTPStatus, body: dict[str, object]) -> bytes:
+    text = json.dumps(body).encode()
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + text

@@ -5,14 +5,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from urllib.parse import urlsplit, urlunsplit
 
-from activities.configuration import ResearchConfiguration, WebSearchConfiguration
+from activities.preparation import ResearchConfiguration
 from contracts.request import Depth, SourceType
-from contracts.resolved import EffectiveSearch, Hook, ModelPrice, ProviderChoice
+from contracts.resolved import EffectiveSearch, Hook, ProviderChoice
 from contracts.vocabulary import Tier
 from providers.models.chat import TokenCounts, ToolUse
-from providers.models.endpoints import split_name
-from providers.models.prices import PriceTable
-from providers.search.availability import advice, choose
+from providers.models.endpoints import PriceTable, split_name
+from providers.search.availability import advice, choose, malformed
 from providers.search.declarations import search_declaration
 from providers.storage.content import is_on_this_host
 from providers.storage.sessions import SESSIONS
@@ -26,13 +25,10 @@ def configuration_of(
 ) -> ResearchConfiguration:
     """Return the configuration that a worker resolves requests with; `search_attributes` queries the namespace."""
     models, table = settings.models, PriceTable(settings.models.prices)
-    choices = search_choices(settings)
+    choices = search_choices(settings, settings.search.providers)
 
     def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
-        return choose(choices, names, source_types, broken=settings.web_search.broken())
-
-    def highest_price(model: str) -> ModelPrice | None:
-        return table.highest(split_name(model, models.endpoints)[1], written=model)
+        return choose(choices, names, source_types, broken=malformed(settings.search_values()))
 
     def call_usd(model: str, input_tokens: int, output_tokens: int) -> float | None:
         name = split_name(model, models.endpoints)[1]
@@ -50,14 +46,13 @@ def configuration_of(
         reasoning_tokens=lambda model: models.capabilities_of(model).reasoning_tokens,
         reasons=lambda model: models.capabilities_of(model).reasons,
         takes_tools=lambda model: models.capabilities_of(model).tools is not ToolUse.NONE,
-        model_price=highest_price,  # a reservation must never be too small
+        # The highest: a reservation must never be too small.
+        model_price=lambda model: table.highest(split_name(model, models.endpoints)[1], written=model),
         call_usd=call_usd,
         search_usd=search_usd,
-        web_search=WebSearchConfiguration(
-            choose=chosen,
-            advice=advice,
-            defaults=EffectiveSearch(**settings.search.model_dump(include=set(EffectiveSearch.model_fields))),
-        ),
+        choose_providers=chosen,
+        search_advice=advice,
+        search=EffectiveSearch(**settings.search.model_dump(include=set(EffectiveSearch.model_fields))),
         hooks={name: Hook(name=name, **hook.model_dump()) for name, hook in settings.hooks.items()},
         presets={
             (strategy, depth): settings.preset(strategy, depth)

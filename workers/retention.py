@@ -25,8 +25,7 @@ OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
 PATIENCE: Final = timedelta(seconds=10)
 SWEPT_EVERY_SECONDS: Final = 6 * 3_600.0
-SWEPT: Final = "retention/swept"
-"""In the shared store while no process needs to sweep again."""
+SWEPT: Final = "retention/swept"  # in the shared store while no process needs to sweep again
 
 logger = structlog.get_logger(__name__)
 
@@ -102,12 +101,10 @@ class Retention:
         return replace(removed, documents=gone, remaining=remaining)
 
     async def sweep(self, research_ids: Iterable[str], *, others: bool = True) -> Removed:
-        """Remove runs and expired records of the archive.
+        """Remove runs, expired records of the archive, and `others`: documents older than the journal, of no run.
 
-        Then remove the `others`: every document that no run names and that is older than the journal of calls.
-
-        Such documents were put by calls whose host was lost, or belong to deleted runs. Where there is no session at
-        all, the sessions may be missing rather than the runs: then these documents stay. Raises what `remove` raises.
+        Such documents were put by lost calls, or belong to deleted runs. They stay where there is no session at all:
+        perhaps it is the sessions that are missing. Raises what `remove` raises.
         """
         known, archived = bool(await self._sessions.list()), bool(await self._archive.read())
         removed, others = await self.remove(research_ids, named=False), others and known and self._sole
@@ -125,11 +122,10 @@ class Retention:
         return replace(removed, documents=removed.documents + gone)
 
     async def _used(self) -> tuple[frozenset[str], datetime | None]:
-        """Return the documents that sessions or the archive name, and when the oldest open run began; None without.
+        """Return the documents that sessions or archive name, and when the oldest open run began. Raises `UsesUnknown`.
 
-        The documents that an open run has read since its last checkpoint are in no session, but were put after it
-        began. The open runs are listed first: a run that ends in between has saved its session before the sessions are
-        read. Raises `UsesUnknown`.
+        What an open run has read since its last checkpoint is in no session, but was put after it began. Open runs are
+        listed first: one that ends in between has saved its session before the sessions are read.
         """
         began = await self._open_runs()
         documents = await self._sessions.documents()

@@ -17,16 +17,14 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.dev_server import ServerError
-from workers.process_exit import exit_process
+from workers.own_process import exit_process
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, open_connection, register_search_attributes
 
 T = TypeVar("T")
 
-RETENTION_DAYS = 30
-"""How long a cluster stores a closed run, like the dev server."""
-WAIT_SECONDS = 120.0
-"""A starting server answers within a minute; its cache of a new namespace takes some seconds more."""
+RETENTION_DAYS = 30  # how long a cluster stores a closed run, like the dev server
+WAIT_SECONDS = 120.0  # a starting server answers within a minute; its cache of a new namespace takes some seconds more
 POLL_SECONDS = 0.5
 USAGE, FAILED = 2, 4
 
@@ -63,10 +61,7 @@ def main(given: Sequence[str] | None = None) -> int:
 async def set_up(
     settings: Settings, retention: timedelta = timedelta(days=RETENTION_DAYS), wait_seconds: float = WAIT_SECONDS
 ) -> list[str]:
-    """Set up namespace and search attributes, waiting for a server that is just starting; describe the result.
-
-    Raises `SetupError`, `ServerUnreachableError` if the server does not answer in time.
-    """
+    """Set up a server that may be starting, and describe it. Raises `SetupError`, `ServerUnreachableError`."""
     end = time.monotonic() + wait_seconds
     client = (await _retry(partial(open_connection, settings), end)).client
     added: set[str] = set()
@@ -78,7 +73,12 @@ async def set_up(
                 raise SetupError(f"the server does not list these search attributes yet: {', '.join(sorted(missing))}")
             await asyncio.sleep(POLL_SECONDS)
     except RPCError as error:
-        raise _refused(client.namespace, retention, error.status) from None
+        if error.status is RPCStatusCode.ALREADY_EXISTS:
+            raise SetupError(f"one of these search attributes exists with another type: {ATTRIBUTES}") from None
+        raise SetupError(
+            f"the server refused to be set up ({error.status.name.lower()}). Ask its operator to create the namespace "
+            f"{client.namespace} with a retention of {retention.days} days and these search attributes: {ATTRIBUTES}"
+        ) from None
     return [
         f"namespace {client.namespace}: {'created' if created else 'there already'}",
         f"search attributes: {', '.join(sorted(added)) + ' added' if added else 'as they should be'}",
@@ -86,10 +86,7 @@ async def set_up(
 
 
 async def ensure_namespace(client: Client, retention: timedelta) -> bool:
-    """Create the client's namespace if it is missing; return whether it was. Raises `RPCError`.
-
-    A namespace of somebody else, perhaps for other programs too, stays unchanged.
-    """
+    """Create the client's namespace if it is missing, else change nothing; return whether. Raises `RPCError`."""
     service, period = client.workflow_service, Duration()
     period.FromTimedelta(retention)
     try:
@@ -112,15 +109,6 @@ async def _retry(step: Callable[[], Awaitable[T]], end: float) -> T:
             if (isinstance(error, RPCError) and error.status not in PASSING) or time.monotonic() > end:
                 raise
         await asyncio.sleep(POLL_SECONDS)
-
-
-def _refused(namespace: str, retention: timedelta, status: RPCStatusCode) -> SetupError:
-    if status is RPCStatusCode.ALREADY_EXISTS:
-        return SetupError(f"one of these search attributes exists with another type: {ATTRIBUTES}")
-    return SetupError(
-        f"the server refused to be set up ({status.name.lower()}). Ask its operator to create the namespace "
-        f"{namespace} with a retention of {retention.days} days and these search attributes: {ATTRIBUTES}"
-    )
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ from providers.shared.paid_calls import CallStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
 
-SHARED_FILE: Final = "shared.sqlite3"
-"""In RESEARCH_HOME: what workers of one machine share without Redis."""
+SHARED_FILE: Final = "shared.sqlite3"  # in RESEARCH_HOME: what workers of one machine share without Redis
 
 
 @dataclass(frozen=True)
@@ -27,10 +26,7 @@ class SharedState:
 
 @asynccontextmanager
 async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
-    """Open the shared state for the block. An unreachable Redis is no error yet: calls that need it wait.
-
-    Raises `NotConfigured` if REDIS_URL is malformed or the file cannot be used, and `StorageFull`.
-    """
+    """Open the shared state for the block; Redis may be away. Raises `NotConfigured` and `StorageFull`."""
     async with AsyncExitStack() as stack:
         if settings.redis_url is not None:
             from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  a tenth of a start

@@ -32,10 +32,8 @@ CORE_WORDS = re.compile(r"[A-Za-z0-9_ .,'/-]{0,200}")
 CORE_FIELDS = ("workflow_id", "run_id", "workflow_type", "activity_type", "task_queue", "attempt")
 """Fields of the core's log that have names of ours; any other may have payloads, or a whole history."""
 HIDDEN = "[hidden]"
-NO_SECRETS = ("", "set", "not set")
-"""Values under the name of a secret that only report whether it is set."""
-SHORTEST_SECRET = 6
-"""A shorter value would also be replaced within ordinary words."""
+NO_SECRETS = ("", "set", "not set")  # values under the name of a secret that only report whether it is set
+SHORTEST_SECRET = 6  # a shorter value would also be replaced within ordinary words
 HISTOGRAM_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 """Buckets for work that takes from milliseconds to the deadline of a run; the SDK's own end after a minute."""
 LONG_LATENCIES = (
@@ -61,7 +59,11 @@ def configure_logging(
     to_json = structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
     to_text = structlog.dev.ConsoleRenderer(colors=False)
     as_json: list[Processor] = [to_json, lambda *line: visible_json(line[2])]
-    as_text: list[Processor] = [_without_tables, to_text, lambda *line: visible(line[2])]
+    # For people: the configuration in one line would fill a screen, and `doctor` shows it.
+    without_tables: Processor = lambda _, __, event: {  # noqa: E731
+        name: value for name, value in event.items() if not isinstance(value, Mapping)
+    }
+    as_text: list[Processor] = [without_tables, to_text, lambda *line: visible(line[2])]
     processors: list[Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         _shorten_expected,
@@ -110,12 +112,6 @@ def redaction(secrets: Collection[str]) -> Processor:
     return lambda _, __, event: redact("", event)
 
 
-def _without_tables(logger: Any, method: str, event: EventDict) -> EventDict:
-    """Drop tables from text for people: the configuration in one line fills a screen, and `doctor` shows it."""
-    del logger, method
-    return {name: value for name, value in event.items() if not isinstance(value, Mapping)}
-
-
 def _shorten_expected(logger: Any, method: str, event: EventDict) -> EventDict:
     """Log a failure that our code raised on purpose in one line, without a traceback."""
     del logger, method
@@ -155,18 +151,13 @@ CORE_FILTER = CoreFilter()
 
 def metrics_address(host: str, port: int) -> str:
     """Return `host:port` for the metrics of a process; port 0 takes a free one."""
-    if port:
-        return f"{host}:{port}"
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))
-        return f"{host}:{probe.getsockname()[1]}"
+        return f"{host}:{port or probe.getsockname()[1]}"
 
 
 def temporal_runtime(metrics: str | None = None) -> Runtime:
-    """Create the SDK's runtime: warnings of its core in our logs, and Prometheus metrics at an address if one is given.
-
-    One process creates one. Raises ValueError if the address cannot be bound.
-    """
+    """Create the SDK's one runtime: its warnings in our logs, metrics at an address. Raises ValueError."""
     prometheus = None
     if metrics is not None:
         buckets = dict.fromkeys(LONG_LATENCIES, HISTOGRAM_SECONDS)

@@ -21,8 +21,7 @@ OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
 DEFAULT_ADDRESS = "localhost:7233"
 THIS_MACHINE = {"localhost", "127.0.0.1", "[::1]"}
 CALL_TIMEOUT = timedelta(seconds=10)
-QUICK = timedelta(seconds=1)
-"""For an optional answer."""
+QUICK = timedelta(seconds=1)  # for an optional answer
 
 SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
     **dict.fromkeys(KEYWORD_ATTRIBUTES, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
@@ -46,12 +45,15 @@ class Connection:
 async def open_connection(
     settings: Settings, *, runtime: Runtime | None = None, start: bool = True, ui: bool = False
 ) -> Connection:
-    """Connect; without a cluster use the dev server, starting it (with `ui`, and its web UI) if `start`.
-
-    Raises `ServerError` if the dev server does not start, `ServerUnreachableError` if no server answers.
-    """
+    """Connect to the cluster, else to the dev server, which `start` starts. Raises `ServerError`."""
     if settings.uses_cluster:
-        return await _connect_to_cluster(settings, runtime)
+        variables = {name: secret.get_secret_value() for name, secret in settings.temporal_variables.items()}
+        try:
+            options = dict(ClientConfig.load_client_connect_config(override_env_vars=child_environment() | variables))
+        except (RuntimeError, ValueError, OSError) as error:
+            raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
+        options.setdefault("target_host", DEFAULT_ADDRESS)
+        return Connection(await _connect(options, runtime), str(options["target_host"]))
     if not start and describe_server(settings.home) is None:
         raise ServerUnreachableError("no dev server is running: start one with `research serve` or `research run`")
     server = await ensure_server(settings.home, ui=ui)
@@ -84,16 +86,6 @@ async def register_search_attributes(client: Client) -> set[str]:
         request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=added)
         await client.operator_service.add_search_attributes(request, timeout=CALL_TIMEOUT)
     return missing
-
-
-async def _connect_to_cluster(settings: Settings, runtime: Runtime | None) -> Connection:
-    variables = {name: secret.get_secret_value() for name, secret in settings.temporal_variables.items()}
-    try:
-        options = dict(ClientConfig.load_client_connect_config(override_env_vars=child_environment() | variables))
-    except (RuntimeError, ValueError, OSError) as error:
-        raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
-    options.setdefault("target_host", DEFAULT_ADDRESS)
-    return Connection(await _connect(options, runtime), str(options["target_host"]))
 
 
 async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Client:

@@ -3,67 +3,26 @@
 import asyncio
 import importlib.metadata
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
+from contextlib import asynccontextmanager, suppress
 
-from activities.searching import SearchingActivities
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Tier
-from providers.credentials import ensure_key
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 from providers.isolation.pool import SubprocessPool
-from providers.models.endpoints import split_name
-from providers.models.prices import PriceTable
+from providers.models.endpoints import PriceTable, split_name
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.reader import Visit, WebReader
 from providers.reading.robots import Robots
 from providers.search.anthropic_search import AnthropicSearch
-from providers.search.availability import probe, usable
-from providers.search.corpus import CorpusLibrary
+from providers.search.availability import probe, provider_choices, usable
 from providers.search.declarations import BY_MODEL, search_declaration
-from providers.search.decorators import CachedSearch, LimitedSearch
 from providers.search.web_api import web_client
-from providers.shared.limits import Limiter, ServiceLimits
-from providers.storage.stored_notebooks import Notebooks
+from providers.service_calls import ensure_key
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 from workers.settings.sections import APPLICATION
-from workers.shared_state import SharedState
-
-
-async def open_searching(
-    settings: Settings,
-    library: CorpusLibrary,
-    shared: SharedState,
-    limiter: Limiter,
-    notebooks: Notebooks,
-    stack: AsyncExitStack,
-) -> SearchingActivities:
-    """Create the activities with every usable provider; the stack closes their connections."""
-    web = await stack.enter_async_context(open_search_providers(settings))
-    prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
-    cached = {
-        name: CachedSearch(
-            LimitedSearch(provider, service_of(name), limiter, prices.get(name)),
-            shared.cache,
-            getattr(provider, "instance", ""),
-        )
-        for name, provider in web.items()
-    }
-    return SearchingActivities({library.name: library, **cached}, partial(find_unreachable, web), notebooks)
-
-
-def service_of(provider: str) -> str:
-    """Return the key of a provider in limits and pauses."""
-    return f"search/{provider}"
-
-
-def search_limits(settings: Settings) -> dict[str, ServiceLimits]:
-    """Return the configured rate limits by service."""
-    configured = settings.search.requests_per_minute
-    return {service_of(name): ServiceLimits(requests_per_minute=rate) for name, rate in configured.items()}
 
 
 async def find_unreachable(providers: Mapping[str, SearchProvider], names: Sequence[str]) -> dict[str, str]:
@@ -82,7 +41,7 @@ async def open_search_providers(
     Raises `NotConfigured` for an unknown provider, or one that lacks a key or an address.
     """
     model = search_model(settings)
-    choices = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=model is not None)}
+    choices = {choice.name: choice for choice in search_choices(settings)}
     ready = [*(name for name in usable(list(choices.values())) if name != BY_MODEL), *([BY_MODEL] if model else [])]
     for name in names or ():
         if name not in choices:
@@ -96,25 +55,17 @@ async def open_search_providers(
             if name == BY_MODEL and model is not None:
                 opened[name] = AnthropicSearch(client, declaration, model, PriceTable(settings.models.prices))
             else:
-                opened[name] = declaration.open(client, settings.web_search.values())
+                opened[name] = declaration.open(client, settings.search_values())
         yield opened
 
 
-def search_choices(settings: Settings) -> list[ProviderChoice]:
-    """Return the search providers in the configured order, each with whether it can be used and why."""
-    model = search_model(settings)
-    choices = settings.web_search.choices(settings.search.providers, model_offers_search=model is not None)
-    if model is None or "ANTHROPIC_BASE_URL" not in model:
-        return choices
-    host = {"host": host_of(model["ANTHROPIC_BASE_URL"])}
-    return [choice.model_copy(update=host) if choice.name == BY_MODEL else choice for choice in choices]
+def search_choices(settings: Settings, order: Sequence[str] | None = None) -> list[ProviderChoice]:
+    """Return the search providers in the usual order or another one, each with whether it can be used and why."""
+    return provider_choices(settings.search_values(), order, model=search_model(settings))
 
 
 def search_model(settings: Settings) -> dict[str, str] | None:
-    """Return the variables of the provider `anthropic`: the first configured model whose endpoint searches the web.
-
-    None without one. A model with a malformed key is skipped; its own calls report the key.
-    """
+    """Return the variables of the first configured model whose endpoint searches the web and whose key can be one."""
     models, keys = settings.models, settings.model_keys()
     endpoints = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):

@@ -103,7 +103,7 @@ class DeepResearchWorkflow(PersonMessages):
         self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
         if not _is_continued():
             _note_unavailable(run, {one.name: one.reason for one in prepared.resolved.providers if not one.available})
-        driver = Driver(run, strategy, stored=prepared.packed_state is not None)
+        driver = Driver(run, strategy, stored=prepared.has_turn or prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()
         except ActivityError as error:
@@ -188,9 +188,7 @@ class DeepResearchWorkflow(PersonMessages):
         stored = state.snapshot(PACKED_EVENTS) if prepared.packed_state else None
         if prepared.packed_state and not _is_continued():
             state = resume_state(state, resolved, started_at, strategy.resume)
-        state.resolved, state.resolved_entry = resolved, prepared.resolved_entry
-        state.note_entry(prepared.resolved_entry)
-        state.note_entry(resolved.follow_up.entry if resolved.follow_up else None)
+        state.take_resolution(resolved, prepared.resolved_entry)
         state.started_at = state.started_at or started_at
         if not _is_continued() or not state.deadline_at:
             state.clock_started_at = started.timestamp()

@@ -23,7 +23,7 @@ class Driver:
     """One run under one strategy."""
 
     def __init__(self, run: ResearchRun, strategy: Strategy, *, stored: bool = False) -> None:
-        """`stored` is true if the session store has this session already."""
+        """`stored` is true if the session store has this session already; else it is saved as the run begins."""
         self._run = run
         self._strategy = strategy
         self._gate = HumanGate(run)
@@ -36,7 +36,6 @@ class Driver:
             run.state.status = RunStatus.RUNNING
         run.clock.set_alarm()
         if not self._stored:
-            # A run that is terminated at once can be resumed with the answers that it paid for.
             run.checkpoints.save_in_background()
         try:
             reason = await self.work()
@@ -90,6 +89,7 @@ class Driver:
         A pause that an earlier process left open is concluded first. Raises `Interrupted`.
         """
         run, state = self._run, self._run.state
+        drafted = state.draft
         run.inbox.check_interruption()
         if state.open_pause is None and not await self._gate.wait_for_approval():
             self._strategy.replan(state)
@@ -105,7 +105,11 @@ class Driver:
         pause = await self._strategy.pause(run, opened)
         state.open_pause = None
         run.inbox.check_interruption()
-        run.checkpoints.save_in_background()
+        if state.draft is not drafted:
+            # A text is served once the stored session names it, and the calls that check it carry what is new since.
+            run.checkpoints.save_in_background()
+        else:
+            run.checkpoints.save_now_and_then()
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await run.hooks.continue_as_new()
         return None

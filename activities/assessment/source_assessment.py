@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib.resources import files
 from typing import Final
 
@@ -24,7 +24,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
 from contracts.vocabulary import Quality
 from providers.interfaces import ExtractedDocument
-from providers.isolation.pool import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.text import STEMMED_LANGUAGES, detect_language, question_stems, stems
 
 WEIGHTS: Final[Mapping[SourceType, tuple[float, float, float, float]]] = {
@@ -37,18 +37,14 @@ HALF_LIFE_DAYS: Final = {SourceType.WEB: 4 * 365.0, SourceType.ACADEMIC: 8 * 365
 """After so many days a source is worth half as much."""
 DECLARED: Final[Mapping[Quality, float]] = {Quality.HIGH: 0.95, Quality.MEDIUM: 0.6, Quality.LOW: 0.1}
 """Authority of a host that the operator has called so."""
-HIGH_AUTHORITY: Final = 0.7
-"""No tier of the table in which anybody can write reaches it."""
+HIGH_AUTHORITY: Final = 0.7  # no tier of the table in which anybody can write reaches it
 LITTLE_AUTHORITY: Final = 0.35
 """A page below it, or where anybody can write, is never called authoritative by an analyzer, whatever it says."""
 UNKNOWN: Final = 0.5
 """Recency of a page without a date, relevance of one whose words cannot be compared with the question's."""
-OUTSIDE: Final = 0.1
-"""Recency of a page before the requested time."""
-LOOKED_AT: Final = 60_000
-"""Characters of a page that are compared."""
-WINDOW: Final = 150
-"""Words of one place: a long page has every word somewhere."""
+OUTSIDE: Final = 0.1  # recency of a page before the requested time
+LOOKED_AT: Final = 60_000  # characters of a page that are compared
+WINDOW: Final = 150  # words of one place: a long page has every word somewhere
 
 
 # --- authority -------------------------------------------------------------------------------------------------------
@@ -73,20 +69,18 @@ class Authorities(StrictContract):
     general: AuthorityTier
     tiers: Mapping[str, AuthorityTier]
 
-    def tier_of(self, url: str) -> str:
-        """Return the name of the tier of a host: that of its longest domain in the table, else `general`."""
-        return next((self._tier_by_domain[each] for each in _upwards(url) if each in self._tier_by_domain), "general")
+    def tier_of(self, url: str) -> AuthorityTier:
+        """Return the tier of a host: that of its longest domain in the table, else the general one."""
+        return next((self._by_domain[each] for each in _upwards(url) if each in self._by_domain), self.general)
 
     @cached_property
-    def _tier_by_domain(self) -> dict[str, str]:
-        return {domain: name for name, tier in self.tiers.items() for domain in tier.domains.split()}
+    def _by_domain(self) -> dict[str, AuthorityTier]:
+        return {domain: tier for tier in self.tiers.values() for domain in tier.domains.split()}
 
 
-@lru_cache(maxsize=1)
-def load_authorities() -> Authorities:
-    """Read the table."""
-    text = files("activities.assessment").joinpath("authorities.toml").read_text(encoding="utf-8")
-    return Authorities.model_validate(tomllib.loads(text))
+AUTHORITIES: Final = Authorities.model_validate(
+    tomllib.loads(files("activities.assessment").joinpath("authorities.toml").read_text(encoding="utf-8"))
+)
 
 
 def declared_quality(url: str, declared: Mapping[str, Quality]) -> Quality | None:
@@ -109,8 +103,7 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
 
     `declared` are the operator's own words about domains (`high`, `medium`, `low`), which decide the label.
     """
-    table = load_authorities()
-    tier = table.tiers.get(table.tier_of(document.url), table.general)
+    tier = AUTHORITIES.tier_of(document.url)
     said = declared_quality(document.url, declared)
     authority: float = DECLARED[said] if said else getattr(tier, request.mode.value)
     relevance, covered = _relevance(request, document)
@@ -142,10 +135,7 @@ def best_quality(parts: SourceAssessment | None) -> Quality:
 
 
 def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float, str]:
-    """Return the share of a question's words that the best place of a page has, 0 to 1, and how to describe it.
-
-    Of several questions, one a line, the one that the page covers best counts.
-    """
+    """Return the share of a question's words in the best place of a page, described; of several questions, the best."""
     language = detect_language(request.query)
     page_language = (document.language or "").lower().replace("_", "-").partition("-")[0]
     questions = [set(question_stems(line, language)) for line in request.query.splitlines()]
@@ -167,11 +157,7 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
 
 
 def age_of(published: str | None, request: ReadRequest) -> tuple[float, str]:
-    """Return a source's recency, 0 to 1, and how to describe its age.
-
-    Dates are ISO, whole or in part; one that cannot be read or lies ahead is unknown. A date in part counts as its
-    latest day.
-    """
+    """Return a source's recency, 0 to 1, and its age in words; a date in part counts as its latest day."""
     last, today = _latest_day(published), _latest_day(request.date)
     written = (published or "").strip()[:10]
     # Two days ahead are a matter of time zones.
@@ -214,12 +200,9 @@ ASSESS: Final = f"{__name__}:assess"
 
 
 def judge_of(
-    isolated: KillableCalls, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
+    isolated: SubprocessPool, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
 ) -> Judge:
-    """Make the judge that knows the operator's words: what each corpus is worth, and domains of the web.
-
-    Pages are examined in killable processes.
-    """
+    """Make the judge that knows the operator's words on corpora and domains; pages are examined in child processes."""
     declared = {domain.lower(): Quality(label) for domain, label in (authorities or {}).items()}
 
     async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:

@@ -28,7 +28,7 @@ from activities.reporting.markdown import write
 from activities.reporting.page_reading import read_page, squeezed
 from activities.reporting.passages import words_around
 from activities.reporting.render import compose_document
-from activities.reporting.report_text import compose_text
+from activities.reporting.report_text import compose_text, section_titles
 from activities.reporting.tree import CitationPlace, Run, Sentence, change_sentences, parse, sentences
 from activities.reporting.words import ReportWords
 from activities.roles.claim_checking import UNUSABLE, find_objection
@@ -55,7 +55,7 @@ from contracts.state import ResearchState
 from contracts.vocabulary import LIMITS, Outcome, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, ProviderError
 from providers.interfaces import SkippedFile
-from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.isolation.pool import SubprocessPool
 from providers.text import KNOWN_LANGUAGES
 
 TextOf = Callable[[str], Awaitable[str]]
@@ -126,7 +126,7 @@ async def audit(
     document: bytes,
     get_text: TextOf | None,
     get_bytes: BytesOf | None,
-    isolated: KillableCalls | SubprocessPool,
+    isolated: SubprocessPool,
     *,
     markdown: str | None = None,
     html: bytes | None = None,
@@ -240,7 +240,8 @@ class _Comparison:
         first = squeezed(each.words for each in sentences(below)) if below and below[0].kind == "quote" else ""
         self._noticed = first.startswith(labels)
         # Below the title and the line about the outcome.
-        self._body = self._blocks[1 + self._noticed : last.get(say("sources"), last.get(say("method")))]
+        ends = [*section_titles(report.strategy, say).values(), say("sources"), say("method")]
+        self._body = self._blocks[1 + self._noticed : next((last[name] for name in ends if name in last), None)]
 
     def run(self, page: str | None) -> None:
         """Make every check; `page` is the HTML form."""

@@ -33,6 +33,7 @@ def read_page(html: str) -> dict[str, object]:
         "verdicts": verdicts,
         "titles": [squeezed(each.itertext()) for each in find(f"//*[{CLASS.format('sources')}]//h3")],
         "head": squeezed(find("//header//text() | //title//text()")),
+        "open": squeezed(find(f"//section[{CLASS.format('open')}]//text()")),
         "sources": squeezed(find("//*[@id='sources']//text()[not(ancestor::*[@class='context'])]")),
         "outcome": squeezed(find(f"//*[{CLASS.format('outcome')}]//text()")),
         "method": squeezed(find("//dl//text()")).replace(":", ""),

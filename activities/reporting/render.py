@@ -33,7 +33,7 @@ from contracts.strategies import usage_by_share
 from contracts.tokens import ContentEntry, tokens_of_share
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.interfaces import ContentStore, SessionStore, SkippedFile
-from providers.isolation.pool import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.storage.stored_notebooks import Notebooks
 
 SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
@@ -105,7 +105,7 @@ class ReportingActivities:
     content: ContentStore
     skipped_of: SkippedOf
     product_version: str
-    isolated: KillableCalls
+    isolated: SubprocessPool
     sessions: SessionStore
     notebooks: Notebooks
 
@@ -151,13 +151,14 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
     state, markdown, registry = inputs.state, report.written.text, inputs.registry
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
-    own = [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
+    own = [section.label for section in report.sections]
+    own += [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
     document = Report.model_validate({
         **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_taken(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
         **_taken(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
         **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
-        **_taken(state, "agents", "guidance", "query_ledger", "documents_searched"),
+        **_taken(state, "agents", "calls", "guidance", "query_ledger", "documents_searched"),
         "outcome_before_check": state.ending.outcome if state.ending else "",
         "list_replaced": inputs.replaced_list,
         "skipped_files": inputs.skipped,

@@ -7,8 +7,7 @@ from typing import Final
 from contracts.request import SAME_LANGUAGE
 from contracts.strategies import writers
 from contracts.vocabulary import EngineKind
-from providers.text import KNOWN_LANGUAGES, language_data
-from providers.translations import translate
+from providers.text import KNOWN_LANGUAGES, language_data, translate
 
 VERDICT_SIGNS: Final = {
     "supported": "✓",

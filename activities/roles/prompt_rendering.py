@@ -20,7 +20,7 @@ from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
 from activities.roles.reporter import section_of
 from activities.roles.summarizing import levels_of, shorter_form
-from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, marked, seal
+from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
 from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
@@ -296,7 +296,7 @@ class PromptBlocks:
         return self._item(replace(item, levels=levels, originals=lambda: [text]))
 
     def _item(self, item: ContentItem) -> PromptBlock:
-        item = replace(item, measure=lambda text: estimated_tokens(marked(text)))
+        item = replace(item, measure=lambda text: estimated_tokens(seal(text, "")))
         self.shown.append(item)
         return PromptBlock(item.text(self.levels.get(item.id, Level.FULL)))
 

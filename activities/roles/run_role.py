@@ -32,7 +32,7 @@ from contracts.checking_roles import CheckerResult, CorrectorResult
 from contracts.lenient import UnfitAnswer
 from contracts.notebooks import AnalysisEntry, labels_of
 from contracts.outcome import CallAccount
-from contracts.recursive_roles import TreeAnswer, TreeInput
+from contracts.recursive_roles import SelfCheckAnswer, SelfCheckInput, TreeAnswer, TreeInput
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
@@ -269,6 +269,13 @@ def _ground_tree(work: RoleWork[TreeInput, TreeAnswer]) -> TreeAnswer:
     return tree.fitted(work.request, work.warnings)
 
 
+def _ground_self_check(work: RoleWork[SelfCheckInput, SelfCheckAnswer]) -> SelfCheckAnswer:
+    """Replace the labels of gaps, by which a model knows them, and fit the check."""
+    names = label_all((gap.id for gap in work.request.gaps), work.request)
+    judged = [one.model_copy(update={"gap_id": names.get(one.gap_id.strip(), one.gap_id)}) for one in work.answer.gaps]
+    return work.answer.model_copy(update={"gaps": judged}).fitted(work.request, work.warnings)
+
+
 def _ground_summary(work: RoleWork[summaries.SummarizeInput, summaries.SummarizerAnswer]) -> summaries.SummarizerResult:
     """Put a summary, which the engine has checked, into `work.texts`."""
     work.texts.append(work.answer.summary.strip())
@@ -284,4 +291,5 @@ GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     report_updates.REPORTER.name: ground_update,
     recursive_roles.TREE_PLANNER.name: _ground_tree,
     recursive_roles.EXTRACTOR.name: ground_extraction,
+    recursive_roles.EXECUTOR.name: _ground_self_check,
 }

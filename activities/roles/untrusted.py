@@ -72,13 +72,9 @@ def seal(part: str, canary: str) -> str:
     if MARK not in part:
         return part
     mark = hmac.new(canary.encode(), part.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:10]
-    notice = f'Below, names of elements of data end in "-{MARK}", and their lines begin with "{SIGN}".\n\n'
-    return marked(notice + part, mark)
-
-
-def marked(part: str, mark: str = "a" * 10) -> str:
-    """Fill in a mark, by default one that counts for as few tokens as any."""
-    return part.replace(MARK, mark).replace(SIGN, f"{mark[:2]}{SIGN_END}")
+    sign = f"{mark[:2]}{SIGN_END}"
+    notice = f'Below, names of elements of data end in "-{mark}", and their lines begin with "{sign}".\n\n'
+    return notice + part.replace(MARK, mark).replace(SIGN, sign)
 
 
 def remove_signs_of(value: Any) -> Any:

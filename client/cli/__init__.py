@@ -20,7 +20,7 @@ def main() -> NoReturn:
         sys.stderr.write("research: stopped\n")
         code = STOPPED
     if "temporalio.bridge" in sys.modules:
-        from workers.process_exit import exit_process  # noqa: PLC0415
+        from workers.own_process import exit_process  # noqa: PLC0415
 
         exit_process(code)
     sys.exit(code)
@@ -36,7 +36,7 @@ def _import_nothing_from_here() -> None:
 def _run() -> int:
     _import_nothing_from_here()
     from client.cli.app import app  # noqa: PLC0415  importing this package must not cost a command line
-    from workers.private_files import restrict_files_to_owner  # noqa: PLC0415
+    from workers.own_process import restrict_files_to_owner  # noqa: PLC0415
 
     restrict_files_to_owner()
     try:

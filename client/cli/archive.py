@@ -14,7 +14,7 @@ from client.view.words import local_time, printable
 from contracts.texts import plural
 from contracts.tokens import ArchiveRecord
 from providers.errors import ContentMissing
-from workers.private_files import files_of_person
+from workers.own_process import files_of_person
 from workers.settings.loading import Flags
 
 archive = Commands(

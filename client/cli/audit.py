@@ -36,7 +36,7 @@ from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import SAFE_ID
-from workers.private_files import files_of_person
+from workers.own_process import files_of_person
 from workers.settings.loading import Flags
 
 EXPORTS: Final = {

@@ -16,7 +16,6 @@ from client.view.words import pasteable, printable
 from contracts.addresses import short_hash
 from contracts.resolved import CorpusSnapshot
 from contracts.texts import plural
-from providers.interfaces import IndexProgress
 from workers.settings.loading import Flags
 
 SET_HOME: Final = "set RESEARCH_HOME to another folder"
@@ -180,9 +179,9 @@ def summary(snapshot: CorpusSnapshot) -> str:
     return plural(snapshot.files, "document") + skipped
 
 
-def _show_progress(progress: IndexProgress) -> None:
-    if progress.done and progress.done % PROGRESS_STEP == 0:
-        print_progress(f"{progress.done:,} of {progress.total:,} documents read")
+def _show_progress(done: int, total: int) -> None:
+    if done and done % PROGRESS_STEP == 0:
+        print_progress(f"{done:,} of {total:,} documents read")
 
 
 # --- paths ---------------------------------------------------------------------------------------------------------

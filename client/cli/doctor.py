@@ -29,13 +29,13 @@ from contracts.vocabulary import Tier
 from providers.errors import ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
-from providers.search.availability import probe, probe_address
+from providers.search.availability import malformed, probe, probe_address
 from providers.search.corpus import ingest_file
 from providers.storage.content import hash_of
 from workers.settings.loading import Flags, Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
-from workers.web_access import open_search_providers, open_web_reader, search_choices, search_model
+from workers.web_access import open_search_providers, open_web_reader, search_choices
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
@@ -163,13 +163,13 @@ async def _check_models(settings: Settings) -> list[Check]:
 
 async def _check_web_search(settings: Settings) -> Check:
     """Check which search services are set up and reachable."""
-    choices = search_choices(settings)
+    choices = search_choices(settings, settings.search.providers)
     usable = [choice.name for choice in choices if choice.available]
     async with open_search_providers(settings, usable) as opened:
         problems = dict(zip(usable, await asyncio.gather(*(probe(opened[name]) for name in usable)), strict=True))
     found = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
     missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
-    troubled = not usable or any(problems.values()) or bool(settings.web_search.broken())
+    troubled = not usable or any(problems.values()) or bool(malformed(settings.search_values()))
     return Check("web search", "warn" if troubled else "ok", found or "none", missing)
 
 
@@ -288,8 +288,8 @@ async def _try_search(
 
 
 async def _search_web(settings: Settings, request: SearchRequest) -> SearchResponse:
-    name, by_model = request.provider, search_model(settings) is not None
-    choices = {choice.name: choice for choice in settings.web_search.choices(model_offers_search=by_model)}
+    name = request.provider
+    choices = {choice.name: choice for choice in search_choices(settings)}
     if name not in choices:
         raise CommandError(f"there is no search provider {quote(name)}: choose one of {', '.join(choices)}")
     if not choices[name].available:

@@ -24,7 +24,7 @@ from contracts.texts import plural
 from contracts.tokens import LOW_FIDELITY
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.errors import ContentMissing
-from workers.private_files import files_of_person
+from workers.own_process import files_of_person
 from workers.settings.loading import Flags
 
 SHOWN_FIGURES: Final = ("turn", "coerced_from", "score", "sub_queries", "source_count", "finding_count", "gap_count")

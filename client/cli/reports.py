@@ -22,7 +22,7 @@ from contracts.outcome import ResearchResult
 from contracts.report import ReportFidelity
 from contracts.texts import from_markdown, visible
 from contracts.tokens import Band, total_of
-from workers.private_files import files_of_person
+from workers.own_process import files_of_person
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
 VERDICT_WORDS: Final = {"unverified": "not checked", "not_enough_information": "not decided"}

@@ -32,8 +32,8 @@ from contracts.resolved import ResolvedResearch
 from contracts.vocabulary import Outcome
 from workers.composition import compose
 from workers.dev_server import describe_server
+from workers.own_process import files_of_person
 from workers.pools import run_pools
-from workers.private_files import files_of_person
 from workers.process import end_if_stalled
 from workers.telemetry import configure_logging
 

@@ -29,7 +29,7 @@ from client.view.rendering import Frame, status_rows
 from client.view.words import local_time, pasteable, printable
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AWAITING, RunStatus
-from workers.private_files import umask_of_person
+from workers.own_process import umask_of_person
 from workers.settings.loading import Flags
 from workflows.status import status_of
 

@@ -17,8 +17,7 @@ WRAPPED_CHARACTERS: Final = 60
 """From this length a line that the next one goes on in small letters was wrapped by a program."""
 TOGETHER_CHARACTERS: Final = 700
 """Up to this length a list is quoted with its introduction, and a table with its header."""
-LINES_OF_AN_INDEX: Final = 5
-"""From so many lines without a sentence a paragraph is an index or a list of links."""
+LINES_OF_AN_INDEX: Final = 5  # from so many lines without a sentence a paragraph is an index or a list of links
 
 
 class Kind(StrEnum):
@@ -141,7 +140,9 @@ class _Cutter:
             return
         if kind is Kind.PROSE and self._item_is_heading():
             self.label = self.text[self.found[-1].start : self.found.pop().end].strip()
-        if _is_label(lines[0][1]) and not _is_wrapped(lines[0][1], lines[1][1]):
+        first = lines[0][1]
+        is_wrapped = len(lines) > 1 and (len(first) >= WRAPPED_CHARACTERS or lines[1][1].lstrip()[:1].islower())
+        if _is_label(first) and not is_wrapped:
             self.label = lines[0][1].strip()
         self._add(kind, start, end)
         self.lead = (start, end) if lines[-1][1].endswith(":") else None
@@ -149,10 +150,6 @@ class _Cutter:
 
 def _is_label(line: str) -> bool:
     return len(line) <= LABEL_CHARACTERS and line[-1] not in ".!?:;," and not line.lstrip().startswith(("-", "<", "$"))
-
-
-def _is_wrapped(line: str, following: str) -> bool:
-    return len(line) >= WRAPPED_CHARACTERS or following.lstrip()[:1].islower()
 
 
 def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
@@ -169,10 +166,7 @@ def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
 
 
 def _together(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
-    """Yield neighbouring blocks of one section as one block each, as long as they are short.
-
-    So a list comes with its introduction, a table with its header, and short paragraphs with each other.
-    """
+    """Yield short neighbouring blocks of one section as one, so that a list comes with its introduction."""
     for place, first in enumerate(blocks):
         start = first.lead[0] if first.lead else first.start
         last = place

@@ -9,46 +9,41 @@ from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
 from contracts import recursive_roles as recursive
 from contracts import reflective_roles as reflective
+from contracts import roles as inputs
 from contracts.checking_roles import ReviewInput
 from contracts.report_updates import UpdateInput
-from contracts.roles import (
-    AnalyzeInput,
-    ClarifyInput,
-    PlanInput,
-    RefineInput,
-    ReflectInput,
-    RoleAnswer,
-    RoleInput,
-    WriteInput,
-)
 from contracts.tool_turns import ToolTurnInput, Transcript
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.extractive import brief, roles
 from providers.interfaces import EngineAnswer, EngineTask
 
-Work = Callable[[Any, Any], RoleAnswer]
-WORK: Final[Mapping[type[RoleInput], Callable[[Any], RoleAnswer]]] = {
-    ClarifyInput: roles.clarify,
-    PlanInput: roles.plan,
-    ReflectInput: roles.reflect,
-    RefineInput: roles.refine,
-    reflective.ClassifyInput: roles.classify,
-    reflective.InvestigateInput: roles.investigate,
-    reflective.PlanStepsInput: roles.plan_steps,
-    reflective.ResearchStepInput: roles.search_for_step,
-    reflective.ReflectOnStepInput: roles.reflect_on_step,
-    orchestrator.OutlineInput: roles.outline,
-    living.DecomposeInput: roles.decompose,
-    recursive.ScopeInput: roles.judge_scope,
-    recursive.LibrarianInput: roles.propose_searches,
-    recursive.TreeInput: roles.plan_tree,
-}
-"""Functions of the roles by their input."""
-WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
-    AnalyzeInput: brief.analyze,
+Work = Callable[[Any, Any], inputs.RoleAnswer]
+
+
+def _alone(work: Callable[[Any], inputs.RoleAnswer]) -> Work:
+    return lambda given, _: work(given)
+
+
+WORK: Final[Mapping[type[inputs.RoleInput], Work]] = {
+    inputs.ClarifyInput: _alone(roles.clarify),
+    inputs.PlanInput: _alone(roles.plan),
+    inputs.ReflectInput: _alone(roles.reflect),
+    inputs.RefineInput: _alone(roles.refine),
+    reflective.ClassifyInput: _alone(roles.classify),
+    reflective.InvestigateInput: _alone(roles.investigate),
+    reflective.PlanStepsInput: _alone(roles.plan_steps),
+    reflective.ResearchStepInput: _alone(roles.search_for_step),
+    reflective.ReflectOnStepInput: _alone(roles.reflect_on_step),
+    orchestrator.OutlineInput: _alone(roles.outline),
+    living.DecomposeInput: _alone(roles.decompose),
+    recursive.ScopeInput: _alone(roles.judge_scope),
+    recursive.LibrarianInput: _alone(roles.propose_searches),
+    recursive.TreeInput: _alone(roles.plan_tree),
+    recursive.SelfCheckInput: _alone(roles.check_node),
     recursive.ExtractInput: brief.extract,
-    WriteInput: brief.write,
+    inputs.AnalyzeInput: brief.analyze,
+    inputs.WriteInput: brief.write,
     ReviewInput: roles.review,
     UpdateInput: brief.quote_notes,
     orchestrator.IntakeInput: roles.take_in,
@@ -56,7 +51,7 @@ WORK_ON_TEXTS: Final[Mapping[type[RoleInput], Work]] = {
     orchestrator.WorkInput: roles.work,
     living.LivingInput: roles.take_living_turn,
 }
-"""Those that work on stored texts by their hashes, or on the transcript of the turns so far."""
+"""Functions of the roles by their input; some take stored texts by their hashes, or the transcript so far."""
 
 
 class ExtractiveEngine:
@@ -77,17 +72,13 @@ class ExtractiveEngine:
         """No effect: the engine has no connections."""
 
 
-def work_of(kind: type[RoleInput], module: str | None) -> Work | None:
+def work_of(kind: type[inputs.RoleInput], module: str | None) -> Work | None:
     """Return the function of a role: `draft` of its own module, else that of its input; None where it has none."""
     own: Work | None = getattr(import_module(module), "draft", None) if module is not None else None
-    for base in kind.__mro__:
-        if alone := WORK.get(base):
-            return own or (lambda given, _: alone(given))
-        own = own or WORK_ON_TEXTS.get(base)
-    return own
+    return own or next((WORK[base] for base in kind.__mro__ if base in WORK), None)
 
 
-def _do(work: Work, given: RoleInput, documents: Mapping[str, str]) -> RoleAnswer:
+def _do(work: Work, given: inputs.RoleInput, documents: Mapping[str, str]) -> inputs.RoleAnswer:
     if not isinstance(given, ToolTurnInput):
         return work(given, documents)
     past = given.transcript

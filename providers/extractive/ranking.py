@@ -21,25 +21,20 @@ from providers.text import WORD, language_data, question_stems, sentence_spans, 
 
 FLOOR: Final = 0.4
 """Share of the weight of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
-DUPLICATE: Final = 0.7
-"""Share of the words of the shorter of two passages from which they count as the same."""
-ABOVE: Final = 0.5
-"""Weight of a word that is in the heading path, the title, or the introduction alone."""
+DUPLICATE: Final = 0.7  # share of the words of the shorter of two passages from which they count as the same
+ABOVE: Final = 0.5  # weight of a word that is in the heading path, the title, or the introduction alone
 CLOSE: Final = 0.15
 """Gain for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""
-HEADING: Final = 0.2
-"""Gain for question words in the nearest heading."""
+HEADING: Final = 0.2  # gain for question words in the nearest heading
 CHARACTER_COST: Final = 0.00006
 """Loss for each character: of two passages that cover as much, the shorter one comes first."""
 MOST_SENTENCES: Final = 4
-PASSAGE_CHARACTERS: Final = 1600
-"""A paragraph up to this length is one passage."""
+PASSAGE_CHARACTERS: Final = 1600  # a paragraph up to this length is one passage
 ANNOUNCED_CHARACTERS: Final = 900
 """Up to this length a listing, a list or a table is quoted with the sentence that announces it."""
 WHOLE_DOCUMENT: Final = 150_000
 """Characters up to which all of a document is ranked; of a longer one the sections that the search named."""
-CUT: Final = 60
-"""Passages that are cut to their best sentences."""
+CUT: Final = 60  # passages that are cut to their best sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +105,7 @@ class Ranking:
             counts, total = Counter(key for each in tokens.values() for key in set(each[1])), len(tokens)
         self.question = Question.of(query, self._language, counts, total)
         weights = self.question.weights
+        # The words of the question: offset, number of the word, key.
         self._found = {
             name: [
                 (start, number, key) for number, (start, key) in enumerate(zip(*each, strict=True)) if key in weights
@@ -147,7 +143,8 @@ class Ranking:
 
     def measure(self, source: SourceExtract, start: int, end: int, block: PassageBlock | None) -> Passage:
         """Score a range that starts in a block."""
-        found = self._inside(source, start, end)
+        every = self._found[source.id]
+        found = every[bisect_left(every, (start, 0, "")) : bisect_left(every, (end, 0, ""))]
         path = block.path if block else ()
         lead = self.texts[source.id][slice(*block.lead)] if block and block.lead and block.lead[0] < start else ""
         if not found:
@@ -162,11 +159,6 @@ class Ranking:
             - CHARACTER_COST * (end - start)
         )
         return Passage(source, start, end, path, lead, above, coverage, score)
-
-    def _inside(self, source: SourceExtract, start: int, end: int) -> list[tuple[int, int, str]]:
-        """Return the words of the question in a range: offset, number of the word, key."""
-        every = self._found[source.id]
-        return every[bisect_left(every, (start, 0, "")) : bisect_left(every, (end, 0, ""))]
 
     def _above(self, lines: tuple[str, ...]) -> frozenset[str]:
         """Return the words of the question in the lines above a passage."""
@@ -241,15 +233,12 @@ class Ranking:
                 break
             keys = self.keys(one)
             if not any(
-                _overlap(one, other) or len(keys & known) >= DUPLICATE * min(len(keys), len(known))
+                (one.source.id == other.source.id and one.start < other.end and other.start < one.end)
+                or len(keys & known) >= DUPLICATE * min(len(keys), len(known))
                 for other, known in kept
             ):
                 kept.append((one, keys))
         return [one for one, _ in kept]
-
-
-def _overlap(one: Passage, other: Passage) -> bool:
-    return one.source.id == other.source.id and one.start < other.end and other.start < one.end
 
 
 def _order(passage: Passage) -> tuple[float, str, int, int]:
@@ -268,17 +257,13 @@ def _with_announced(text: str, end: int) -> int:
     blocks = blocks_of(text)
     place, last = bisect_right(blocks, end - 1, key=lambda each: each.start), end
     kind = blocks[place].kind if place < len(blocks) else Kind.PROSE
-    while place < len(blocks) and blocks[place].kind is kind is not Kind.PROSE and not _gap(text, last, blocks[place]):
-        if blocks[place].end - end > ANNOUNCED_CHARACTERS:
+    while place < len(blocks) and blocks[place].kind is kind is not Kind.PROSE:
+        # The rule below the header of a table parts nothing.
+        if text[last : blocks[place].start].strip("|-: \t\n") or blocks[place].end - end > ANNOUNCED_CHARACTERS:
             break
         last = blocks[place].end
         place += 1
     return last
-
-
-def _gap(text: str, end: int, block: PassageBlock) -> str:
-    """Return the words between a passage and the next block; the rule below the header of a table is none."""
-    return text[end : block.start].strip("|-: \t\n")
 
 
 @lru_cache(maxsize=16)

@@ -25,15 +25,11 @@ from contracts.vocabulary import Action, NodeStatus, Phase, Severity
 from providers.text import language_data, meaning_words, sentence_spans
 
 QUERY_CHARACTERS: Final = 400
-SHORTEST_QUERY: Final = 10
-"""Characters, which the gate after planning demands."""
-GUIDED: Final = "guidance"
-"""Facet of a query that a person or the operator wants."""
+SHORTEST_QUERY: Final = 10  # characters, which the gate after planning demands
+GUIDED: Final = "guidance"  # facet of a query that a person or the operator wants
 SUBJECT_WORDS: Final = 8
-FEW_WORDS, MANY_WORDS = 4, 14
-"""Words of meaning up to which a question is simple, and from which it is complex."""
-LONG_SENTENCE: Final = 32
-"""Words on average from which sentences are hard to read."""
+FEW_WORDS, MANY_WORDS = 4, 14  # words of meaning up to which a question is simple, and from which it is complex
+LONG_SENTENCE: Final = 32  # words on average from which sentences are hard to read
 
 
 # --- plan ------------------------------------------------------------------------------------------------------------
@@ -338,4 +334,14 @@ def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
     sources = task.vetted[: task.most_leaves]
     return recursive.TreeAnswer(
         leaves=[recursive.ProposedLeaf(source=one.id, task_type=task_type, task_detail=detail) for one in sources]
+    )
+
+
+def check_node(task: recursive.SelfCheckInput) -> recursive.SelfCheckAnswer:
+    """Call a node sufficient once something was found for its goal; else each of its gaps matters."""
+    found = task.draft is not None or bool(task.statements)
+    return recursive.SelfCheckAnswer(
+        sufficient=found,
+        reason="Something was found for the goal." if found else "Nothing was found for the goal.",
+        gaps=[recursive.JudgedGap(gap_id=gap.id) for gap in task.gaps],
     )

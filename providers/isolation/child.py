@@ -1,8 +1,8 @@
 """The other end of `SubprocessPool`: a child process that runs plain functions under limits.
 
 Frames in both directions are eight bytes of length and a pickle. In: `(function, arguments, processor seconds, wall
-seconds)`. Out, once: `("ready",)`; then for each call `("value", result)`, `("raised", type, message, kind)`,
-`("memory",)` or `("failed", type, place)`.
+seconds)`. Out, once: `("ready",)`; then for each call `("value", result)`, `("raised", type, arguments)`, `("memory",)`
+or `("failed", type, place)`.
 """
 
 import contextlib
@@ -20,24 +20,14 @@ import traceback
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from providers.errors import (
-    AnswerCut,
-    ContentCorrupt,
-    ContentMissing,
-    InvalidCall,
-    InvalidOutput,
-    ProviderError,
-    SourceUnreadable,
-)
+from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, ProviderError, SourceUnreadable
 
 LENGTH: Final = struct.Struct(">Q")
 ORPHAN_GRACE_SECONDS: Final = 1.0
 """Added to the parent's own limit: after it an alarm ends a child that no parent is left to kill."""
-RECURSION_LIMIT: Final = 10_000
-"""The walk of a page takes three frames for each of 512 levels."""
+RECURSION_LIMIT: Final = 10_000  # the walk of a page takes three frames for each of 512 levels
 RAISED: Final[dict[str, type[ProviderError]]] = {
-    error.__name__: error
-    for error in (SourceUnreadable, InvalidCall, InvalidOutput, AnswerCut, ContentCorrupt, ContentMissing)
+    error.__name__: error for error in (SourceUnreadable, InvalidCall, ContentCorrupt, ContentMissing)
 }
 """Errors that leave a child as they were raised: their messages hold no words of a page."""
 
@@ -58,14 +48,6 @@ def write_frame(stream: BinaryIO, body: bytes) -> None:
     stream.flush()
 
 
-def limit_process(memory_bytes: int) -> None:
-    """Set the limits of the whole process; a platform that lacks one does without it."""
-    for name, value in (("RLIMIT_CORE", 0), ("RLIMIT_AS", memory_bytes)):
-        with contextlib.suppress(ValueError, OSError):
-            limit = getattr(resource, name)
-            resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
-
-
 def limit_call(cpu_seconds: float, wall_seconds: float) -> None:
     """Give the next call its own processor time, and set the alarm for an orphan."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -81,8 +63,10 @@ def run(function: str, arguments: tuple[Any, ...]) -> bytes:
         module, _, name = function.partition(":")
         frame = ("value", getattr(importlib.import_module(module), name)(*arguments))
         return pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
+    except SourceUnreadable as error:
+        frame = ("raised", type(error).__name__, (error.kind, str(error)))
     except tuple(RAISED.values()) as error:
-        frame = ("raised", type(error).__name__, str(error), getattr(error, "kind", ""))
+        frame = ("raised", type(error).__name__, (str(error),))
     except MemoryError:
         frame = ("memory",)
     except Exception as error:  # noqa: BLE001  # the edge of the process
@@ -102,7 +86,10 @@ def main() -> None:
     """Serve calls until the parent goes: `python -m providers.isolation.child MEMORY_BYTES`."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the frames
-    limit_process(int(sys.argv[1]))
+    for name, value in (("RLIMIT_CORE", 0), ("RLIMIT_AS", int(sys.argv[1]))):
+        with contextlib.suppress(ValueError, OSError):  # a platform that lacks one does without it
+            limit = getattr(resource, name)
+            resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
     sys.setrecursionlimit(RECURSION_LIMIT)
     calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(sys.stdin.buffer, calls), daemon=True).start()

@@ -11,40 +11,28 @@ import pickle
 import signal
 import sys
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
-from providers.errors import InputUnprocessable, InvalidCall, SourceUnreadable
+from providers.errors import InputUnprocessable
 from providers.isolation.child import LENGTH, RAISED
 
-MEMORY_BYTES: Final = 1_610_612_736
-"""1.5 GB of address space for one child (reliability-and-security 2.2)."""
+MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child (reliability-and-security 2.2)
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
 START_GRACE_SECONDS: Final = 30.0
 """Time for a child to start, apart from the time of its first call: the interpreter has to load."""
 RECYCLE_AFTER: Final = 1_000
 """Calls after which a child is replaced. Loading its code takes as long as a hundred pages."""
-MOST_KILLED: Final = 2
-"""Children that one text may kill: once may be the machine, which paused or ran out of memory; twice is the text."""
 
 
-class TaskFailed(InputUnprocessable):
-    """The function raised something unexpected: only its type and place are known, and it would do so again."""
-
-    def __init__(self, type_name: str, place: str) -> None:
-        super().__init__("crash", f"work on a text from outside raised {type_name} at {place}")
-        self.type_name = type_name
-
-
-def ended_by(kind: Literal["timeout", "memory", "crash"]) -> InputUnprocessable:
-    """The error for a text whose child was killed or died."""
+def ended_by(kind: str) -> InputUnprocessable:
+    """Make the error for a text whose child was killed or died."""
     return InputUnprocessable(kind, f"work on a text from outside ended its process: {kind}")
 
 
 class SubprocessPool:
     """At most `size` children that run `module:function` with plain arguments, each call under its own limits.
 
-    Children start when they are first needed, are replaced after a kill and after `recycle_after` calls, and get no
-    environment variables of the parent. One pool belongs to one event loop.
+    Children are replaced after a kill and after `recycle_after` calls, and get no environment variables of the parent.
     """
 
     def __init__(
@@ -77,22 +65,31 @@ class SubprocessPool:
     async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
         """Run one function; cancelling the caller kills the child. `seconds` replaces both limits of time.
 
-        Raises the errors of `RAISED` as the function raised them, `InputUnprocessable` for what ended the child,
-        `TaskFailed` for any other exception.
+        A text that ends two children is given up: the first one may have died because the machine had no memory left.
+        Raises the errors of `RAISED` as the function raised them, `InputUnprocessable` for anything else.
         """
-        cpu_seconds, wall_seconds = (self._cpu_seconds, self.wall_seconds) if seconds is None else (seconds, seconds)
+        limits = (self._cpu_seconds, self.wall_seconds) if seconds is None else (seconds, seconds)
+        try:
+            return result_of(await self._call((function, arguments, *limits)))
+        except InputUnprocessable as error:
+            if error.kind not in {"memory", "crash"}:
+                raise
+        return result_of(await self._call((function, arguments, *limits)))
+
+    async def _call(self, call: tuple[Any, ...]) -> Any:
+        """Make a call in any child, and return the answer frame."""
         async with self._places:
             child = await self._take()
             sound = False
             try:
-                frame = await child.call((function, arguments, cpu_seconds, wall_seconds), wall_seconds)
+                frame = await child.call(call)
                 sound = True
             finally:
                 if sound and not self._closed and child.calls < self._recycle_after:
                     self._idle.append(child)
                 else:
                     self._dismiss(child)
-        return result_of(frame)
+        return frame
 
     async def close(self) -> None:
         """End all children and wait for them. Calls that still run are to be cancelled by their owners first."""
@@ -110,7 +107,16 @@ class SubprocessPool:
             if child.process.returncode is None:
                 return child
             self._dismiss(child)
-        return await _start_child(self._memory_bytes)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "providers.isolation.child", str(self._memory_bytes)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={"PYTHONPATH": import_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
+            cwd="/",
+            start_new_session=True,
+        )
+        return _Child(process)
 
     def _dismiss(self, child: "_Child") -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -120,25 +126,6 @@ class SubprocessPool:
         ending.add_done_callback(self._ending.discard)
 
 
-class KillableCalls:
-    """Runs functions over a pool of children: a text that kills its child twice is given up."""
-
-    def __init__(self, pool: SubprocessPool) -> None:
-        self._pool = pool
-
-    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
-        """Run `module:function`. Raises `InputUnprocessable`, and the errors of `RAISED`."""
-        for left in reversed(range(MOST_KILLED)):
-            try:
-                return await self._pool.call(function, *arguments, seconds=seconds)
-            except TaskFailed:
-                raise
-            except InputUnprocessable:
-                if not left:
-                    raise
-        raise AssertionError
-
-
 class _Child:
     """One running child and the number of its calls."""
 
@@ -146,7 +133,7 @@ class _Child:
         self.process = process
         self.calls = 0
 
-    async def call(self, call: tuple[Any, ...], wall_seconds: float) -> Any:
+    async def call(self, call: tuple[Any, ...]) -> Any:
         """Return the answer frame. Raises `InputUnprocessable`, after which the child is of no further use."""
         sending = asyncio.create_task(self._send(pickle.dumps(call, pickle.HIGHEST_PROTOCOL)))
         try:
@@ -154,7 +141,7 @@ class _Child:
                 async with asyncio.timeout(START_GRACE_SECONDS):
                     await self._frame()
             self.calls += 1
-            async with asyncio.timeout(wall_seconds):
+            async with asyncio.timeout(call[-1]):
                 return await self._frame()
         except TimeoutError:
             raise ended_by("timeout") from None
@@ -208,29 +195,12 @@ def result_of(frame: Any) -> Any:
     match frame:
         case ("value", value):
             return value
-        case ("raised", "SourceUnreadable", str(message), str(kind)):
-            raise SourceUnreadable(kind, message)
-        case ("raised", "InvalidCall", str(message), str(kind)):
-            raise InvalidCall(message, kind=kind)
-        case ("raised", str(type_name), str(message), str()) if type_name in RAISED:
-            raise RAISED[type_name](message)
+        case ("raised", str(type_name), tuple(arguments)) if type_name in RAISED:
+            raise RAISED[type_name](*arguments)
         case ("failed", str(type_name), str(place)):
-            raise TaskFailed(type_name, place)
+            raise InputUnprocessable("failed", f"work on a text from outside raised {type_name} at {place}")
         case _:
             raise ended_by("crash")
-
-
-async def _start_child(memory_bytes: int) -> _Child:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "providers.isolation.child", str(memory_bytes)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={"PYTHONPATH": import_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
-        cwd="/",
-        start_new_session=True,
-    )
-    return _Child(process)
 
 
 def import_path() -> str:

@@ -24,8 +24,7 @@ from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_to
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts
-from providers.models.model_errors import shown_name
+from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts, shown_name
 
 Role = RoleSpec[Any, Any]
 MAX_ANSWER_CHARACTERS: Final = 200_000
@@ -121,10 +120,7 @@ def schema_text(answer: type[RoleAnswer]) -> str:
 
 
 def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
-    """Read the answer of a reply, with a warning for each liberty that was taken.
-
-    Raises `AnswerRefused`, `AnswerCut` (even if a cut answer can be read), or `InvalidOutput`.
-    """
+    """Read an answer, with warnings. Raises `AnswerRefused`, `AnswerCut` (also if readable), `InvalidOutput`."""
     check_end(reply)
     if isinstance(reply.tool_input, dict) and not role.plain_text:
         return _validated(role, reply.tool_input), []
@@ -214,10 +210,7 @@ def tool_definitions(task: EngineTask) -> list[dict[str, Any]]:
 
 
 def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
-    """Read a turn, with a warning for each liberty that was taken.
-
-    Raises `AnswerRefused`, `AnswerCut` (a call whose end is missing must not be carried out), or `InvalidOutput`.
-    """
+    """Read a turn, with warnings. Raises `AnswerRefused`, `InvalidOutput`, `AnswerCut`: a cut call is not made."""
     check_end(reply)
     content: list[dict[str, Any]] = []
     warnings: list[str] = []
@@ -271,10 +264,7 @@ def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
 
 
 def answer_from_json(text: str, role: Role) -> EngineAnswer:
-    """Read a journal entry.
-
-    Raises the stored `AnswerUnusable` with its usage, or `ContentCorrupt` for a text that is no answer of the role.
-    """
+    """Read a journal entry. Raises the stored `AnswerUnusable`, or `ContentCorrupt` if it is no answer of the role."""
     try:
         entry = json.loads(text)
         usage = Usage.model_validate(entry["usage"])

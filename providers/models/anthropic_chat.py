@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import logging
 import math
 from collections.abc import AsyncIterator
@@ -13,18 +14,23 @@ from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transf
 from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam
 
 from providers.certificates import trusted_certificates
-from providers.credentials import NO_KEY, ensure_confidential, ensure_key
 from providers.errors import NotConfigured, Unavailable
 from providers.models.answers import read_reply
-from providers.models.chat import ANSWER_TOOL, SILENCE_SECONDS, ChatMode, ChatReply, ChatRequest
-from providers.models.event_stream import StreamError, message_of
-from providers.models.model_errors import DEFAULT_PLACES, EndpointPlaces, error_for_status
+from providers.models.chat import (
+    ANSWER_TOOL,
+    DEFAULT_PLACES,
+    SILENCE_SECONDS,
+    ChatMode,
+    ChatReply,
+    ChatRequest,
+    EndpointPlaces,
+    error_for_status,
+)
+from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
-CONNECT_SECONDS: Final = 10.0
-"""A silent endpoint of several is given up after this long."""
-RETRY_SECONDS: Final = 1.0
-"""Pause after a call that was given up for its silence, which was the wait."""
+CONNECT_SECONDS: Final = 10.0  # a silent endpoint of several is given up after this long
+RETRY_SECONDS: Final = 1.0  # pause after a call that was given up for its silence, which was the wait
 MAX_REPLY_BYTES: Final = 8_000_000
 STATUS_OF_STREAM_ERROR: Final = {
     "invalid_request_error": 400,
@@ -40,8 +46,7 @@ EPHEMERAL: Final[CacheControlEphemeralParam] = {"type": "ephemeral"}
 class ExplicitClient(AsyncAnthropic):
     """The SDK's client without anything from the environment: no credentials, no address, no headers, no retries.
 
-    Being a subclass prevents the SDK from searching the machine for credentials; the headers of
-    `ANTHROPIC_CUSTOM_HEADERS`, for which no argument exists, are removed again.
+    A subclass does not search the machine for credentials; headers of `ANTHROPIC_CUSTOM_HEADERS` are removed again.
     """
 
     def __init__(self, *, api_key: str, base_url: str, http_client: httpx2.AsyncClient) -> None:
@@ -97,10 +102,10 @@ class AnthropicChat:
             ensure_confidential(api_key, base_url, places.address, places.credential)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Send one request, once; raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`.
+        """Send one streamed request, once. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`.
 
-        The answer is streamed, so that an endpoint that hangs is not waited for as long as one that writes: whatever
-        arrives, be it a ping, ends a silence.
+        An endpoint that hangs is not waited for as long as one that writes: whatever arrives, be it a ping, ends a
+        silence.
         """
         seconds, silence = request.timeout_seconds, min(self._silence_seconds, request.timeout_seconds)
         # Plain text unless it is marked: not every endpoint reads blocks here.
@@ -115,7 +120,12 @@ class AnthropicChat:
             **_tool_arguments(request),
         )
         async with self._translate_errors(request, silence), sending as response:
-            body = await _receive(response.iter_bytes())
+            received = bytearray()
+            async for chunk in response.iter_bytes():
+                received += chunk
+                if len(received) > MAX_REPLY_BYTES:
+                    raise Unavailable("the model endpoint's answer exceeds 8 MB")
+            body = bytes(received)
             if response.headers.get("content-type", "").startswith("text/event-stream"):
                 body = message_of(body)
             else:
@@ -154,15 +164,6 @@ class AnthropicChat:
         return NotConfigured(f"{self._places.address} is no usable address")
 
 
-async def _receive(chunks: AsyncIterator[bytes]) -> bytes:
-    received = bytearray()
-    async for chunk in chunks:
-        received += chunk
-        if len(received) > MAX_REPLY_BYTES:
-            raise Unavailable("the model endpoint's answer exceeds 8 MB")
-    return bytes(received)
-
-
 def _prompt(request: ChatRequest) -> list[MessageParam]:
     """The prompt in blocks, with cache marks at the ends of the last two parts that other requests begin with."""
     if not request.cache or not request.common_ends:
@@ -179,8 +180,7 @@ def _prompt(request: ChatRequest) -> list[MessageParam]:
 def _conversation(request: ChatRequest) -> list[MessageParam]:
     """The whole conversation, with cache marks at the ends of the last two messages of the user.
 
-    The newer mark caches everything for the next turn; the older one is where the turn before was cached, which an
-    endpoint finds by itself only behind few blocks.
+    The older mark is where the turn before was cached, which an endpoint finds by itself only behind few blocks.
     """
     opening = {"role": "user", "content": [{"type": "text", "text": request.prompt}]}
     messages = [opening, *({"role": one["role"], "content": list(one["content"])} for one in request.messages)]
@@ -206,3 +206,69 @@ def _tool_arguments(request: ChatRequest) -> dict[str, Any]:
         "tools": [{"name": ANSWER_TOOL, "description": description, "input_schema": schema}],
         "tool_choice": {"type": "tool", "name": ANSWER_TOOL} if request.must_call else {"type": "auto"},
     }
+
+
+# --- event streams ----------------------------------------------------------------------------------------------------
+DELTA_FIELDS: Final = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+"""Type of a delta → its field, whose pieces make up the field of that name of the block."""
+
+
+class StreamError(Exception):
+    """The endpoint reported an error within the stream: `kind` is its type, such as `overloaded_error`."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+def message_of(stream: bytes) -> bytes:
+    """Return the message as the endpoint would have sent it without a stream, as JSON.
+
+    Raises `StreamError` for an error event, and `Unavailable` for a stream that cannot be read or lacks its end: then
+    no answer was given.
+    """
+    message: dict[str, Any] = {}
+    blocks: dict[int, dict[str, Any]] = {}
+    pieces: dict[tuple[int, str], list[str]] = {}
+    try:
+        lines = stream.decode("utf-8", "replace").split("\n")
+        for event in (json.loads(line.removeprefix("data:")) for line in lines if line.startswith("data:")):
+            match event["type"]:
+                case "message_start":
+                    message = dict(event["message"])
+                case "content_block_start":
+                    blocks[event["index"]] = dict(event["content_block"])
+                case "content_block_delta":
+                    if name := DELTA_FIELDS.get(event["delta"]["type"]):
+                        pieces.setdefault((event["index"], name), []).append(event["delta"][name])
+                case "message_delta":
+                    usage = {name: count for name, count in (event.get("usage") or {}).items() if count is not None}
+                    message |= event["delta"] | {"usage": (message.get("usage") or {}) | usage}
+                case "error":
+                    raise StreamError(str(event["error"]["type"]))
+                case "message_stop":
+                    for (place, name), texts in pieces.items():
+                        blocks[place][name] = blocks[place].get(name, "") + "".join(texts)
+                    content = [_closed(blocks[place]) for place in sorted(blocks)]
+                    return json.dumps(message | {"content": content}).encode()
+                case _:
+                    pass  # pings, ends of blocks, and what later versions of the API add
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise Unavailable("the model endpoint answered with status 200 but with an unreadable event stream") from None
+    raise Unavailable("the model endpoint's answer ended in the middle")
+
+
+def _closed(block: dict[str, Any]) -> dict[str, Any]:
+    """The block with the input of its tool: text that is no JSON stays a text, which the schema refuses."""
+    partial = block.pop("partial_json", "")
+    if not partial:
+        return block
+    try:
+        return block | {"input": json.loads(partial)}
+    except (ValueError, RecursionError):
+        return block | {"input": partial}

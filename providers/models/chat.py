@@ -1,12 +1,18 @@
-"""One exchange with a language model, in the terms of the Messages API and free of any client library."""
+"""One exchange with a language model, in the terms of the Messages API and free of any client library.
 
-from collections.abc import Mapping, Sequence
+Messages of errors are ours: an endpoint's own may echo the prompt.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
-ANSWER_TOOL = "give_answer"
-"""Name of the tool whose input is the answer of a role without tools of its own."""
+from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.service_calls import retry_after_seconds
+
+ANSWER_TOOL = "give_answer"  # name of the tool whose input is the answer of a role without tools of its own
 SILENCE_SECONDS: Final = 25.0
 """A call that sends nothing for so long is made again; the Messages API sends a ping every few seconds. A run may lose
 45 s to an outage: a call that began just before its end waits all of this."""
@@ -97,3 +103,74 @@ class Chat(Protocol):
     async def close(self) -> None:
         """Close the connections."""
         ...
+
+
+# --- error responses --------------------------------------------------------------------------------------------------
+ADDRESS_VARIABLE: Final = "ANTHROPIC_BASE_URL"
+MODEL_VARIABLE: Final = "RESEARCH_MODEL"
+PASSING_STATUSES: Final = {408, 409, 425, 499}
+"""Timeout, conflict, too early, connection closed by the client: the same request may succeed later."""
+REFUSALS: Final[Mapping[str, str]] = {
+    "context_too_long": r"prompt is too long|context (length|window|size|limit)|too many (input )?tokens|too large",
+    "output_too_long": r"max_(completion_|output_)?tokens",
+    "unsupported_caching": r"cache_control|prompt.caching|should be a valid string",
+    "unsupported_parameter": r"(output|response)_(config|format)|(json|input)_schema|structured output|tool_choice"
+    r"|\btools?\b",
+    "unknown_model": r"\bmodel\b",
+}
+"""Kinds of `InvalidCall` by patterns of the endpoint's message, in lower case; the first that occurs counts."""
+ODD_IN_NAMES: Final = re.compile(r"[^\w.:/@-]")
+
+
+@dataclass(frozen=True)
+class EndpointPlaces:
+    """Names of the settings that an operator changes for an endpoint."""
+
+    credential: str = "ANTHROPIC_API_KEY"
+    address: str = ADDRESS_VARIABLE
+    silence: str = "models.endpoints.default.silence_seconds"
+
+
+DEFAULT_PLACES: Final = EndpointPlaces()
+
+
+def error_for_status(
+    status: int, headers: Iterable[tuple[str, str]], detail: str, model: str, places: EndpointPlaces
+) -> ProviderError:
+    """Translate an error response; `detail`, the endpoint's own wording, is searched and never repeated."""
+    said = detail[:4_000].lower()
+    if status == 429:
+        return RateLimited("the model endpoint asks to wait (429)", retry_after=retry_after_seconds(headers))
+    if status in PASSING_STATUSES or status >= 500:
+        wait = retry_after_seconds(headers)
+        return Unavailable(f"the model endpoint is not available ({status})", retry_after=wait)
+    if status in {401, 403}:
+        return NotConfigured(f"the model endpoint refuses the credentials ({status}): set {places.credential}")
+    if status == 402 or (status == 400 and any(word in said for word in ("credit balance", "billing", "quota"))):
+        return NotConfigured(f"the account behind {places.credential} cannot pay for the call ({status})")
+    if 300 <= status < 400:
+        return NotConfigured(f"the model endpoint has moved ({status}): set {places.address} to its new address")
+    return _invalid_call(status, said, shown_name(model), places)
+
+
+def shown_name(model: str) -> str:
+    """Make a name fit for messages, reports and logs: requests and endpoints may name anything."""
+    return ODD_IN_NAMES.sub("?", model)[:80]
+
+
+def _invalid_call(status: int, said: str, name: str, places: EndpointPlaces) -> InvalidCall:
+    kind = next((kind for kind, pattern in REFUSALS.items() if re.search(pattern, said)), "refused")
+    if status == 413:
+        kind = "context_too_long"
+    elif status == 404 and kind != "unknown_model":
+        kind = "unknown_address"
+    messages = {
+        "context_too_long": f"the prompt is too long for the model {name}",
+        "output_too_long": f"the model {name} allows no answer as long as that",
+        "unsupported_caching": "the model endpoint does not accept cache marks",
+        "unsupported_parameter": f"the model {name} lacks a parameter for tools or answers of a schema",
+        "unknown_model": f"the model endpoint does not know the model {name}: see {MODEL_VARIABLE}",
+        "unknown_address": f"nothing speaks the Messages API at {places.address}: it is written without /v1",
+        "refused": "the model endpoint refuses the request",
+    }
+    return InvalidCall(f"{messages[kind]} ({status})", kind=kind)

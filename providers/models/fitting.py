@@ -31,6 +31,8 @@ from providers.tokens.allotment import (
 
 REPAIR_TOKENS: Final = 200
 """Of the longest reasons for a repair."""
+FITTING_ROUNDS: Final = 3
+"""Attempts to allot the room, each with what the one before took around the items."""
 BREVITY_TOKENS: Final = 20
 BREVITY: Final = "\n\nKeep the whole answer under {words} words."
 JSON_INSTRUCTION: Final = """
@@ -125,15 +127,19 @@ def _fit(
     if used + spare > room:
         room, output = room_for(task, candidate, SMALLEST_OUTPUT)
     if used + spare > room:
-        frame = used + spare - factor * sum(item.size(Level.FULL) for item in whole.items)
-        try:
-            levels = allot(whole.items, room - frame, factor)
-        except ContextBudgetExceeded as error:
-            raise too_long(task, candidate, int(frame + error.needed)) from None
-        shown = task.render(levels) if task.render else whole
-        used = tokens_of(shown)
-    if used + spare > room:
-        raise too_long(task, candidate, used)
+        for _ in range(FITTING_ROUNDS if task.render else 0):
+            # Marks of a prompt follow from its content: what is around the items is a little different each time.
+            frame = used + spare - factor * sum(item.size(levels.get(item.id, Level.FULL)) for item in whole.items)
+            try:
+                levels = allot(whole.items, room - frame, factor)
+            except ContextBudgetExceeded as error:
+                raise too_long(task, candidate, int(frame + error.needed)) from None
+            shown = task.render(levels)  # type: ignore[misc]
+            used = tokens_of(shown)
+            if used + spare <= room:
+                break
+        else:
+            raise too_long(task, candidate, used)
     if task.input.tokens.summarization_provider and task.input.summaries is None:
         _require_summaries(whole.items, levels)
     return shown, levels, used, (room, output)

@@ -13,26 +13,16 @@ from typing import Final
 from contracts.outcome import Usage
 from contracts.summaries import SummarizeInput
 from contracts.vocabulary import EngineKind
-from providers.errors import (
-    AnswerUnusable,
-    InvalidCall,
-    NotConfigured,
-    ProviderError,
-    Retryable,
-)
+from providers.errors import AnswerUnusable, InvalidCall, NotConfigured, ProviderError, Retryable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.answers import answer_of, turn_of
-from providers.models.chat import ChatReply, ToolUse
-from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, weakened
+from providers.models.chat import MODEL_VARIABLE, ChatReply, ToolUse
+from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, PriceTable, weakened
 from providers.models.fitting import FittedRequest, fit_request, larger_first, too_long, window_of
-from providers.models.model_errors import MODEL_VARIABLE
-from providers.models.prices import PriceTable
 from providers.shared.limits import Limiter
 
-SHORTEST_SECONDS: Final = 0.05
-"""With less time left no further model is tried."""
-SHARE_OF_ONE: Final = 0.7
-"""Share of the remaining time for a model after which another one can be tried."""
+SHORTEST_SECONDS: Final = 0.05  # with less time left no further model is tried
+SHARE_OF_ONE: Final = 0.7  # share of the remaining time for a model after which another one can be tried
 FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
 NARROWED: Final = "less text of each source was considered: use a model with a larger window"
 Failures = list[tuple[ModelCandidate, ProviderError]]
@@ -57,7 +47,8 @@ class LanguageModelEngine:
         Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with the cost of the answer.
         """
         waiting = await asyncio.to_thread(larger_first, task, self._candidates(task))
-        deadline = time.monotonic() + time_for_call(task.input.time_limit_seconds)
+        limit = task.input.time_limit_seconds
+        deadline = time.monotonic() + max(limit * 0.9, limit - 10)  # so that a failure is reported in time
         failures: Failures = []
         while waiting:
             candidate, *waiting = waiting
@@ -72,7 +63,9 @@ class LanguageModelEngine:
                 waiting = [other for other in waiting if _may_follow(task, error, candidate, other)]
             else:
                 return await self._read(task, candidate, reply, fitted, failures)
-        problem = _error_of(failures)
+        passing = [error for _, error in failures if isinstance(error, Retryable)]
+        soonest = min(passing, key=lambda one: math.inf if one.retry_after is None else one.retry_after, default=None)
+        problem = soonest or failures[0][1]
         if task.narrower is None or not isinstance(problem, InvalidCall) or problem.kind != "context_too_long":
             raise problem
         answer = await self.answer(await asyncio.to_thread(task.narrower))
@@ -152,11 +145,6 @@ class LanguageModelEngine:
         return EngineAnswer(content, self.kind, reply.model, usage, warnings, fitted.items, fitted.fidelity)
 
 
-def time_for_call(limit_seconds: float) -> float:
-    """Seconds that a call may take so that its failure is reported within the caller's time limit."""
-    return max(limit_seconds * 0.9, limit_seconds - 10)
-
-
 def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, fitted: FittedRequest) -> InvalidCall:
     """The refusal with the figures and the setting that remedy it."""
     place = f"models.endpoints.{candidate.endpoint.name}"
@@ -172,19 +160,8 @@ def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, 
 
 
 def _may_follow(task: EngineTask, error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
-    """Return true if the following model may be tried after this error of another one.
-
-    A request refused because of its content is not tried elsewhere; a prompt that is too long fits only into a larger
-    window.
-    """
+    """Return whether a model may be tried after this error of another: a long prompt only fits a larger window."""
     if isinstance(error, InvalidCall):
         larger = window_of(task, following) > window_of(task, failed)
         return error.kind in FAILURES_OF_ONE_MODEL or (error.kind == "context_too_long" and larger)
     return isinstance(error, (Retryable, NotConfigured))
-
-
-def _error_of(failures: Failures) -> ProviderError:
-    """The error of a call without an answer: one that may pass, the soonest; else the preferred model's."""
-    passing = [error for _, error in failures if isinstance(error, Retryable)]
-    soonest = min(passing, key=lambda error: math.inf if error.retry_after is None else error.retry_after, default=None)
-    return soonest or failures[0][1]

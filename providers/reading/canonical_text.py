@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import dataclass, field
+from datetime import date
+from email.utils import parsedate
 from typing import Any, Final
 
 from contracts.addresses import normalize, with_few_marks
@@ -16,10 +18,8 @@ UNSEEN: Final = re.compile(f"[{INVISIBLE}{CONTROL}]+")
 PLAIN: Final = re.compile(r"[\t\n -~]*")
 LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
-LITERAL_MARK: Final = "\ue001"
-"""Precedes words of a page that would read as markup, until the text is written."""
-TERM_MARK: Final = "\ue002"
-"""Precedes the term of a definition list."""
+LITERAL_MARK: Final = "\ue001"  # precedes words of a page that would read as markup, until the text is written
+TERM_MARK: Final = "\ue002"  # precedes the term of a definition list
 MARKS: Final = re.compile("[\ue001\ue002]")
 PAGE_MARK: Final = "\ue000{page_num}\ue000"
 """The line before each page. A document that writes such marks itself only misplaces its own pages and terms."""
@@ -190,7 +190,9 @@ class _Writer:
         words = line.strip()
         if words[:1] == "\ue000" and (number := words.strip("\ue000")).isdecimal() and number.isascii():
             self._close()
-            self._begin_page(int(number))
+            # Pages before it that are not marked begin here, too.
+            start = self._length + 2 if self.blocks else 0
+            self.pages += [start] * min(int(number) - len(self.pages), 1_000)
         elif words.startswith(TERM_MARK):
             self._close()
             term = one_line(self._plain(words.removeprefix(TERM_MARK)))
@@ -198,11 +200,6 @@ class _Writer:
             self._after_term = bool(term)
         else:
             self._open.append(words)
-
-    def _begin_page(self, number: int) -> None:
-        """Note the offset of a page, and of those before it that are not marked."""
-        start = self._length + 2 if self.blocks else 0
-        self.pages += [start] * min(number - len(self.pages), 1_000)
 
     def _close(self) -> None:
         """Write the open paragraph or item."""
@@ -265,3 +262,35 @@ class _Writer:
         self.parts.append(part)
         self._length += len(part)
         self._bytes += len(part) if part.isascii() else len(part.encode("utf-8", "replace"))
+
+
+# --- dates as documents write them, as far as they go: `2024`, `2024-05`, `2024-05-17` --------------------------------
+ISO_LIKE: Final = re.compile(r"^(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?!\d)")
+COMPACT: Final = re.compile(r"^(\d{4})(\d{2})(\d{2})(?:T|$)")
+LONGEST_DATE: Final = 100
+YEARS: Final = range(1000, 2101)
+
+
+def iso_date(value: str | None) -> str | None:
+    """Return the date at the start of a page's value, or None: ISO 8601 and the like, a mail's, `May 17, 2024`."""
+    written = (value or "").strip()
+    if len(written) > LONGEST_DATE:
+        return None
+    found = COMPACT.match(written) or ISO_LIKE.match(written)
+    if found is not None:
+        return _check_date(*found.groups())
+    try:
+        read = parsedate(written) or parsedate(f"{written} 00:00")
+    except (ValueError, IndexError, TypeError, OverflowError):  # it raises all of these, numbers too large among them
+        return None
+    return None if read is None else _check_date(str(read[0]), str(read[1]), str(read[2]))
+
+
+def _check_date(year: str, month: str | None = None, day: str | None = None) -> str | None:
+    try:
+        date(int(year), int(month or 1), int(day or 1))
+    except (ValueError, OverflowError):
+        return None
+    if int(year) not in YEARS:
+        return None
+    return "-".join([year, *(part.zfill(2) for part in (month, day) if part)])

@@ -36,8 +36,7 @@ HTML, TEXT, JSON, PDF = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.JSON,
 ARCHIVES: Final = frozenset(
     (DocumentKind.EPUB, DocumentKind.ODT, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX)
 )
-BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL}
-"""Kinds that are read from bytes, all others from decoded text."""
+BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL}  # kinds that are read from bytes, all others from decoded text
 
 SUFFIXES: Final = {
     **dict.fromkeys((".html", ".htm", ".xhtml", ".xht", ".shtml"), HTML),
@@ -98,21 +97,15 @@ CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})", re.IG
 META_CHARSET: Final = re.compile(
     rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*+=\s*+["']?\s*+([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE
 )
-LARGEST_FILE_BYTES: Final = 20_000_000
-"""No larger file is opened."""
-OPENING_BYTES: Final = 1_024
-"""Bytes of a body that decide whether it agrees with the declared type."""
+LARGEST_FILE_BYTES: Final = 20_000_000  # no larger file is opened
+OPENING_BYTES: Final = 1_024  # bytes of a body that decide whether it agrees with the declared type
 WINDOW_BYTES: Final = 4_096
 CHARSET_WINDOW_BYTES: Final = 65_536
 MISMATCH: Final = "the content is not of the type that the server declares"
 
 
 def sniff(raw: bytes, name: str) -> DocumentKind:
-    """Recognise the kind of a file.
-
-    Raises `SourceUnreadable`: empty, binary (no text at all), encrypted, malformed, wrong_type (a format that is not
-    read).
-    """
+    """Recognise a file. Raises `SourceUnreadable` empty, binary (no text at all), encrypted, malformed, wrong_type."""
     if not raw:
         raise SourceUnreadable("empty", "the file is empty")
     suffix = PurePosixPath(name.lower()).suffix
@@ -137,10 +130,7 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
 
 
 def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
-    """Recognise the kind of a body from the web: as its server declares it, unless its bytes contradict that.
-
-    Raises `SourceUnreadable` wrong_type, encrypted, malformed.
-    """
+    """Recognise a body of the web, as declared unless its bytes contradict that. Raises as `sniff` does."""
     stated = None if declared is None else DECLARED[declared]
     packed = _packed_kind(body, "")
     if packed is None:
@@ -166,10 +156,7 @@ def is_meant_as_document(name: str, kind: str) -> bool:
 
 
 def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
-    """Return media type and character set of a `Content-Type` header.
-
-    Raises `SourceUnreadable` wrong_type if the type is not clear, or is not read.
-    """
+    """Return media type and charset of a `Content-Type`. Raises `SourceUnreadable` wrong_type if it is not read."""
     stated = MEDIA_TYPE.match(header.strip()) if header else None
     if header and (stated is None or stated[0].lower() not in DECLARED):
         raise SourceUnreadable("wrong_type", f"documents of the type {header[:80]} are not read")

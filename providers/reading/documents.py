@@ -16,7 +16,7 @@ import kreuzberg
 import pypdfium2  # type: ignore[import-untyped]
 from pypdfium2 import raw as pdfium
 
-from contracts.addresses import canonical_url
+from contracts.addresses import canonical_url, host_of
 from contracts.notebooks import MOST_LINKS
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
@@ -26,6 +26,7 @@ from providers.reading.canonical_text import (
     Extraction,
     canonical_text,
     clean,
+    iso_date,
     one_line,
 )
 from providers.reading.document_kinds import (
@@ -39,18 +40,13 @@ from providers.reading.document_kinds import (
     sniff,
 )
 from providers.reading.html_page import is_name, language_code, read_html
-from providers.reading.page_dates import iso_date
 from providers.text import KNOWN_LANGUAGES, detect_language
 
-PAGE_BYTES: Final = 3_000_000
-"""Of a page of HTML or Markdown; other documents have 20 MB."""
-WEB_TEXT_BYTES: Final = 200_000
-"""Of the text of one web page, as UTF-8 (reliability-and-security 2.2)."""
+PAGE_BYTES: Final = 3_000_000  # of a page of HTML or Markdown; other documents have 20 MB
+WEB_TEXT_BYTES: Final = 200_000  # of the text of one web page, as UTF-8 (reliability-and-security 2.2)
 MOST_PDF_PAGES: Final = 5_000
-LANGUAGE_SAMPLE: Final = 4_000
-"""Characters whose language is detected."""
-LEAST_FOR_LANGUAGE: Final = 200
-"""Characters; of fewer the page's own statement is more reliable."""
+LANGUAGE_SAMPLE: Final = 4_000  # characters whose language is detected
+LEAST_FOR_LANGUAGE: Final = 200  # characters; of fewer the page's own statement is more reliable
 
 
 def extract(raw: bytes, name: str) -> Extraction:
@@ -62,17 +58,14 @@ def extract(raw: bytes, name: str) -> Extraction:
 
 
 def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
-    """Extract a document of the web, perhaps without any text, up to `WEB_TEXT_BYTES` and without its blocks.
-
-    `declared` (media type) and `charset` are the server's statements.
-    """
+    """Extract a document of the web, perhaps without text, up to `WEB_TEXT_BYTES`, by the server's own statements."""
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
     found = _extract(body, kind, charset=charset, limit=WEB_TEXT_BYTES)
     pages = [start for start in found.pages if start < len(found.text)]
-    return replace(found, blocks=[], pages=pages, links=_web_addresses(found.links, url))
+    return replace(found, blocks=[], pages=pages, links=web_addresses(found.links, url))
 
 
-def _web_addresses(links: list[str], url: str) -> list[str]:
+def web_addresses(links: list[str], url: str) -> list[str]:
     """Return the first addresses of the web that links of a page lead to, each once, without the page itself."""
     page, found = canonical_url(url), dict[str, None]()
     for link in links:
@@ -87,7 +80,7 @@ def _joined(url: str, link: str) -> str:
     """Return the address that a link means; empty for one that is none of the web."""
     try:
         address = urljoin(url, link.strip())
-        return address if urlsplit(address).scheme in {"http", "https"} and urlsplit(address).hostname else ""
+        return address if host_of(address) else ""
     except ValueError:
         return ""
 
@@ -185,10 +178,7 @@ def _page_offsets(text: str, pages: list[str]) -> list[int]:
 
 
 def without_invisible_text(raw: bytes) -> bytes:
-    """Remove text of render mode 3 (neither filled nor stroked) from the pages of a PDF that show no image.
-
-    On a page with an image such text is recognised from a scan, and the image shows it.
-    """
+    """Remove text of render mode 3 from the pages of a PDF without an image: with one it is recognised from a scan."""
     try:
         document = pypdfium2.PdfDocument(raw)
         try:

@@ -11,13 +11,10 @@ from typing import Any, Final, TypeAlias
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFacts, clean, one_line
-from providers.reading.page_dates import iso_date
+from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFacts, clean, iso_date, one_line
 
-Element: TypeAlias = Any
-"""An element of lxml, which has no type stubs."""
+Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
-PAGE_CHARACTERS: Final = 3_000_000
 MOST_TAGS: Final = 200_000
 MOST_ATTRIBUTES: Final = 1_000
 """Of one tag. These figures and the next: reliability-and-security 2.2, before any parser."""
@@ -43,14 +40,14 @@ RENAMED: Final = {
 }  # fmt: skip
 """Of all other elements, such as links and emphasis, only the words are written."""
 NUMBERS: Final = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",)}
+SMALL_NUMBER: Final = re.compile("[0-9]{1,3}")
 INLINE: Final = frozenset(("code", "br"))
 DEEPEST_WRITTEN: Final = 40
 """`kreuzberg` drops what is nested deeper than 60; what is deeper than this is written as a sequence of blocks."""
 LAYOUT: Final = ("table", "h1", "h2", "h3", "h4", "pre", "dl", "section", "article", "form")
 """Elements in the cells of tables that only arrange a page."""
 PARTS_OF_TABLES: Final = frozenset(("table", "thead", "tbody", "tfoot", "tr", "td", "th"))
-LONGEST_CELL: Final = 1_500
-"""Characters in a cell of a table without headers; more of them are columns of a page."""
+LONGEST_CELL: Final = 1_500  # characters in a cell of a table without headers; more of them are columns of a page
 
 NAVIGATION_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())
 NAVIGATION: Final = frozenset(
@@ -63,8 +60,7 @@ PERHAPS_NAVIGATION: Final = frozenset(
     "nav menu sidebar sidenav footer header related pager share social masthead nosearch".split()
 )
 """Parts of classes and ids of navigation, if it is mostly links."""
-MOSTLY_LINKS: Final = 0.5
-"""Share of the words that are words of links."""
+MOSTLY_LINKS: Final = 0.5  # share of the words that are words of links
 CONTENT: Final = frozenset(("html", "body", "main", "article", *HEADINGS))
 BOXES: Final = frozenset(
     """note tip warning caution important danger hint attention admonition example figure sidebar footnote footnotes
@@ -92,10 +88,7 @@ DATES: Final = (
 
 
 def read_html(markup: str) -> tuple[str, DocumentFacts]:
-    """Return the content of a page as clean HTML, empty without visible text, and its facts; links as they are written.
-
-    Raises `SourceUnreadable` too_large, malformed.
-    """
+    """Return a page's content as clean HTML, and its facts; links as written. Raises `SourceUnreadable`."""
     check_size(markup)
     data = clean(markup).encode("utf-8")
     parser = etree.HTMLParser(remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, encoding="utf-8")
@@ -119,8 +112,6 @@ def read_html(markup: str) -> tuple[str, DocumentFacts]:
 
 def check_size(markup: str) -> None:
     """Refuse markup that hangs parsers. Raises `SourceUnreadable` too_large."""
-    if len(markup) > PAGE_CHARACTERS:
-        raise SourceUnreadable("too_large", f"the page is larger than {PAGE_CHARACTERS} characters")
     tags = 0
     for found in TAG.finditer(markup):
         tags += 1
@@ -160,14 +151,11 @@ class _Writer:
         return "".join(self._parts[start:end]), list(links)
 
     def write(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write all that is in an element; return its number of words, and of words of links.
-
-        Raises `SourceUnreadable` too_large for elements that are nested too deep.
-        """
+        """Write an element's content; return its words, and those of links. Raises `SourceUnreadable` too_large."""
         if depth > DEEPEST:
             raise SourceUnreadable("too_large", f"elements are nested deeper than {DEEPEST}")
-        if element.tag == "a" and (address := element.get("href")):
-            self._links.append((len(self._parts), address[:LONGEST_LINK]))
+        if element.tag == "a" and 0 < len(address := element.get("href", "")) <= LONGEST_LINK:
+            self._links.append((len(self._parts), address))
         words, linked = self._text(element.text), 0
         for child in element:
             below, below_linked = self._child(child, depth + 1)
@@ -210,7 +198,9 @@ class _Writer:
         written = self._tag_for(element, names)
         boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
         numbers = "".join(
-            f' {name}="{element.get(name)}"' for name in NUMBERS.get(written, ()) if _is_number(element.get(name))
+            f' {name}="{value}"'
+            for name in NUMBERS.get(written, ())
+            if SMALL_NUMBER.fullmatch(value := element.get(name) or "")
         )
         self._add_tag(written, f"<{written}{numbers}>{TERM_MARK if written == 'dt' else ''}")
         self._boxes += boxed
@@ -302,11 +292,6 @@ def _hides(declaration: str) -> bool:
 def _is_button_of_heading(element: Element) -> bool:
     """Tell whether an element is the button that opens the text below a heading: its words are the heading's."""
     return element.tag == "button" and next(element.iterancestors(*HEADINGS, "dt", "summary"), None) is not None
-
-
-def _is_number(value: str | None) -> bool:
-    """Tell whether a span, or the start of a list, is a small number."""
-    return value is not None and len(value) < 4 and value.isascii() and value.isdecimal()
 
 
 def _is_data(table: Element) -> bool:

@@ -19,7 +19,7 @@ from contracts.names import CORPUS_SCHEME
 from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument
-from providers.isolation.pool import SubprocessPool, TaskFailed
+from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.document_kinds import LARGEST_FILE_BYTES, DocumentKind
 from providers.reading.egress.client import Egress, Fetched, FetchPolicy
@@ -39,8 +39,8 @@ KILLED: Final = {
     "timeout": ("timeout", "reading took too long"),
     "memory": ("memory", "reading needed too much memory"),
     "crash": ("malformed", "the document made its reader crash"),
+    "failed": ("malformed", "the document made its reader fail"),
 }
-
 
 Visit = Callable[[str, float], AbstractAsyncContextManager[object]]
 """Hold one visitor's place at a host (`name`, or `name:port`), with the seconds between two visits that it asks for.
@@ -115,14 +115,9 @@ async def _extract(pool: SubprocessPool, function: str, *arguments: object) -> E
 
 
 def as_unreadable(error: ProviderError) -> SourceUnreadable:
-    """Translate what ended a child process into the reason why its document cannot be used.
-
-    Raises any error that is no fault of the document.
-    """
+    """Translate what ended a child into the reason that a document cannot be used; raise what is no fault of it."""
     if isinstance(error, SourceUnreadable):
         return error
-    if isinstance(error, TaskFailed):
-        return SourceUnreadable("malformed", f"the document made its reader fail ({error.type_name})")
     if isinstance(error, InputUnprocessable):
         return SourceUnreadable(*KILLED[error.kind])
     raise error
@@ -141,14 +136,10 @@ class CachedPage(StrictContract):
 class CachedReader:
     """A reader that fetches a page once a day, and its own codec for the cache. Failures are not cached."""
 
-    def __init__(
-        self, reader: WebReader, content: ContentStore, cache: Cache, identity: Callable[[str], str] = canonical_url
-    ) -> None:
-        """`identity` gives the same text for addresses of the same page."""
+    def __init__(self, reader: WebReader, content: ContentStore, cache: Cache) -> None:
         self._reader = reader
         self._content = content
         self._cache = cache
-        self._identity = identity
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Return the document, `cached` if no site was asked. Raises the errors of the reader, and `StorageFull`.
@@ -157,7 +148,7 @@ class CachedReader:
         """
         domains.check(url)
         found = await self._cache.get_or_make(
-            PAGE, tenant, self._identity(url), lambda: self._read_and_store(url, domains), self
+            PAGE, tenant, canonical_url(url), lambda: self._read_and_store(url, domains), self
         )
         for address in (*found.value.way, found.value.url):
             domains.check(address)

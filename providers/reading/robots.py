@@ -49,10 +49,7 @@ class Robots:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def check(self, url: httpx2.URL) -> float:
-        """Return the seconds between two requests that the site demands, if the page may be read.
-
-        Raises `SourceUnreadable` robots if the site forbids it; the error of fetching the rules if that failed.
-        """
+        """Return the site's delay in seconds. Raises `SourceUnreadable` robots, or why its rules are unknown."""
         site = f"{url.scheme}://{url.netloc.decode('ascii')}"
         async with self._locks.setdefault(site, asyncio.Lock()):
             known = self._known.get(site)

@@ -14,25 +14,33 @@ from providers.interfaces import SearchProvider
 from providers.search.declarations import BY_MODEL, SearchDeclaration, declared_names, search_declaration
 
 PROBE_SECONDS: Final = 3.0
+MODEL_MISSING: Final = (
+    "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
+)
 ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a search engine of your own"
 
 
 def provider_choices(
-    values: Mapping[str, str], order: Sequence[str] | None = None, *, model_offers_search: bool = False
+    values: Mapping[str, str], order: Sequence[str] | None = None, *, model: Mapping[str, str] | None = None
 ) -> list[ProviderChoice]:
-    """Every provider of `order`: available or not, with the reason, and the host that its queries go to.
+    """List every provider of `order`: available or not, with the reason, and the host that its queries go to.
 
-    `values` are variables by name; `model_offers_search` is whether the configured model's endpoint searches the web.
-    Raises KeyError for an unknown provider.
+    `values` are variables by name, `model` those of a configured model whose endpoint searches the web. Raises KeyError
+    for an unknown provider.
     """
     providers = list(map(search_declaration, declared_names() if order is None else order))
     others = [one.name for one in providers if _searches_the_web(one) and one.problem(values) is None]
     choices = []
     for provider in providers:
-        available, reason = provider.problem(values) is None, provider.problem(values) or _what_is_set(provider, values)
+        own, problem = values, provider.problem(values)
+        available, reason = problem is None, problem or _what_is_set(provider, values)
         if provider.name == BY_MODEL:
-            available, reason = model_offers_search and not others, _state_of_model(others, offered=model_offers_search)
-        address = (values.get(provider.address_variable) or provider.address).replace("{language}.", "")
+            available, reason = model is not None and not others, MODEL_MISSING
+            if model is not None:
+                own = model
+                searching = f"not needed: {others[0]}" if others else "the model's endpoint"
+                reason = f"{searching} searches the web"
+        address = (own.get(provider.address_variable) or provider.address).replace("{language}.", "")
         host = address.partition("://")[2].partition("/")[0].rpartition("@")[2] or None
         types = list(provider.source_types)
         choices.append(
@@ -50,21 +58,14 @@ def _what_is_set(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
     return "needs no key"
 
 
-def _state_of_model(others: Sequence[str], *, offered: bool) -> str:
-    if not offered:
-        needed = "set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
-        return f"needs a model endpoint that searches the web: {needed}"
-    return f"not needed: {others[0]} searches the web" if others else "the model's endpoint searches the web"
-
-
-def malformed(values: Mapping[str, str]) -> dict[str, str]:
-    """Provider → fault of a key or an address that is set for it; the other providers are used."""
-    faults = dict[str, str]()
-    for provider in map(search_declaration, declared_names()):
-        complete = all(map(values.get, provider.required_variables)) and any(map(values.get, provider.variables))
-        if provider.name != BY_MODEL and complete and (problem := provider.problem(values)):
-            faults[provider.name] = problem
-    return faults
+def malformed(values: Mapping[str, str]) -> set[str]:
+    """Return the providers that are set up with a key or an address that cannot be one; the others are used."""
+    providers = map(search_declaration, declared_names())
+    return {
+        provider.name
+        for provider in providers
+        if provider.name != BY_MODEL and all(map(values.get, provider.required_variables)) and provider.problem(values)
+    }
 
 
 def usable(choices: Sequence[ProviderChoice]) -> list[str]:
@@ -130,10 +131,7 @@ async def probe(provider: SearchProvider, *, seconds: float = PROBE_SECONDS) -> 
 
 
 async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str | None:
-    """Connect, with TLS where the address has it, and hang up: no query is sent, and no search charged.
-
-    The reason if that fails within `seconds`.
-    """
+    """Connect, with TLS if it has it, and hang up, sending no query. The reason if that fails within `seconds`."""
     parts = urlsplit(address)
     try:
         host, port = parts.hostname, parts.port or {"https": 443, "http": 80}[parts.scheme]

@@ -4,24 +4,26 @@ A provider from outside the product is declared by a package whose metadata name
 `durable_research.search_providers`; no file of the product mentions it.
 """
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.resources import files
 from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
+from pydantic import TypeAdapter
 
 from contracts.request import SourceType
-from providers.credentials import ensure_confidential, ensure_key
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
+from providers.service_calls import ensure_confidential, ensure_key
 
 ENTRY_POINTS: Final = "durable_research.search_providers"
 BY_MODEL: Final = "anthropic"
 """The provider that searches through a model's endpoint; it is set up by the settings of models."""
-WEB, ACADEMIC, NEWS = SourceType.WEB, SourceType.ACADEMIC, SourceType.NEWS
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class SearchDeclaration:
     """Its name in messages to people."""
     implementation: str
     """`module:Class`; the class is called with an HTTP client, this declaration, and its variables by name."""
-    source_types: tuple[SourceType, ...] = (WEB,)
+    source_types: tuple[SourceType, ...] = (SourceType.WEB,)
     address: str = ""
     """URL of the service; empty where the operator runs it and must name the address."""
     address_variable: str = ""
@@ -48,6 +50,10 @@ class SearchDeclaration:
     filters: frozenset[str] = frozenset()
     """Those of `domains_allow`, `domains_deny`, `language` and `dates` that the service applies. Hits outside the
     domains are removed in any case; for the other filters the response has a warning."""
+    languages: str = ""
+    """Languages that it knows by their ISO 639 code; empty where it knows all, or none."""
+    own_languages: Mapping[str, str] = field(default_factory=dict)
+    """ISO 639 code → code of the service."""
     paid: bool = False
     """A search may be charged; the amount depends on the account's plan and is unknown."""
     fallback: bool = False
@@ -65,6 +71,11 @@ class SearchDeclaration:
     def variables(self) -> tuple[str, ...]:
         """All its variables."""
         return tuple(filter(None, dict.fromkeys((self.key_variable, *self.other_variables, self.address_variable))))
+
+    def language_code(self, language: str | None) -> str | None:
+        """Return its code of a language; None for one that it does not know."""
+        own = self.own_languages.get(language or "", language)
+        return own if own in {*self.languages.split(), *self.own_languages.values()} else None
 
     def problem(self, values: Mapping[str, str]) -> str | None:
         """The reason why it cannot be used with these variables, which names them and shows no value; else None."""
@@ -97,44 +108,9 @@ class SearchDeclaration:
         return provider
 
 
-BUILT_IN: Final = (
-    SearchDeclaration(
-        "tavily", "Tavily", "providers.search.tavily:TavilySearch", (WEB, NEWS), "https://api.tavily.com",
-        "TAVILY_BASE_URL", "TAVILY_API_KEY", filters=frozenset({"domains_allow", "domains_deny", "dates"}), paid=True,
-    ),
-    SearchDeclaration(
-        "google", "Google", "providers.search.google:GoogleSearch", (WEB,), "https://customsearch.googleapis.com",
-        "GOOGLE_BASE_URL", "GOOGLE_API_KEY", key_header="x-goog-api-key", other_variables=("GOOGLE_CSE_ID",),
-        filters=frozenset({"domains_allow", "domains_deny", "language", "dates"}), paid=True,
-        refused_hint="check GOOGLE_CSE_ID and GOOGLE_BASE_URL",
-    ),
-    SearchDeclaration(
-        "semantic_scholar", "Semantic Scholar", "providers.search.semantic_scholar:SemanticScholarSearch", (ACADEMIC,),
-        "https://api.semanticscholar.org", "SEMANTIC_SCHOLAR_BASE_URL", "SEMANTIC_SCHOLAR_API_KEY", key_required=False,
-        key_header="x-api-key", filters=frozenset({"dates"}), fallback=True,
-    ),
-    SearchDeclaration(
-        "brave", "Brave Search", "providers.search.brave:BraveSearch", (WEB, NEWS), "https://api.search.brave.com",
-        "BRAVE_BASE_URL", "BRAVE_API_KEY", key_header="x-subscription-token",
-        filters=frozenset({"language", "dates"}), paid=True,
-    ),
-    SearchDeclaration(
-        "searxng", "SearXNG", "providers.search.searxng:SearxngSearch", (WEB, NEWS, ACADEMIC),
-        address_variable="SEARXNG_URL", filters=frozenset({"language", "dates"}),
-        refused_hint="its settings must allow json under search.formats, and this client",
-    ),
-    SearchDeclaration(
-        "wikipedia", "Wikipedia", "providers.search.wikipedia:WikipediaSearch", (WEB,),
-        "https://{language}.wikipedia.org", "WIKIPEDIA_BASE_URL",
-        filters=frozenset({"domains_allow", "domains_deny", "language"}), fallback=True,
-    ),
-    SearchDeclaration(
-        BY_MODEL, "Anthropic", "providers.search.anthropic_search:AnthropicSearch", (WEB,),
-        "https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", key_required=False,
-        key_header="x-api-key", other_variables=("RESEARCH_MODEL",), paid=True,
-        refused_hint="see the model's name, and whether the account's settings allow web search",
-    ),
-)  # fmt: skip
+BUILT_IN: Final = TypeAdapter(tuple[SearchDeclaration, ...]).validate_python(
+    tomllib.loads(files("providers.search").joinpath("services.toml").read_text(encoding="utf-8"))["services"]
+)
 _declared: Final = {provider.name: provider for provider in BUILT_IN}
 
 
@@ -145,10 +121,7 @@ def declare(provider: SearchDeclaration) -> None:
 
 
 def declare_installed() -> None:
-    """Declare the providers of installed packages; every process does so as it starts.
-
-    Raises ValueError, which names the provider, for one that cannot be loaded or is misnamed.
-    """
+    """Declare the providers of installed packages. Raises ValueError, which names one that cannot be loaded."""
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             found = entry.load()

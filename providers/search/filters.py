@@ -9,8 +9,7 @@ from contracts.request import SourceType
 from providers.domains import Domains, domains_named
 from providers.search.declarations import SearchDeclaration
 
-EARLIEST: Final = date(1970, 1, 1)
-"""In place of no first day where a service requires both ends."""
+EARLIEST: Final = date(1970, 1, 1)  # in place of no first day where a service requires both ends
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,7 @@ def filters_of(request: SearchRequest) -> Filters:
 
 def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
     """List the parts of a request that the provider cannot do, one line each. Every provider has web pages."""
+    strange = bool(provider.languages) and not provider.language_code(request.language)
     dates = bool(request.published_from or request.published_to)
     lines = {
         f"has no {request.source_type.value} search of its own": (
@@ -63,6 +63,7 @@ def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
         "cannot search the allowed domains alone: hits elsewhere were left out": (
             bool(request.domains_allow) and "domains_allow" not in provider.filters
         ),
+        f"cannot keep to the language {request.language}": request.language is not None and strange,
         "cannot keep to a language": request.language is not None and "language" not in provider.filters,
         "cannot keep to dates of publication: some hits may lie outside": dates and "dates" not in provider.filters,
     }

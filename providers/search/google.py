@@ -18,31 +18,21 @@ from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, 
 from providers.search.web_api import MALFORMED, WebSearch
 
 LONGEST_PAGE = 10
-MOST_SITES = 20
-"""Domains that fit into a query: Google reads 32 words of it."""
-LANGUAGES = frozenset(
-    "ar bg ca cs da de el en es et fi fr hr hu id is it ja ko lt lv nl no pl pt ro ru sk sl sr sv tr".split()
-)
-"""Values of `lr` that are written as ISO 639 does."""
-OWN_LANGUAGES = {"he": "iw", "nb": "no", "nn": "no", "zh": "zh-CN"}
+MOST_SITES = 20  # domains that fit into a query: Google reads 32 words of it
 DATES = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
 THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
 """Threads of its own: a search that hangs must not hold up the loop's few default ones, which read and store."""
 
 
 class GoogleSearch(WebSearch):
-    """A programmable search engine (GOOGLE_CSE_ID) over the web or a part of it.
-
-    Days restrict by the date that Google found on the page, and drop pages without one.
-    """
+    """A programmable search engine (GOOGLE_CSE_ID); days restrict by the date on a page, and drop undated ones."""
 
     most_results = 100
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
         words, partly = site_words(filters.domains)
-        language = OWN_LANGUAGES.get(filters.language or "", filters.language)
-        known = language in {*LANGUAGES, *OWN_LANGUAGES.values()}
+        language = self.declaration.language_code(filters.language)
         days = "date:r:{:%Y%m%d}:{:%Y%m%d}".format(*filters.days.both())
         most = LONGEST_PAGE if partly else min(hit_limit(request), LONGEST_PAGE)
         parameters = {
@@ -50,14 +40,13 @@ class GoogleSearch(WebSearch):
             "cx": self.values["GOOGLE_CSE_ID"],
             "num": max(1, min(most, self.most_results - request.offset)),
             "start": request.offset + 1,
-            **({"lr": f"lang_{language}"} if known else {}),
+            **({"lr": f"lang_{language}"} if language else {}),
             **({"sort": days} if filters.days.given else {}),
         }
         answer = await self._call(parameters)
         if text_at(answer, "kind"):
             answer.setdefault("items", [])  # which are missing where nothing was found
-        warnings = [f"cannot keep to the language {filters.language}"] if language and not known else []
-        return self.respond(request, list_at(answer, "items"), _result, warnings=warnings)
+        return self.respond(request, list_at(answer, "items"), _result)
 
     async def _call(self, parameters: Mapping[str, Any]) -> Any:
         """Make the call of the library in a thread, with our errors."""

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from contracts.addresses import canonical_url
 from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest
-from providers.reading.canonical_text import UNSEEN, clean, one_line
-from providers.reading.page_dates import iso_date
+from providers.reading.canonical_text import UNSEEN, clean, iso_date, one_line
 from providers.search.filters import filters_of
 
 MOST_RESULTS: Final = 50
@@ -42,9 +41,8 @@ class RawResult:
 
 def text_at(value: Any, *path: str) -> str | None:
     """The text at a path of a service's result; None if there is none, or anything else."""
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else None
+    found = _at(value, path)
+    return found if isinstance(found, str) else None
 
 
 def read_result(result: dict[str, Any], *, snippet: str, published: str, source_type: str) -> RawResult:
@@ -55,9 +53,14 @@ def read_result(result: dict[str, Any], *, snippet: str, published: str, source_
 
 def list_at(value: Any, *path: str) -> list[Any] | None:
     """The list at a path of a service's answer; None if there is none."""
+    found = _at(value, path)
+    return found if isinstance(found, list) else None
+
+
+def _at(value: Any, path: Iterable[str]) -> Any:
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
-    return value if isinstance(value, list) else None
+    return value
 
 
 def hit_limit(request: SearchRequest) -> int:

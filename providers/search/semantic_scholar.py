@@ -8,7 +8,7 @@ from semanticscholar.ApiRequester import ApiRequester  # type: ignore[import-unt
 from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: ignore[import-untyped]
 
 from contracts.messages import SearchRequest, SearchResponse
-from providers.reading.page_dates import iso_date
+from providers.reading.canonical_text import iso_date
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import WebSearch
@@ -49,10 +49,7 @@ class OneRequest(ApiRequester):  # type: ignore[misc]
 
 
 class SemanticScholarSearch(WebSearch):
-    """A key is not needed and raises limits. A paper of an unknown day counts by its year.
-
-    Domains are those of the address at which a paper can be read, and are filtered afterwards.
-    """
+    """A key only raises limits; unknown days count by their year; domains are those of the copy that can be read."""
 
     most_results = 1_000
 

@@ -13,16 +13,14 @@ import httpx2
 from contracts.messages import SearchRequest, SearchResponse
 from providers.certificates import trusted_certificates
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.retry_after import retry_after_seconds
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import Filters, filters_of, unmet
 from providers.search.hits import RawResult, hits_of
+from providers.service_calls import retry_after_seconds
 
-ANSWER_SECONDS: Final = 10.0
-"""A search that takes longer fails, and the run goes on with its next provider."""
+ANSWER_SECONDS: Final = 10.0  # a search that takes longer fails, and the run goes on with its next provider
 CONNECT_SECONDS: Final = 5.0
-MOST_BYTES: Final = 8_000_000
-"""Of one answer, unpacked: 10,000 results fit in."""
+MOST_BYTES: Final = 8_000_000  # of one answer, unpacked: 10,000 results fit in
 MOST_CONNECTIONS: Final = 50
 MALFORMED: Final = "the answer is cut or not of the documented form"
 QUOTA: Final = re.compile(r"quota|rate.?limit|daily.?limit|limit exceeded|resource_exhausted|too many requests")
@@ -92,10 +90,7 @@ class WebSearch(ABC):
         return await self.fetch("POST", self.address + path, json=body)
 
     async def fetch(self, method: str, url: str, **sent: Any) -> dict[str, Any]:
-        """Send exactly one request; the JSON object of its answer, which has status 200.
-
-        Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`.
-        """
+        """Send exactly one request; the JSON object of its answer with status 200. Raises as `search` does."""
         waiting = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
         body, refusal = bytearray(), None
         try:
@@ -137,11 +132,10 @@ class WebSearch(ABC):
         warnings: Sequence[str] = (),
         dates_of_publication: bool = True,
     ) -> SearchResponse:
-        """The response, with a cost that is unknown where a plan decides. Raises `Unavailable`.
+        """The response, with a cost that is unknown where a plan decides, and `warnings` that only the provider knows.
 
-        `results` are the service's own, from the request's offset on. One that has no address takes its rank and gives
-        no hit; if none has one, or there is no list, the answer is malformed. `warnings` are those that only the
-        provider knows; `dates_of_publication` is false where the service's dates are other ones.
+        `results` are the service's own, from the request's offset on. One without an address takes its rank and gives
+        no hit. Raises `Unavailable` if none has one; `dates_of_publication` is false where its dates are other ones.
         """
         if results is None:
             raise self.unavailable(MALFORMED)

@@ -3,8 +3,7 @@
 import asyncio
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -12,16 +11,17 @@ import structlog
 
 from providers.errors import SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared.shared_value import end_task, quote_part
+from providers.shared.shared_value import quote_part, running
 
 T = TypeVar("T")
 
+LEASE: Final = b"making "
+"""Beginning of what lies in the place of a value while a worker makes it; no JSON begins like this."""
 LEASE_SECONDS: Final = 10.0
 """The lease of a killed worker expires after so long."""
 RENEW_SECONDS: Final = 2.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.02, 0.25
-MOST_BYTES: Final = 1_000_000
-"""A larger value is not stored: the shared store is for small ones."""
+MOST_BYTES: Final = 1_000_000  # a larger value is not stored: the shared store is for small ones
 
 log = structlog.get_logger()
 
@@ -62,8 +62,7 @@ class Codec(Protocol[T]):
 class Cache:
     """Makes a request once at a time in the whole cluster, and not again while its answer is fresh.
 
-    Keys contain the tenant, so that tenants never share answers, and a hash of the request. Failures are not cached. A
-    store that is unavailable or full counts as empty: a search that was paid for is worth more than its cache entry.
+    Tenants never share answers; failures are not cached; a store that is unavailable or full counts as empty.
     """
 
     def __init__(
@@ -77,55 +76,43 @@ class Cache:
     async def get_or_make(
         self, kind: CacheKind, tenant: str, request: str, make: Callable[[], Awaitable[T]], codec: Codec[T]
     ) -> Cached[T]:
-        """Return the fresh value of this very request, else what `make` returns.
+        """Return the fresh value of this very request, else what `make` returns. Raises what `make` and `encode` raise.
 
         Of callers with the same request one makes the value while the others wait; where it fails, the next one tries.
-        Raises what `make` and `codec.encode` raise.
         """
-        key, owner = _key(kind, tenant, request), secrets.token_hex(8).encode()
+        key, lease = _key(kind, tenant, request), LEASE + secrets.token_hex(8).encode()
         pause = FIRST_POLL_SECONDS
-        while (found := await self._find(key, codec)) is None:
-            if await self._swap(f"making/{key}", None, owner, self._lease_seconds):
-                async with self._renewed(f"making/{key}", owner):
-                    return await self._find(key, codec) or await self._make(kind, key, make, codec)
+        while True:
+            known = await self._get(key)
+            if known is None or not known.startswith(LEASE):
+                found = await _decode(known, codec)
+                if found is not None:
+                    return found
+                if await self._swap(key, known, lease, self._lease_seconds):
+                    return await self._make(kind, key, lease, make, codec)
             await asyncio.sleep(pause)
             pause = min(LAST_POLL_SECONDS, pause * 1.5)
-        return found
 
-    async def _make(self, kind: CacheKind, key: str, make: Callable[[], Awaitable[T]], codec: Codec[T]) -> Cached[T]:
-        value = await make()
-        data = (await codec.encode(value)).encode("utf-8", "surrogatepass")
-        if len(data) <= MOST_BYTES:
-            written = await self._swap(key, None, data, kind.fresh_seconds)
-            if not written:  # an invalid value is there
-                await self._swap(key, await self._get(key), data, kind.fresh_seconds)
-        return Cached(value, hit=False)
-
-    async def _find(self, key: str, codec: Codec[T]) -> Cached[T] | None:
-        """Return the stored value; an invalid one is a miss and is never unpickled or evaluated."""
-        data = await self._get(key)
-        if data is None:
-            return None
-        try:
-            return Cached(await codec.decode(data.decode("utf-8", "surrogatepass")), hit=True)
-        except ValueError:
-            return None
-
-    @asynccontextmanager
-    async def _renewed(self, lease: str, owner: bytes) -> AsyncIterator[None]:
-        """Renew a lease while the block runs, and give it back at the end."""
+    async def _make(
+        self, kind: CacheKind, key: str, lease: bytes, make: Callable[[], Awaitable[T]], codec: Codec[T]
+    ) -> Cached[T]:
+        """Make a value, and put it in the place of its lease; the lease is given back where there is none."""
 
         async def renew() -> None:
             while True:
                 await asyncio.sleep(self._renew_seconds)
-                await self._swap(lease, owner, owner, self._lease_seconds)
+                await self._swap(key, lease, lease, self._lease_seconds)
 
-        renewing = asyncio.create_task(renew())
+        written = False
         try:
-            yield
+            async with running(renew()):
+                value = await make()
+                data = (await codec.encode(value)).encode("utf-8", "surrogatepass")
+                written = len(data) <= MOST_BYTES and await self._swap(key, lease, data, kind.fresh_seconds)
         finally:
-            await end_task(renewing)
-            await self._swap(lease, owner, None)
+            if not written:
+                await self._swap(key, lease, None)
+        return Cached(value, hit=False)
 
     async def _get(self, key: str) -> bytes | None:
         try:
@@ -140,6 +127,16 @@ class Cache:
         except (SharedStateUnavailable, StorageFull) as error:
             log.warning("cache.not_shared", error=type(error).__name__)
             return True
+
+
+async def _decode(data: bytes | None, codec: Codec[T]) -> Cached[T] | None:
+    """Return a stored value; an invalid one is a miss and is never unpickled or evaluated."""
+    if data is None:
+        return None
+    try:
+        return Cached(await codec.decode(data.decode("utf-8", "surrogatepass")), hit=True)
+    except ValueError:
+        return None
 
 
 def _key(kind: CacheKind, tenant: str, request: str) -> str:

@@ -1,10 +1,11 @@
-"""Limits of outside services, agreed on by all workers: a pause after refusals, and the configured rate.
+"""Limits of services and politeness towards sites, agreed on by all workers: pauses, configured rates, crawl delays.
 
-One value per service: the end of the pause, and the time when the next call is due. It delays calls and fails none: a
-call that must wait longer than a moment raises `RateLimited` with the time to wait, and Temporal makes it again.
+One value per service or host. It delays calls and fails none: a call that must wait longer than a moment raises
+`RateLimited` with the time to wait, and Temporal makes it again.
 """
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,16 +17,12 @@ from providers.errors import RateLimited, StoreUnavailable, Unavailable
 from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue, quote_part
 
-BURST_SECONDS: Final = 6.0
-"""A tenth of a minute's calls may come at once; the rest of the minute is evenly spaced."""
+BURST_SECONDS: Final = 6.0  # a tenth of a minute's calls may come at once; the rest of the minute is evenly spaced
 SLEEP_SECONDS: Final = 5.0
 """A shorter wait is slept through with its place taken: a retry by Temporal costs four events and a queue."""
-LONGEST_PAUSE_SECONDS: Final = 30.0
-"""Pause after several failures that named no time: 1 s, 2 s, 4 s, … up to this."""
-LONGEST_NAMED_SECONDS: Final = 3_600.0
-"""The longest time that a Retry-After of a service is obeyed."""
-PROBE_SECONDS: Final = 1.0
-"""While a service fails, one call a second finds out whether it answers again."""
+LONGEST_PAUSE_SECONDS: Final = 30.0  # pause after several failures that named no time: 1 s, 2 s, 4 s, … up to this
+LONGEST_NAMED_SECONDS: Final = 3_600.0  # the longest time that a Retry-After of a service is obeyed
+PROBE_SECONDS: Final = 1.0  # while a service fails, one call a second finds out whether it answers again
 STORED_SECONDS: Final = LONGEST_NAMED_SECONDS + 900.0
 
 
@@ -84,10 +81,9 @@ class Limiter:
 
     @asynccontextmanager
     async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
-        """Allow one call for the time of the block. Raises `RateLimited` before it when the call must wait.
+        """Allow one call of about so many tokens. Raises `RateLimited` before the block when the call must wait.
 
         A `RateLimited` or `Unavailable` that the block raises makes all workers wait; an answer ends the pause.
-        `tokens` is an estimate.
         """
         limits = self._limits.get(service, ServiceLimits())
         before = await self._take(service, limits.spacing(tokens))
@@ -125,3 +121,55 @@ class Limiter:
 
 def _key(service: str) -> str:
     return f"limits/{quote_part(service)}"
+
+
+# --- politeness towards sites -----------------------------------------------------------------------------------------
+MOST_AT_ONCE: Final = 2  # requests to one host at the same time, of all workers together
+LONGEST_DELAY_SECONDS: Final = 10.0  # a longer crawl delay is not obeyed: a run would wait for one site
+LEASE_SECONDS: Final = 60.0  # a request takes less; the lease of a killed worker expires after so long
+WAIT_SECONDS: Final = 1.0  # between two looks whether a host is free; a page takes about a second
+
+
+class HostState(BaseModel):
+    """State of a host. Times are seconds since the epoch by the store's clock."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    last_start: float = 0.0
+    leases: dict[str, float] = {}
+    """Requests under way → when their lease ends."""
+
+    def without(self, lease: str) -> "HostState":
+        """Return the state after a request."""
+        return self.model_copy(update={"leases": {name: at for name, at in self.leases.items() if name != lease}})
+
+
+def start_request(state: HostState, now: float, lease: str, delay_seconds: float) -> tuple[HostState, float]:
+    """Return the state, and how many seconds the request must wait: 0 if it goes now."""
+    leases = {name: until for name, until in state.leases.items() if now < until <= now + LEASE_SECONDS}
+    delay = max(0.0, min(LONGEST_DELAY_SECONDS, delay_seconds))
+    since = now - state.last_start
+    if 0 <= since < delay:
+        return state, delay - since
+    if len(leases) >= (1 if delay else MOST_AT_ONCE):
+        return state, WAIT_SECONDS
+    return HostState(last_start=now, leases=leases | {lease: now + LEASE_SECONDS}), 0.0
+
+
+class Politeness:
+    """Hosts in a shared store; every method raises the errors of the store."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._hosts = SharedValue(store, HostState, LEASE_SECONDS)
+
+    @asynccontextmanager
+    async def visit(self, host: str, delay_seconds: float = 0.0) -> AsyncIterator[None]:
+        """Allow one request to a host after the site's crawl delay. Raises `RateLimited` when the request must wait."""
+        key, lease = f"politeness/{quote_part(host.lower())}", secrets.token_hex(6)
+        wait = await self._hosts.update(key, lambda state, now: start_request(state, now, lease, delay_seconds))
+        if wait:
+            raise RateLimited("two requests to the site are under way", retry_after=wait)
+        try:
+            yield
+        finally:
+            await self._hosts.update(key, lambda state, _: (state.without(lease), None))

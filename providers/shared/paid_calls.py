@@ -10,12 +10,10 @@ from providers.errors import CallInFlight, ContentCorrupt, ProviderError, Shared
 from providers.interfaces import SharedStore
 from providers.shared.shared_value import quote_part
 
-RETRY_SECONDS: Final = 2.0
-"""Until an attempt asks again for a call that another one is making."""
+RETRY_SECONDS: Final = 2.0  # until an attempt asks again for a call that another one is making
 WRITE_PAUSES: Final = (0.5, 2.0)
 """Seconds between the attempts to write a paid answer: a worker that stood still finds its connections timed out."""
-FORGOTTEN_SECONDS: Final = 86_400.0
-"""How long a late answer of a deleted run is refused: longer than any call takes."""
+FORGOTTEN_SECONDS: Final = 86_400.0  # how long a late answer of a deleted run is refused: longer than any call takes
 STORED_SECONDS: Final = 3 * 86_400.0
 """How long an answer stays from the moment it is written: a run lasts a day at most, and is resumed soon."""
 
@@ -32,9 +30,8 @@ class CallLease:
 class CallStore:
     """Calls under leases. An attempt owns a call until its lease expires; an answer is written once and stays.
 
-    The answer is written before the lease is given back, and looked for again after a lease was taken: so an attempt
-    never makes a call that was answered a moment ago. A process that is killed leaves its lease behind: the next
-    attempt gets the call when it has expired.
+    An answer is written before its lease is given back, and looked for again after a lease was taken, so that no call
+    is made that was answered a moment ago.
     """
 
     def __init__(self, store: SharedStore, leases: SharedStore | None = None) -> None:
@@ -43,10 +40,7 @@ class CallStore:
         self._leases = leases or store
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
-        """Take the call: a lease if this attempt makes it, else the stored answer.
-
-        Raises `CallInFlight` while another attempt has a live lease. Cancelled, it leaves no lease behind.
-        """
+        """Take the call: a lease, else its stored answer. Raises `CallInFlight` while another attempt has the lease."""
         lease = CallLease(key, research_id, secrets.token_hex(8))
         answer = await self._answer(lease)
         if answer is not None:
@@ -72,10 +66,7 @@ class CallStore:
             await self._leases.swap(place, None, owner, lease_seconds)
 
     async def finish(self, lease: CallLease, answer: str) -> None:
-        """Write the answer; the first one stays. No effect if the run was forgotten meanwhile.
-
-        Raises the errors of the store after a few attempts: the answer was paid for.
-        """
+        """Write the answer; the first one stays, and none of a forgotten run. Raises after a few attempts."""
         for pause in WRITE_PAUSES:
             try:
                 return await self._finish(lease, answer)
@@ -88,10 +79,7 @@ class CallStore:
         await self._leases.swap(_lease_key(lease), lease.owner.encode(), None)
 
     async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run; the number of answers removed. An answer that comes later is refused.
-
-        Raises the errors of the store when it removes nothing, `SharedStateUnavailable` above all: then try again.
-        """
+        """Remove all rows of a run, and refuse later answers; the number of answers. Raises when it removes nothing."""
         answers = f"{_prefix(research_id)}answer/"
         answered = await self._store.remove(answers)  # first: this makes room for the mark in a store that is full
         await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)

@@ -18,8 +18,7 @@ from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue
 
 KEY: Final = "runs/queue"
-LONGEST_RUN_SECONDS: Final = 90_000.0
-"""A run lasts a day at most; an admitted run is forgotten after so long."""
+LONGEST_RUN_SECONDS: Final = 90_000.0  # a run lasts a day at most; an admitted run is forgotten after so long
 GRACE_SECONDS: Final = 30.0
 """How late a waiting run may ask again, and how new a run may be that the server does not list yet."""
 LOOKED_EVERY_SECONDS: Final = 10.0
@@ -36,7 +35,7 @@ log = structlog.get_logger()
 class QueueLimits:
     """Number of runs that may be active at once."""
 
-    at_once: int = 16
+    at_once: int = 20
     at_once_per_tenant: int | None = None
     """None: as many as in all."""
 
@@ -83,11 +82,7 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
 
 
 def begin_order(state: QueueState, limits: QueueLimits) -> list[tuple[QueuedRun, bool]]:
-    """Return the waiting runs in the order in which they start, each with whether its tenant has room for it.
-
-    Tenants with the fewest runs go first; of one tenant, the run that waits longest. Runs of tenants without room are
-    last.
-    """
+    """Return the waiting runs, tenants with the fewest runs first, each with whether its tenant has room for it."""
     of_tenant = limits.at_once if limits.at_once_per_tenant is None else limits.at_once_per_tenant
     counts = Counter(run.tenant for run in state.running)
     order: list[tuple[bool, int, float, str, QueuedRun]] = []

@@ -1,9 +1,10 @@
-"""Small values that all workers change by compare and swap, and the keys they lie under."""
+"""Small values that all workers change by compare and swap, their keys, and leases renewed while work goes on."""
 
 import asyncio
 import random
-from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
@@ -16,8 +17,7 @@ S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
 
 MOST_TRIES: Final = 40
-LONGEST_PAUSE_SECONDS: Final = 0.02
-"""Between tries; a swap takes about a millisecond."""
+LONGEST_PAUSE_SECONDS: Final = 0.02  # between tries; a swap takes about a millisecond
 CONTENDED_SECONDS: Final = 1.0
 CANCELLED_AGAIN_SECONDS: Final = 0.2
 
@@ -32,14 +32,21 @@ def quote_part(text: str) -> str:
     return quote(text, safe="", errors="surrogatepass")
 
 
-async def end_task(task: "asyncio.Task[None]") -> None:
-    """Cancel a task and wait for its end; its failure is not raised.
+@asynccontextmanager
+async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run endless work concurrently with the block; its failure is raised when the block ends.
 
     Before Python 3.12 `asyncio.wait_for`, with which redis-py sends, may swallow a cancellation: it is repeated.
     """
-    while not task.done():
-        task.cancel()
-        await asyncio.wait([task], timeout=CANCELLED_AGAIN_SECONDS)
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=CANCELLED_AGAIN_SECONDS)
+    if not task.cancelled():
+        task.result()
 
 
 class SharedValue(Generic[S]):

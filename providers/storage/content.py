@@ -35,18 +35,14 @@ NO_SPACE: Final = re.compile(
     r"os error (?:27|28|122)\b|StorageFull|QuotaExceeded|EntityTooLarge|InsufficientStorage"  # EFBIG, ENOSPC, EDQUOT
 )
 """Full disks and quotas in the texts of obstore's errors."""
-DATED_EVERY: Final = timedelta(hours=1)
-"""Precision of the date at which a document was last put."""
+DATED_EVERY: Final = timedelta(hours=1)  # precision of the date at which a document was last put
 SCHEME: Final = "sha256:"
 NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")
 """Names of documents; records and the documents of corpora may lie in the same store."""
 
 
 def open_store(address: str | os.PathLike[str]) -> ObjectStore:
-    """Open the store behind a URL (`file:`, `s3:`, `gs:`, `az:`, `memory:`) or a path; a missing folder is made.
-
-    Raises `NotConfigured`.
-    """
+    """Open the store of a URL (`file:`, `s3:`, `gs:`, `az:`, `memory:`) or a folder. Raises `NotConfigured`."""
     text = os.fspath(address)
     try:
         if text.startswith("memory:"):
@@ -140,10 +136,7 @@ class ObstoreContentStore:
         return reference
 
     def get_file(self, reference: DocumentRef, path: Path) -> None:
-        """Write a document to a file, whole or not at all, in constant memory. Blocks; the caller locks the path.
-
-        Raises `ContentMissing`, `ContentCorrupt`, `StorageFull`.
-        """
+        """Write a document to a file, whole or not at all. Blocks. Raises `StorageFull`, and as `get` does."""
         aside = path.with_suffix(".part")
         with translated_errors(), aside.open("wb") as file:
             for chunk in obstore.get(self._store, name_of(reference)).stream():

@@ -9,9 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any, TypeVar
 
 from contracts.state import SCHEMA_VERSION
 from contracts.texts import DOCUMENT_HASH
@@ -23,34 +21,16 @@ T = TypeVar("T")
 
 HASH = re.compile(DOCUMENT_HASH.pattern)
 SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-SESSIONS = "sessions"
-"""Folder of these records in a home and in an object store."""
-UNREADABLE = "unreadable"
-"""Status in a list of a session that cannot be used."""
+SESSIONS = "sessions"  # folder of these records in a home and in an object store
+UNREADABLE = "unreadable"  # status in a list of a session that cannot be used
 
 
 class SessionUnreadable(ContentCorrupt):
     """A stored session that is damaged, or of a version that this one cannot read."""
 
 
-class SessionHead(BaseModel):
-    """The first line of a session; `saved_at` is ISO 8601 in UTC."""
-
-    model_config = ConfigDict(strict=True)
-
-    schema_version: Literal[1] = 1
-    research_id: str
-    query: str
-    status: str
-    saved_at: str
-    closed: bool
-
-
 class RecordSessionStore:
-    """Sessions as records.
-
-    Every method raises `InvalidCall` for an id that is no plain name, and the errors of `Records`.
-    """
+    """Sessions as records. Methods raise `InvalidCall` for an id that is no plain name, and the errors of `Records`."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -97,7 +77,7 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
     state = json.loads(state_json)
     if not isinstance(state, dict):
         raise ValueError("a state is a JSON object")  # noqa: TRY004  as for any other text that is no state
-    head = SessionHead(
+    head = StoredSession(
         research_id=research_id,
         query=str((state.get("resolved") or {}).get("query", "")),
         status=str(state.get("status", "")),
@@ -109,10 +89,7 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
 
 
 def documents_of(state: dict[str, Any]) -> frozenset[str]:
-    """The hashes of all documents of a run: of its state, notebook and originals, and newest texts of a live report.
-
-    Only entries name originals as documents; the state has their hashes.
-    """
+    """Return the hashes of a run's documents: of state, notebook and originals, and newest texts of a live report."""
     originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
     hashes = [*state.get("notebook", []), *state.get("revisions", []), *originals, *_references(state)]
     named = {each for each in hashes if each}
@@ -143,7 +120,7 @@ def _state(research_id: str, data: bytes) -> str:
     name = research_id + ENDING
     try:
         document = json.loads(data.decode("utf-8"))
-        head, state = SessionHead.model_validate(document["head"]), document["state"]
+        head, state = StoredSession.model_validate(document["head"]), document["state"]
         version, own = state["schema_version"], head.research_id == research_id
     except (ValueError, KeyError, TypeError):
         own, state, version = False, None, None
@@ -157,8 +134,7 @@ def _state(research_id: str, data: bytes) -> str:
 def _list_one(first: FirstLines) -> StoredSession:
     try:
         document = json.loads(first.lines.rstrip().removesuffix(b",") + b"}")
-        head = SessionHead.model_validate(document["head"])
+        return StoredSession.model_validate(document["head"])
     except (ValueError, KeyError, TypeError):
         written_at = first.written_at.isoformat(timespec="microseconds")
-        return StoredSession(first.name, "", UNREADABLE, written_at, closed=True)
-    return StoredSession(head.research_id, head.query, head.status, head.saved_at, head.closed)
+        return StoredSession(research_id=first.name, query="", status=UNREADABLE, saved_at=written_at, closed=True)

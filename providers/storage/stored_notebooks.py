@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from cachetools import LRUCache
 from pydantic import BaseModel, ValidationError
 
+from contracts import roles
 from contracts.addresses import canonical_url
 from contracts.checking import AskedEntry, DoubtfulEntry
 from contracts.checking_roles import CheckInput, CorrectInput
@@ -30,17 +31,6 @@ from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, FINDING_FIELDS_OF_ENTRY, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
-from contracts.roles import (
-    AnalyzeInput,
-    BriefedInput,
-    ClarifyInput,
-    RoleInput,
-    RoleSpec,
-    SourceExtract,
-    WriteInput,
-    language_of_call,
-    prompt_preferences,
-)
 from contracts.state import ResearchState
 from contracts.summaries import SummarizeInput
 from contracts.vocabulary import EngineKind, Quality
@@ -48,26 +38,22 @@ from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import ContentStore
 
 E = TypeVar("E", bound=BaseModel)
-I = TypeVar("I", bound=RoleInput)
+I = TypeVar("I", bound=roles.RoleInput)
 N = TypeVar("N", Evidence, Finding)
 
-CACHED_ENTRIES: Final = 2_000
-"""Of a process; most have some kilobytes."""
+CACHED_ENTRIES: Final = 2_000  # of a process; most have some kilobytes
 READS_AT_ONCE: Final = 16
 MOST_SECTIONS: Final = 6
-SHOWN_DIGITS: Final = 19
-"""Characters of a hash in messages: `sha256:` and twelve digits."""
+SHOWN_DIGITS: Final = 19  # characters of a hash in messages: `sha256:` and twelve digits
 EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text", "links")
 JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
 """Fields of a hit by which a page of the web is judged."""
+SOURCE_DEFAULTS: Final = {name: field.get_default() for name, field in Source.model_fields.items()}
 LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
 
 
 class Notebooks:
-    """Entries of runs over a content store; the workflow has their hashes (`contracts.notebooks`).
-
-    All that reads raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`.
-    """
+    """Entries of runs in a content store. Reading raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`."""
 
     def __init__(self, content: ContentStore) -> None:
         self._content = content
@@ -106,7 +92,7 @@ class Notebooks:
         named = list(dict.fromkeys(entry for entry in entries if entry))
         return dict(zip(named, await self.read_all(named, kind), strict=True))
 
-    async def complete_input(self, request: I, role: RoleSpec[Any, Any]) -> I:
+    async def complete_input(self, request: I, role: roles.RoleSpec[Any, Any]) -> I:
         """Complete a role's input from its entries."""
         update: dict[str, Any] = {}
         if request.resolved_entry:
@@ -114,46 +100,39 @@ class Notebooks:
             update = {
                 "tenant": resolved.tenant,
                 "query": resolved.query,
-                "language": language_of_call(role, resolved, request.engine),
-                "preferences": prompt_preferences(role, resolved),
+                "language": roles.language_of_call(role, resolved, request.engine),
+                "preferences": roles.prompt_preferences(role, resolved),
                 "exclude": resolved.exclude,
                 "max_iterations": resolved.limits.max_iterations,
                 "canary": resolved.canary,
                 "tokens": resolved.tokens,
                 "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
             }
-            if isinstance(request, BriefedInput):
+            if isinstance(request, roles.BriefedInput):
                 update["system_prompt"] = resolved.system_prompt
-            if isinstance(request, BriefedInput | ClarifyInput):
+            if isinstance(request, roles.BriefedInput | roles.ClarifyInput):
                 update["context"] = resolved.earlier_turns
-            if isinstance(request, BriefedInput | WriteInput):
+            if isinstance(request, roles.BriefedInput | roles.WriteInput):
                 update["corpus"] = resolved.corpus
-            if isinstance(request, AnalyzeInput):
+            if isinstance(request, roles.AnalyzeInput):
                 most = request.MOST_CHARACTERS or resolved.source_characters
                 update["source_characters"] = min(most, resolved.source_characters)
         if isinstance(request, SummarizeInput):
             update["model"] = request.summarizer
-        if isinstance(request, BriefedInput) and request.hits:
-            update["hits"] = list(await asyncio.gather(*map(self._complete_hit, request.hits)))
-        if isinstance(request, AnalyzeInput):
-            update["sources"] = await self.complete_extracts(request.sources)
+        if isinstance(request, roles.BriefedInput) and request.hits:
+            found = [hit_of(await self.read_all(hit.entries, HitsEntry), hit.url, hit.doi) for hit in request.hits]
+            update["hits"] = [known or hit for known, hit in zip(found, request.hits, strict=True)]
+        if isinstance(request, roles.AnalyzeInput):
+            update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
         if isinstance(request, CheckInput | CorrectInput) and request.entry:
             kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry
             entry: Any = await self.read(request.entry, kind)
             update["claims"] = [entry.claims[number] for number in request.numbers]
-        if isinstance(request, WriteInput) and request.entries:
+        if isinstance(request, roles.WriteInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update)
 
-    async def _complete_hit(self, given: SearchHit) -> SearchHit:
-        found = hit_of(await self.read_all(given.entries, HitsEntry), given.url, given.doi) if given.entries else None
-        return found or given
-
-    async def complete_extracts(self, sources: list[SourceExtract]) -> list[SourceExtract]:
-        """Complete sources from their entries."""
-        return list(await asyncio.gather(*map(self._complete_extract, sources)))
-
-    async def _complete_extract(self, given: SourceExtract) -> SourceExtract:
+    async def _complete_extract(self, given: roles.SourceExtract) -> roles.SourceExtract:
         if given.entry is None:
             return given
         entry = await self.read(given.entry, SourceEntry)
@@ -174,11 +153,11 @@ class Notebooks:
             sections += [part for part in hit.sections if (part.start, part.end) not in known]
         return sections[: max(MOST_SECTIONS, len(entry.sections))]
 
-    async def _complete_writing(self, request: WriteInput) -> dict[str, Any]:
+    async def _complete_writing(self, request: roles.WriteInput) -> dict[str, Any]:
         """Findings, evidence and sources of the stored analyses."""
         evidence = {item.id: item for item in request.evidence}
         findings: dict[str, Finding] = {}
-        sources: dict[str, SourceExtract] = {}
+        sources: dict[str, roles.SourceExtract] = {}
         for entry in await self.read_all(request.entries, AnalysisEntry):
             evidence.update({item.id: item for item in entry.evidence})
             findings |= {finding.id: finding for finding in entry.findings if finding.id not in findings}
@@ -228,20 +207,16 @@ class Notebooks:
         sources = await asyncio.gather(*map(self._complete_source, found.values()))
         named = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
         analyses = await self._by_hash(named, AnalysisEntry)
-        starts = await self._page_starts(state)
+        cited = {item.source_id for item in state.evidence.values()}
+        paged = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
+        texts = await asyncio.gather(*map(self._content.get_text, paged.values()))
+        starts = {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}  # of pages or slides
         evidence = {
             key: _complete_evidence(item, analyses, starts.get(item.source_id)) for key, item in state.evidence.items()
         }
         findings = [_complete_finding(finding, analyses) for finding in state.findings]
         update = {"sources": {source.id: source for source in sources}, "evidence": evidence, "findings": findings}
         return state.model_copy(update=update)
-
-    async def _page_starts(self, state: ResearchState) -> dict[str, list[int]]:
-        """By cited source that has pages or slides: the offsets at which they start."""
-        cited = {item.source_id for item in state.evidence.values()}
-        paged = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
-        texts = await asyncio.gather(*map(self._content.get_text, paged.values()))
-        return {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}
 
     async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
         """Add to a state as JSON what `without_entry_texts` has removed."""
@@ -251,7 +226,11 @@ class Notebooks:
         analyses = await self._by_hash((finding.get("entry") for finding in findings), AnalysisEntry)
         for key, source in sources.items():
             if source.get("entry"):
-                sources[key] = source | _source_fields(read[source["entry"]])
+                known = read[source["entry"]]
+                text = known.text.model_dump(mode="json", exclude_defaults=True) if known.text else None
+                same = known.model_dump(mode="json", include={"url", "title", "media_type"})
+                raw = known.raw.hash if known.raw else None
+                sources[key] = source | same | {"text": text, "content_hash": raw}
             for url in (sources[key]["url"], *source.get("aliases", ())):
                 aliases.setdefault(canonical_url(url), key)
         for number, finding in enumerate(findings):
@@ -272,15 +251,8 @@ class Notebooks:
             entry = await self.read(source.entry, SourceEntry)
             known = {name: getattr(entry, name) for name in ReadDetails.model_fields}
             known["sections"] = await self._sections(entry, source.hit_entries)
-        fields = Source.model_fields
-        missing = [name for name in known if getattr(source, name) in ("", fields[name].get_default())]
+        missing = [name for name in known if getattr(source, name) in ("", SOURCE_DEFAULTS[name])]
         return source.model_copy(update={name: known[name] for name in missing})
-
-
-def _source_fields(entry: SourceEntry) -> dict[str, Any]:
-    text = entry.text.model_dump(mode="json", exclude_defaults=True) if entry.text else None
-    same = entry.model_dump(mode="json", include={"url", "title", "media_type"})
-    return same | {"text": text, "content_hash": entry.raw.hash if entry.raw else None}
 
 
 def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
 
 ENDING: Final = ".json"
-FIRST_BYTES: Final = 16_384
-"""Length of the first read of a record's first lines; longer ones cost a second read."""
+FIRST_BYTES: Final = 16_384  # length of the first read of a record's first lines; longer ones cost a second read
 CALLS_AT_ONCE: Final = 16
 
 

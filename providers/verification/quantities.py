@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Final
 
-from providers.verification.units import LONGEST_UNIT, MONEY, MONEY_SUFFIXES, MONTHS, NUMBER_WORDS, SCALES, UNITS
+from providers.verification import units
 
 TOKEN: Final = re.compile(
     r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
@@ -19,7 +19,7 @@ ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
 NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![./]?\d)")
 WRITTEN_DATE: Final = re.compile(
     r"(?:(?<![\d.,])(?P<before>\d{1,2})(?:st|nd|rd|th|[.º])?\s{1,3}(?:(?:of|de)\s{1,3})?)?"
-    rf"(?<![^\W_])(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![^\W_])"
+    rf"(?<![^\W_])(?P<month>{'|'.join(sorted(units.MONTHS, key=len, reverse=True))})(?![^\W_])"
     r"(?:\.?\s{1,3}(?P<after>\d{1,2})(?:st|nd|rd|th)?(?![\d.:]\d))?"
     r"(?:[.,]?\s{1,3}(?:(?:of|de|del)\s{1,3})?(?P<year>1\d{3}|20\d\d|21\d\d)(?![^\W_]))?",
     re.IGNORECASE,
@@ -33,36 +33,9 @@ CLOCK: Final = "time"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 CENT: Final = "cent"
 FIRST_YEAR, LAST_YEAR = 1000, 2199
-ABOUT_SHARE: Final = 0.05
-"""Tolerance of a number that is called rough."""
-OVER_SHARE: Final = 0.15
-"""The same of `more than` and `almost`, on their side."""
+ABOUT_SHARE: Final = 0.05  # tolerance of a number that is called rough
+OVER_SHARE: Final = 0.15  # the same of `more than` and `almost`, on their side
 
-_COMPARATORS: Final = {
-    phrase: kind
-    for kind, phrases in {
-        "min": (
-            "at least|no less than|not less than|minimum|minimum of|no fewer than|≥|mindestens|au moins|"
-            "al menos|almeno|pelo menos|minstens"
-        ),
-        "max": (
-            "at most|no more than|not more than|up to|maximum|≤|maximum of|höchstens|maximal|bis zu|au plus|"
-            "jusqu'à|como máximo|hasta|al massimo|fino a|até|hoogstens"
-        ),
-        "over": (
-            "more than|over|above|greater than|exceeding|>|exceeds|mehr als|über|plus de|más de|più di|mais de|meer dan"
-        ),
-        "under": (
-            "less than|fewer than|below|under|almost|<|nearly|weniger als|unter|fast|moins de|presque|menos de|"
-            "casi|meno di|quasi"
-        ),
-        "about": (
-            "about|around|approximately|roughly|some|~|≈|circa|etwa|rund|ungefähr|environ|cerca de|unos|ongeveer"
-        ),
-    }.items()
-    for phrase in phrases.split("|")
-}
-"""Words before a number, in seven languages → how they bound it."""
 OPPOSED: Final = frozenset((("min", "max"), ("min", "under"), ("over", "max"), ("over", "under")))
 
 
@@ -106,20 +79,17 @@ def compare(claim: Quantity, source: Quantity) -> Comparison:
     """Return whether the source's quantity supports the claim's: the claim may round, the source not."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
-    if claim.unit == CENT and source.unit in MONEY:
+    if claim.unit == CENT and source.unit in units.MONEY:
         claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
-    if claim.unit != source.unit and not _may_lack_unit(claim, source):
+    # A table's cell has its unit in the header; a count has none.
+    may_lack_unit = not source.unit and claim.unit in ("", "%", *units.MONEY) and not source.noun
+    if claim.unit != source.unit and not may_lack_unit:
         return Comparison.NONE
     found = _closest(claim, source)
     both = (claim.comparator, source.comparator)
     if found is not Comparison.NONE and (both in OPPOSED or both[::-1] in OPPOSED):
         return Comparison.OPPOSED
     return found
-
-
-def _may_lack_unit(claim: Quantity, source: Quantity) -> bool:
-    """A table's cell has its unit in the header; a count has none."""
-    return not source.unit and claim.unit in ("", "%", *MONEY) and not source.noun
 
 
 def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
@@ -183,15 +153,12 @@ class _Token:
 
 
 def find_quantities(text: str, language: str = "en") -> list[Quantity]:
-    """Every number of a text with its unit, in order; citation numbers must be blanked before.
-
-    Words for numbers are those of the language, if it is known.
-    """
+    """Every number of a text, in digits or words, with its unit, in order; citation numbers must be blanked."""
     dates = list(_dates(text))
     taken = {place for date in dates for place in range(date.start, date.end)}
     tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]
     rest = [token for token in tokens if token.start not in taken and token.end - 1 not in taken]
-    numbers = _numbers(text, rest, NUMBER_WORDS.get(language, {}))
+    numbers = _numbers(text, rest, units.NUMBER_WORDS.get(language, {}))
     return sorted([*dates, *numbers], key=lambda quantity: quantity.start)
 
 
@@ -209,7 +176,7 @@ def _dates(text: str) -> Iterator[Quantity]:
     for found in WRITTEN_DATE.finditer(text):
         day, year = int(found["before"] or found["after"] or 0), found["year"]
         if (day or year) and day <= 31:
-            form = f"{year or '-'}-{MONTHS[found['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
+            form = f"{year or '-'}-{units.MONTHS[found['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
             yield Quantity(found[0], *found.span(), unit="date", forms=(form,))
     for found in TIME.finditer(text):
         hour, minute = int(found[1] or found[4]), int(found[2] or found[5] or 0)
@@ -272,7 +239,7 @@ def _finish(
 ) -> tuple[Quantity, int]:
     """Scale, unit, currency and comparator around a number; and where to continue."""
     following = first + 1
-    while following < len(tokens) and (scale := SCALES.get(tokens[following].word)):
+    while following < len(tokens) and (scale := units.SCALES.get(tokens[following].word)):
         values, half_step = tuple(value * scale for value in values), half_step * scale
         following += 1
     if following > first + 1 and following + 1 < len(tokens) and tokens[following].word in ("de", "di"):
@@ -281,15 +248,17 @@ def _finish(
     unit = ""
     factors: tuple[float, ...] = (1.0,)
     sign = tokens[first - 1].word if first else ""
-    if sign in UNITS and UNITS[sign][0] in MONEY and tokens[first - 1].end >= tokens[first].start - 1:
-        unit, factors = UNITS[sign]
-        suffix = MONEY_SUFFIXES.get(tokens[following].word) if following < len(tokens) else None
+    if sign in units.UNITS and units.UNITS[sign][0] in units.MONEY and tokens[first - 1].end >= tokens[first].start - 1:
+        unit, factors = units.UNITS[sign]
+        suffix = units.MONEY_SUFFIXES.get(tokens[following].word) if following < len(tokens) else None
         if suffix and tokens[following].start == tokens[following - 1].end:
             values, half_step = tuple(value * suffix for value in values), half_step * suffix
             following += 1
     else:
         unit, factors, following = _unit_after(text, tokens, following)
     end = tokens[following - 1].end
+    before = tokens[: first - (1 if unit in units.MONEY and sign in units.UNITS else 0)]
+    phrases = (" ".join(token.word for token in before[-count:]) for count in (3, 2, 1))
     quantity = Quantity(
         raw=text[tokens[first].start : end],
         start=tokens[first].start,
@@ -298,7 +267,7 @@ def _finish(
         unit=unit,
         half_step=half_step * factors[0],
         digits=digits,
-        comparator=_comparator(tokens, first - (1 if unit in MONEY and sign in UNITS else 0)),
+        comparator=next((units.COMPARATORS[phrase] for phrase in phrases if phrase in units.COMPARATORS), ""),
         noun=tokens[following].word if following < len(tokens) and not tokens[following].numeric else "",
     )
     return quantity, following
@@ -306,26 +275,21 @@ def _finish(
 
 def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple[float, ...], int]:
     """The unit that starts at a token, its factors, and the token behind it."""
-    for count in range(LONGEST_UNIT, 0, -1):
+    for count in range(units.LONGEST_UNIT, 0, -1):
         if place + count > len(tokens):
             continue
         start, end = tokens[place].start, tokens[place + count - 1].end
         name = " ".join(text[start:end].replace("-", " ").split()).casefold()
         name = name.replace("’", "'").removeprefix("d'")
         # A letter is a unit only right behind its number: `5 s`, yet not `5, s`.
-        gap = " \u00a0\u202f-." if tokens[place - 1].word in SCALES else " \u00a0\u202f-"
+        gap = " \u00a0\u202f-." if tokens[place - 1].word in units.SCALES else " \u00a0\u202f-"
         near = not text[tokens[place - 1].end : start].strip(gap)
-        if near and name in UNITS:
-            unit, factors = UNITS[name]
+        if near and name in units.UNITS:
+            unit, factors = units.UNITS[name]
             return unit, factors, place + count
     if place < len(tokens) and tokens[place].text == "°" and place + 1 < len(tokens):
         name = "°" + tokens[place + 1].word
-        if name in UNITS:
-            unit, factors = UNITS[name]
+        if name in units.UNITS:
+            unit, factors = units.UNITS[name]
             return unit, factors, place + 2
     return "", (1.0,), place
-
-
-def _comparator(tokens: list[_Token], first: int) -> str:
-    phrases = (" ".join(token.word for token in tokens[max(0, first - count) : first]) for count in (3, 2, 1))
-    return next((_COMPARATORS[phrase] for phrase in phrases if phrase in _COMPARATORS), "")

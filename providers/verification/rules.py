@@ -7,7 +7,7 @@ statements that no one tuned for, numbers and names were right in 75 of 77 cases
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -18,24 +18,19 @@ from contracts.evidence import Verdict
 from contracts.texts import shorten
 from providers.text import language_data, sentence_spans, stem
 from providers.verification.quantities import Comparison, Quantity, compare, find_quantities
-from providers.verification.units import SHARES, UNITS
+from providers.verification.units import SHARES, SIGNS, UNITS
 
-MOST_PARTS: Final = 400
-"""Parts of a sentence that are compared: `SequenceMatcher` takes quadratic time."""
+MOST_PARTS: Final = 400  # parts of a sentence that are compared: `SequenceMatcher` takes quadratic time
 COPY: Final = 0.9
 """Share of a claim's words that one sentence must have, in order, for the claim to be called its copy."""
 CLOSE: Final = 0.6
 """Share from which on a claim speaks of the same thing as a sentence; another number there is a contradiction."""
-UNRELATED: Final = 0.15
-"""Share of a claim's words below which its passages are about something else."""
+UNRELATED: Final = 0.15  # share of a claim's words below which its passages are about something else
 FEWEST_WORDS: Final = 3
 """Content words of a claim from which on their absence shows that the passages are about something else."""
-CANDIDATES: Final = 3
-"""Sentences that a claim is laid over."""
-SMALL_COUNT: Final = 4
-"""Up to here a number in words counts what is listed ("two ways") and is no figure of a source."""
-NAME_WEIGHT: Final = 3.0
-"""Weight of a name among the words of a claim: a shared name says more than a shared verb."""
+CANDIDATES: Final = 3  # sentences that a claim is laid over
+SMALL_COUNT: Final = 4  # up to here a number in words counts what is listed ("two ways") and is no figure of a source
+NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a shared name says more than a shared verb
 
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
 QUOTATION: Final = re.compile(r"“[^“”]++”|(?<![^\s(])\"(?=\S)[^\"\n]++\"|«[^«»]++»|„[^„“”]++[“”]")
@@ -48,29 +43,6 @@ ELSEWHERE: Final = "The cited passages are about something else."
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?")
 INNER: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 """Signs of an identifier: a digit, a sign or a capital inside a word."""
-
-SIGNS: Final[Mapping[str, str]] = {
-    word: sign
-    for sign, words in {
-        "not": """not no never neither nor none nobody nothing nowhere without cannot n't hardly unable lack lacks fails
-            forbidden prohibited nicht kein keine keinen keiner keinem nie niemals ohne weder ne pas jamais aucun aucune
-            sans nunca jamás ningún ninguna sin tampoco non mai nessun nessuna senza não nenhum nenhuma sem niet geen
-            nooit zonder""",
-        "may": """may might could can possibly perhaps likely probably potentially suggests appears seems reportedly
-            allegedly optional optionally should recommended planned proposed expected estimated könnte möglicherweise
-            vielleicht vermutlich wahrscheinlich soll kann sollte darf pourrait peut-être probablement semble peut
-            podría quizás probablemente puede potrebbe forse può poderia talvez misschien mogelijk kan""",
-        "must": "must shall required requires mandatory muss müssen doit doivent debe deben deve devono moet moeten",
-        "only": "only solely exclusively nur ausschließlich seulement uniquement sólo solo solamente soltanto somente",
-        "all": """all every each always entire entirely any everyone everything alle allen jeder jede jedes immer tous
-            toutes chaque toujours todos todas cada siempre tutti tutte ogni sempre elke altijd""",
-        "some": """some several sometimes partly most mostly usually generally often rarely seldom few many einige
-            manche teilweise manchmal viele wenige meist meistens selten quelques certains parfois plusieurs souvent
-            algunos algunas alcuni alcune alguns algumas sommige soms""",
-    }.items()
-    for word in words.split()
-}
-"""Small words that turn, weaken or widen a statement, in seven languages → their kind."""
 
 SOURCE: Final = (
     r"(?:the|its|this|die|der|das|le|la|el|il) (?:\w+ )?(?:source|document|documentation|manual|page|passage|text"
@@ -126,11 +98,8 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     if not said.content:
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
     long = len(said.content) >= FEWEST_WORDS
-    if (
-        long
-        and _coverage(said, evidence.whole, evidence.about) < UNRELATED
-        and not _shares_quantity(said, evidence.whole)
-    ):
+    shares_quantity = any(_agree(one, other) for one in said.quantities for other in evidence.whole.quantities)
+    if long and not shares_quantity and _coverage(said, evidence.whole, evidence.about) < UNRELATED:
         return ClaimJudgement(Verdict.UNSUPPORTED, ELSEWHERE)
     absent = (each.raw for each in said.quantities if each.unit and not _is_given(each, evidence.whole.quantities))
     if hint := closest.hint or next((f"“{raw}” is in no cited passage." for raw in absent), ""):
@@ -162,14 +131,10 @@ class _Word:
     text: str
     start: int
     stem: str
-    low: str
-    """In small letters, without a possessive."""
-    sign: str
-    """Its kind among `SIGNS`, or empty."""
-    content: bool
-    """True if it means something by itself."""
-    name: bool
-    """True if it is surely a name: a capital inside a sentence, an acronym, an identifier."""
+    low: str  # in small letters, without a possessive
+    sign: str  # its kind among `SIGNS`, or empty
+    content: bool  # true if it means something by itself
+    name: bool  # true if it is surely a name: a capital inside a sentence, an acronym, an identifier
 
 
 class Statement:
@@ -207,18 +172,15 @@ class Statement:
     def keys(self, sources: Sequence[Quantity]) -> list[str]:
         """Return the compared parts, in order: stems, signs, and quantities by the equal one among `sources`."""
         inside = {place for quantity in self.quantities for place in range(quantity.start, quantity.end)}
-        keys = [(quantity.start, self._quantity_key(quantity, sources)) for quantity in self.quantities]
+        known = (next((other for other in sources if _agree(one, other)), one) for one in self.quantities)
+        values = [f"#{one.unit}:{one.values}:{one.forms}" for one in known]
+        keys = [(quantity.start, value) for quantity, value in zip(self.quantities, values, strict=True)]
         keys += [
             (word.start, f"({word.sign})" if word.sign else word.stem)
             for word in self.words
             if word.start not in inside and (word.sign or word.content)
         ]
         return [key for _, key in sorted(keys)][:MOST_PARTS]
-
-    @staticmethod
-    def _quantity_key(quantity: Quantity, sources: Sequence[Quantity]) -> str:
-        known = next((other for other in sources if _agree(quantity, other)), quantity)
-        return f"#{known.unit}:{known.values}:{known.forms}"
 
     def _word(self, found: re.Match[str]) -> _Word:
         text, low = found[0], found[0].casefold().replace("’", "'").removesuffix("'s")
@@ -236,10 +198,8 @@ class Statement:
 class _Alignment:
     """A claim laid over a sentence."""
 
-    share: float = 0.0
-    """Share of the claim's parts that the sentence has, in order."""
-    hint: str = ""
-    """A difference that may change the meaning; empty where there is none or the sentence is not close."""
+    share: float = 0.0  # share of the claim's parts that the sentence has, in order
+    hint: str = ""  # a difference that may change the meaning; empty where there is none or the sentence is not close
 
 
 @dataclass(frozen=True)
@@ -296,7 +256,7 @@ def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment
             if closest.share >= CLOSE:
                 reason = f"“{quantity.raw}” is a minimum in one and a maximum in the other."
                 yield ClaimJudgement(Verdict.CONTRADICTED, reason)
-        elif rival := _rival(quantity, there):
+        elif rival := next((other for other in there if _is_of_kind(quantity, other)), None):
             reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
             yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         else:
@@ -319,14 +279,8 @@ def _agree(one: Quantity, other: Quantity) -> bool:
     return compare(one, other) in (Comparison.EXACT, Comparison.APPROXIMATE)
 
 
-def _rival(quantity: Quantity, there: Sequence[Quantity]) -> Quantity | None:
-    """Return a quantity of the same kind that the passages have instead."""
-    same = (other for other in there if other.unit == quantity.unit and (quantity.unit or other.noun == quantity.noun))
-    return next(same, None)
-
-
-def _shares_quantity(claim: Statement, passage: Statement) -> bool:
-    return any(_agree(one, other) for one in claim.quantities for other in passage.quantities)
+def _is_of_kind(one: Quantity, other: Quantity) -> bool:
+    return one.unit == other.unit and bool(one.unit or one.noun == other.noun)
 
 
 def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgement]:

@@ -20,10 +20,10 @@ from tests.architecture.repository import (
     syntax,
     tracked_files,
 )
-from workers.workflow_runner import PASSED_THROUGH
+from workers.pools import PASSED_THROUGH
 
 PURE_PROVIDERS = (
-    "providers.interfaces", "providers.errors", "providers.domains", "providers.text", "providers.translations",
+    "providers.interfaces", "providers.errors", "providers.domains", "providers.text",
     "providers.verification", "providers.storage.stored_notebooks", "providers.shared.run_queue", "providers.shared.paid_calls",
     "providers.shared.shared_value",
     "providers.isolation.pool", "providers.tokens", "providers.models.answers",

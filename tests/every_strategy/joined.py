@@ -273,9 +273,9 @@ async def resume(trial: Trial, **fields: Any) -> Trial:
 
 async def begin_again(trial: Trial, **fields: Any) -> Trial:
     """What goes on from what the session store holds; it has done nothing yet."""
+    stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
     fresh = await begin(trial.world, strategy=trial.name, **(SMALL | fields))
     assert fresh.resolved is not None
-    stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
     later = resume_state(stored, fresh.resolved, fresh.started_at, strategy_of(trial.name).resume)
     later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
     return Trial(trial.world, trial.name, later)

@@ -1,13 +1,13 @@
 """A corpus in memory: real passages, simple ranking, the same Protocol as the indexed one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from contracts.addresses import digest
 from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, SourceUnreadable
-from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
+from providers.interfaces import ExtractedDocument, Progress, SkippedFile
 from providers.text import question_stems, stems
 
 MANUAL = {
@@ -119,7 +119,7 @@ class MemoryCorpus:
             indexed_at="2026-11-21T12:00:00+00:00",
         )
 
-    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
+    async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
         return await self.describe(name)
 
     async def skipped(self, name: str) -> list[SkippedFile]:

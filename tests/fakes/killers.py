@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from providers.errors import InvalidOutput
+from providers.errors import ContentMissing
 
 
 def die_once(mark: str) -> str:
@@ -16,12 +16,12 @@ def die_once(mark: str) -> str:
     os.abort()
 
 
-def unusable(problem: str) -> None:
-    raise InvalidOutput(problem)
+def miss(message: str) -> None:
+    raise ContentMissing(message)
 
 
 class HereCalls:
-    """`KillableCalls` in this process: quick, and nothing can be killed."""
+    """`SubprocessPool` in this process: quick, and nothing can be killed."""
 
     async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
         del seconds

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from tests.fakes.model_work import analysis, element, key_words
+from tests.fakes.model_work import analysis, element, key_words, without_signs
 
 WAYS = ("{}", "{} explained", "{} settings", "{} limits")
 
@@ -68,3 +68,11 @@ def extraction(prompt: str) -> dict[str, Any]:
         "identified_gaps": [],
         "mentioned_works": [],
     }
+
+
+def self_check(prompt: str) -> dict[str, Any]:
+    """A report is good enough once it states something; each gap is judged as one that could be closed."""
+    plain = without_signs(prompt)
+    found = bool(element(plain, "draft").strip() or re.search(r"^- ", plain, re.MULTILINE))
+    gaps = re.findall(r"^\s*(gap-[\w-]+): ", element(plain, "gaps"), re.MULTILINE)
+    return {"sufficient": found, "reason": "It is compared with its goal.", "gaps": [{"gap_id": one} for one in gaps]}

@@ -8,9 +8,8 @@ from typing import Any
 from contracts.vocabulary import Tier
 from providers.errors import RateLimited
 from providers.models.anthropic_chat import AnthropicChat
-from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint, capabilities_of
+from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint, PriceTable, capabilities_of
 from providers.models.language_model import LanguageModelEngine
-from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
 
 

@@ -31,6 +31,7 @@ ANSWERS = {
     "scanner": (library_work, "examination"),
     "tree_planner": (library_work, "tree"),
     "extractor": (library_work, "extraction"),
+    "executor": (library_work, "self_check"),
     "reporter": (model_work, "update"),
 }
 """What sensible models answer in JSON, by role: a function by its name, so that a test can replace it."""

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from contracts.messages import SearchRequest, SearchResponse
 from providers.interfaces import SearchProvider
-from providers.models.prices import PriceTable
+from providers.models.endpoints import PriceTable
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.declarations import search_declaration
 from providers.search.web_api import WebSearch, web_client

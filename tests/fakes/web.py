@@ -4,13 +4,14 @@
 
 import asyncio
 import ipaddress
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 import httpcore2
 
-from providers.reading.egress.address_rules import IpAddress, refused
+from providers.reading.egress.address_rules import IpAddress
 from tests.fakes.loopback import HttpRequest, LoopbackServer, response
 
 PUBLIC_ADDRESS = "93.184.216.34"
@@ -83,12 +84,12 @@ class FixedResolver:
         self._table = {name: list(answers) for name, answers in (table or {}).items()}
         self.asked: list[str] = []
 
-    async def resolve(self, host: str) -> Sequence[IpAddress]:
+    def __call__(self, host: str) -> Sequence[IpAddress]:
         """The next answer for a name."""
         self.asked.append(host)
         answers = self._table.get(host)
         if not answers:
-            raise refused("unresolved", "the host has no address")
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         return [ipaddress.ip_address(address) for address in answer]
 

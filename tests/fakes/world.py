@@ -8,8 +8,8 @@ from typing import Any
 from temporalio.testing import ActivityEnvironment
 
 from activities.assessment.source_assessment import Judgement, judge_of
-from activities.configuration import ResearchConfiguration
 from activities.journal import CallJournal
+from activities.preparation import ResearchConfiguration
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
@@ -27,7 +27,7 @@ from providers.domains import ANYWHERE, Domains
 from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import ContentArchive, Engine, ExtractedDocument, SearchProvider
-from providers.isolation.pool import KillableCalls
+from providers.isolation.pool import SubprocessPool
 from providers.models.endpoints import EndpointCapabilities
 from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader, RoutedReader
@@ -97,7 +97,7 @@ class World:
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
         self.queue: RunQueue = RunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
-        self.isolated: KillableCalls = HereCalls()
+        self.isolated: SubprocessPool = HereCalls()
         """Does the work on texts from outside."""
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 

@@ -75,6 +75,8 @@ def pools_of(world: World) -> PoolContents:
                         "finalize_verification",
                         "apply_corrections",
                         "join_report",
+                        "apply_report_updates",
+                        "split_draft",
                     ),
                 )
             ],
@@ -98,7 +100,7 @@ async def running_workers(
 
 
 def _replaying(client: Client, contents: PoolContents) -> Worker:
-    from workers.workflow_runner import workflow_runner
+    from workers.pools import workflow_runner
 
     return Worker(
         client,

@@ -25,7 +25,7 @@ def give_port(home: Path) -> None:
             break
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = ServerFiles(home)
-    files.create()
+    files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     files.write(ServerDescription(port=port))
 
 

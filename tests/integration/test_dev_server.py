@@ -244,7 +244,7 @@ async def test_a_stopped_server_stays_stopped(server_home: Path) -> None:
 async def test_a_home_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     """A damaged database is named with the remedy, and a file in the place of the home with the variable to set."""
     files = ServerFiles(tmp_path / "damaged")
-    files.create()
+    files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     files.database.write_bytes(b"no database" * 1_000)
     with pytest.raises(ServerError, match="damaged; move"):
         await ensure_server(tmp_path / "damaged")

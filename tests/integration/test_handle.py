@@ -18,8 +18,8 @@ from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.integration.conftest import Server
+from workers.pools import workflow_runner
 from workers.setup import ensure_namespace
-from workers.workflow_runner import workflow_runner
 from workflows.registry import WORKFLOWS
 
 pytestmark = pytest.mark.integration

@@ -43,7 +43,7 @@ from workers.composition import CONTENT_FOLDER, compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
-from workers.settings.sections import WebSearchSettings, WebSettings
+from workers.settings.sections import WebSettings
 
 pytestmark = pytest.mark.integration
 
@@ -144,7 +144,7 @@ async def workers(client: Client, home: Path, world: WebWorld, api: MessagesApi)
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
         web=WebSettings(allow_hosts=world.allow_hosts),
-        web_search=WebSearchSettings(addresses={"SEARXNG_URL": world.searxng_url}),
+        search_addresses={"SEARXNG_URL": world.searxng_url},
         models=ModelsSettings(default="good", base_url=api.base_url),
         anthropic_api_key=SecretStr("test"),
     )

@@ -8,7 +8,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.exceptions import CancelledError
 from temporalio.worker import Worker
 
-from activities.configuration import ResearchConfiguration
+from activities.preparation import ResearchConfiguration
 from client.handle import ResearchClient
 from contracts import names
 from contracts.resolved import Hook

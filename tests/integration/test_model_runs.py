@@ -8,13 +8,13 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from activities.configuration import ResearchConfiguration
+from activities.preparation import ResearchConfiguration
 from contracts import names
 from contracts.outcome import EventPage, ResearchResult, ResearchStatus, Usage
 from contracts.resolved import ModelPrice
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import Completeness, EngineKind, Outcome, StopReason, Tier
-from providers.models.prices import PriceTable
+from providers.models.endpoints import PriceTable
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 from tests.fakes.model_tokens import WRITE_FACTOR

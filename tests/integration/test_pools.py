@@ -14,8 +14,8 @@ from temporalio.client import Client
 from contracts.names import POOLS
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls
-from workers.health import serve_health
 from workers.pools import PoolGroup, PoolHealth, build_worker, run_pools
+from workers.process import serve_health
 from workers.settings.loading import Settings
 from workers.temporal import open_connection
 

@@ -7,7 +7,7 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from activities.configuration import ResearchConfiguration
+from activities.preparation import ResearchConfiguration
 from contracts import names
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers

@@ -13,7 +13,7 @@ from tests.integration.runs import QUESTION
 from workers.composition import compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
-from workers.settings.sections import WebSearchSettings, WebSettings
+from workers.settings.sections import WebSettings
 
 
 @asynccontextmanager
@@ -26,7 +26,8 @@ async def web_workers(client: Client, home: Path, world: WebWorld, **search: Any
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
         web=WebSettings(allow_hosts=world.allow_hosts),
-        web_search=WebSearchSettings(addresses=addresses, variables=others),
+        search_addresses=addresses,
+        search_keys=others,
     )
     async with compose(settings, client) as contents, run_pools(client, contents, tuple(POOLS)):
         yield

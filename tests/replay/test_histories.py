@@ -13,7 +13,7 @@ from temporalio.workflow import NondeterminismError
 
 from tests.fakes.failing_strategy import failing_strategy
 from tests.toy.party import party_declared
-from workers.workflow_runner import workflow_runner
+from workers.pools import workflow_runner
 from workflows.registry import WORKFLOWS
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json.gz"))

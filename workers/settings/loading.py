@@ -28,11 +28,12 @@ from contracts.request import Depth, Limits
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from contracts.texts import expectation, visible
-from providers.credentials import in_clear
 from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.search import declarations as search_providers
-from workers.settings.models import key_variable
-from workers.settings.sections import APPLICATION, FileSettings, PresetSettings, WebSearchSettings, password_in
+from providers.search.availability import provider_choices, usable
+from providers.service_calls import in_clear
+from workers.settings.models import BaseAddress, host_of, key_variable
+from workers.settings.sections import APPLICATION, FileSettings, PresetSettings
 
 FILE_NAME = "research.toml"
 
@@ -55,18 +56,17 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 """Variable → the setting it sets. An empty variable counts as unset. Search providers declare their own variables."""
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
-LARGEST_FILE = 100_000
-"""Bytes of a `research.toml`: the parser needs seconds for one that was made for that."""
-CONFIG_VARIABLE = "RESEARCH_CONFIG"
-"""Names a file as `--config` does, which goes before it."""
+LARGEST_FILE = 100_000  # bytes of a `research.toml`: the parser needs seconds for one that was made for that
+PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/?#@:]*:([^/?#]+)@", re.IGNORECASE)
+"""The password within an address."""
+CONFIG_VARIABLE = "RESEARCH_CONFIG"  # names a file as `--config` does, which goes before it
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Any of these names a cluster; without them the dev server is used."""
 FOLDERS = {("home",), ("tokens", "research_archive_dir")}
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """The variables that a child process gets: none that could be a secret."""
 
-Found = dict[tuple[str, ...], tuple[str | Path, Any]]
-"""Path of a setting → its variable, flag or file, and the value."""
+Found = dict[tuple[str, ...], tuple[str | Path, Any]]  # path of a setting → its variable, flag or file, and the value
 
 
 class SettingsError(Exception):
@@ -92,7 +92,10 @@ class Settings(FileSettings):
     endpoint_keys: dict[str, SecretStr] = {}
     """Keys of model endpoints by the name of their variable."""
     temporal_variables: dict[str, SecretStr] = {}
-    web_search: WebSearchSettings = Field(default=WebSearchSettings(), repr=False)
+    search_addresses: dict[str, BaseAddress] = Field(default={}, repr=False)
+    """Addresses of search services by variable; without one the service's own is used."""
+    search_keys: dict[str, SecretStr] = {}
+    """Keys of search services by variable, and what else a provider needs."""
 
     @property
     def uses_cluster(self) -> bool:
@@ -118,7 +121,8 @@ class Settings(FileSettings):
     @property
     def model_host(self) -> str | None:
         """The hosts that receive passages, `host` or `host:port`, separated by commas; None without a model."""
-        return ", ".join(self.models.hosts(self.models.usable_endpoints(self.model_keys()))) or None
+        used = self.models.usable_endpoints(self.model_keys())
+        return ", ".join(dict.fromkeys(host_of(self.models.base_url_of(name)) for name in used)) or None
 
     def model_keys(self) -> dict[str, SecretStr]:
         """Return the keys of model endpoints by the endpoint's name, for those that have one."""
@@ -142,9 +146,14 @@ class Settings(FileSettings):
     def secrets(self) -> list[str]:
         """Return every value that no log may show."""
         keys = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
-        values = [key.get_secret_value() for key in (*keys, *self.endpoint_keys.values()) if key is not None]
-        password = password_in(self.redis_url.get_secret_value()) if self.redis_url else None
-        return [*values, *([password] if password else []), *self.web_search.secrets()]
+        keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
+        values = [key.get_secret_value() for key in keys if key is not None]
+        addresses = [*self.search_addresses.values(), *values]
+        return [*values, *(found[1] for found in map(PASSWORD.match, addresses) if found)]
+
+    def search_values(self) -> dict[str, str]:
+        """Return addresses and keys of the search services in clear, by variable."""
+        return {**self.search_addresses, **{name: key.get_secret_value() for name, key in self.search_keys.items()}}
 
     def describe(self) -> dict[str, Any]:
         """Return the effective configuration as JSON values for logs and `doctor`; of secrets, whether they are set."""
@@ -155,7 +164,7 @@ class Settings(FileSettings):
             "endpoint_keys": dict.fromkeys(sorted(self.endpoint_keys), "set"),
             "redis_url": "set" if self.redis_url else "not set",
             "server": "cluster" if self.uses_cluster else "dev server",
-            "search_providers": {choice.name: choice.reason for choice in self.web_search.choices()},
+            "search_providers": {choice.name: choice.reason for choice in provider_choices(self.search_values())},
         }
 
     def digest(self) -> str:
@@ -167,12 +176,9 @@ class Settings(FileSettings):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def mark(self) -> str:
-        """Return a short hash for the identity of workers: equal where each would resolve every request alike.
-
-        Unlike the digest it depends on which keys there are.
-        """
-        usable = [choice.name for choice in self.web_search.choices() if choice.available]
-        return hashlib.sha256(f"{self.digest()} {self.model_host} {usable}".encode()).hexdigest()[:8]
+        """Return a hash for the identity of workers: the digest, and which keys there are."""
+        providers = usable(provider_choices(self.search_values()))
+        return hashlib.sha256(f"{self.digest()} {self.model_host} {providers}".encode()).hexdigest()[:8]
 
     def notices(self) -> list[str]:
         """Return warnings about settings that have no effect."""
@@ -202,11 +208,18 @@ def load_settings(
     flags = flags or Flags()
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
     found = _read_file((user_folder or platformdirs.user_config_path(APPLICATION)) / FILE_NAME)
-    if (named := flags.config or _file_of_variable(given)) is not None:
+    text = given.get(CONFIG_VARIABLE, "").strip()
+    if (named := flags.config or (Path(text).expanduser() if text else None)) is not None:
+        if flags.config is None and not named.is_absolute():
+            raise SettingsError(f"{CONFIG_VARIABLE}: must be an absolute path, the same in every folder")
         if not named.exists():
             raise SettingsError(f"{visible(str(named))}: there is no such file")
         found |= _read_file(named.absolute())
-    found |= _from_environment(given) | _from_flags(flags)
+    found |= _from_environment(given)
+    if flags.model is not None:
+        found |= {("models", tier): ("--model", flags.model) for tier in ("default", "simple", "analytical", "complex")}
+    if flags.model_url is not None:
+        found["models", "base_url"] = ("--model-url", flags.model_url)
     try:
         settings = Settings(**_nested(found))
     except ValidationError as error:
@@ -267,22 +280,12 @@ def _leaves(table: Mapping[str, Any], place: tuple[str, ...] = ()) -> Iterator[t
             yield (*place, name), value
 
 
-def _file_of_variable(environment: Mapping[str, str]) -> Path | None:
-    """Return the file that the variable names. Raises `SettingsError` for a relative path."""
-    text = environment.get(CONFIG_VARIABLE, "").strip()
-    if not text:
-        return None
-    if not (path := Path(text).expanduser()).is_absolute():
-        raise SettingsError(f"{CONFIG_VARIABLE}: must be an absolute path, the same in every folder")
-    return path
-
-
 def _from_environment(environment: Mapping[str, str]) -> Found:
     """Return the values of our variables and of Temporal's; empty ones are unset."""
     addresses = search_providers.address_variables()
     places: dict[str, tuple[str, ...]] = dict(VARIABLES)
     for name in search_providers.search_variables():
-        places[name] = ("web_search", "addresses" if name in addresses else "variables", name)
+        places[name] = ("search_addresses" if name in addresses else "search_keys", name)
     for name in environment:
         if name.startswith("TEMPORAL_"):
             places[name] = ("temporal_variables", name)
@@ -290,14 +293,6 @@ def _from_environment(environment: Mapping[str, str]) -> Found:
             places[name] = ("endpoint_keys", name)
     given = {name: environment.get(name, "").strip() for name in places}
     return {places[name]: (name, value) for name, value in given.items() if value}
-
-
-def _from_flags(flags: Flags) -> Found:
-    tiers = ("default", "simple", "analytical", "complex") if flags.model is not None else ()
-    found: Found = {("models", tier): ("--model", flags.model) for tier in tiers}
-    if flags.model_url is not None:
-        found["models", "base_url"] = ("--model-url", flags.model_url)
-    return found
 
 
 def _nested(found: Found) -> dict[str, Any]:

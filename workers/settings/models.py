@@ -10,13 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from contracts.resolved import ModelPrice
 from contracts.texts import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
-from providers.credentials import is_confidential
-from providers.models.endpoints import (
-    DEFAULT_ENDPOINT,
-    EndpointCapabilities,
-    capabilities_of,
-    split_name,
-)
+from providers.models.endpoints import DEFAULT_ENDPOINT, EndpointCapabilities, capabilities_of, split_name
+from providers.service_calls import is_confidential
 
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 ModelNames = ModelName | Annotated[list[ModelName], Field(min_length=1, max_length=8)]
@@ -98,7 +93,8 @@ class ModelsSettings(BaseModel):
         order = list(Tier)
         stronger, weaker = order[order.index(tier) + 1 :], order[: order.index(tier)][::-1]
         candidates = [by_tier[tier], self.default, *(by_tier[other] for other in [*stronger, *weaker])]
-        return next((_as_list(names) for names in candidates if names), [])
+        names = next(filter(None, candidates), [])
+        return [names] if isinstance(names, str) else list(names)
 
     def by_tier(self) -> dict[str, str]:
         """Return the preferred model by tier; empty when no model is named."""
@@ -131,16 +127,13 @@ class ModelsSettings(BaseModel):
         return list(dict.fromkeys(split_name(name, self.endpoints)[0] for name in names))
 
     def usable_endpoints(self, keys: Mapping[str, Any]) -> list[str]:
-        """Return the used endpoints that can be called; `keys` has an entry for each endpoint that has a key.
-
-        The public API needs a key; an endpoint of the operator may not.
-        """
+        """Return the used endpoints that can be called; the public API needs one of the `keys`, others may not."""
         return [name for name in self.used_endpoints() if self._is_usable(name, keys)]
 
     def host_for(self, written: str, keys: Mapping[str, Any]) -> str | None:
         """Return the host of the model of this name, configured or not; None where its endpoint lacks a key."""
         endpoint = split_name(written, self.endpoints)[0]
-        return self.hosts([endpoint])[0] if self._is_usable(endpoint, keys) else None
+        return host_of(self.base_url_of(endpoint)) if self._is_usable(endpoint, keys) else None
 
     def sent_unencrypted(self, keys: Mapping[str, Any]) -> list[str]:
         """Return the used endpoints whose key would cross a network unencrypted."""
@@ -155,15 +148,7 @@ class ModelsSettings(BaseModel):
         address = self.address_of(endpoint)
         return bool(keys.get(endpoint)) and address is not None and not is_confidential(address)
 
-    def hosts(self, endpoints: list[str]) -> list[str]:
-        """Return `host` or `host:port` of endpoints, each once."""
-        return list(dict.fromkeys(host_of(self.base_url_of(name)) for name in endpoints))
-
 
 def host_of(base_url: str) -> str:
     """Return `host` or `host:port` of an address, without a user's name."""
     return urlsplit(base_url).netloc.rpartition("@")[2]
-
-
-def _as_list(names: str | list[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)

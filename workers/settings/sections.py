@@ -1,28 +1,23 @@
 """The sections of `research.toml`: the settings of an operator; an unknown key is refused by name."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
-from contracts.resolved import ProviderChoice
 from contracts.strategies import PLANNED, list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import Severity
 from providers.reading.egress.address_rules import hosts_and_ports
-from providers.search.availability import malformed, provider_choices
 from providers.search.declarations import declared_names
-from workers.settings.models import BaseAddress, ModelsSettings
+from workers.settings.models import ModelsSettings
 
 APPLICATION: Final = "durable-research"
-SLOWEST_PER_MINUTE: Final = 0.0001
-"""A request in a week: every store can remember requests for a few weeks."""
+SLOWEST_PER_MINUTE: Final = 0.0001  # a request in a week: every store can remember requests for a few weeks
 
 
 class ConfigSection(BaseModel):
@@ -109,7 +104,7 @@ class WorkersSettings(ConfigSection):
 class RunsSettings(ConfigSection):
     """`[runs]`: the number of active runs; further ones wait for their turn, and their clocks with them."""
 
-    at_once: int = Field(default=16, ge=1, le=10_000)
+    at_once: int = Field(default=20, ge=1, le=10_000)
     """In all. More than the workers and the model endpoint can serve in time makes all of them late."""
     at_once_per_tenant: int | None = Field(default=None, ge=1, le=10_000)
     """Of one tenant; without it as many as in all, where no other tenant waits."""
@@ -155,36 +150,3 @@ class FileSettings(ConfigSection):
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}
     strategy: dict[StrategyName, dict[Depth, PresetSettings]] = {}
-
-
-class WebSearchSettings(ConfigSection):
-    """Keys and addresses of the search services by variable; without an address the service's own is used."""
-
-    addresses: dict[str, BaseAddress] = {}
-    variables: dict[str, SecretStr] = {}
-    """Keys, and what else a provider needs."""
-
-    def values(self) -> dict[str, str]:
-        """Return all of them in clear, for the providers."""
-        return {**self.addresses, **{name: value.get_secret_value() for name, value in self.variables.items()}}
-
-    def broken(self) -> dict[str, str]:
-        """Return provider → why its configuration is invalid; the other providers are used."""
-        return malformed(self.values())
-
-    def choices(self, order: Sequence[str] | None = None, *, model_offers_search: bool = False) -> list[ProviderChoice]:
-        """Return the providers in order, each with whether it can be used, why, and the host of its queries."""
-        return provider_choices(self.values(), order, model_offers_search=model_offers_search)
-
-    def secrets(self) -> list[str]:
-        """Return keys, and passwords within addresses."""
-        passwords = [password for address in self.addresses.values() if (password := password_in(address))]
-        return [*(value.get_secret_value() for value in self.variables.values()), *passwords]
-
-
-def password_in(address: str) -> str | None:
-    """Return the password within an address; None also for a malformed one."""
-    try:
-        return urlsplit(address).password
-    except ValueError:
-        return None

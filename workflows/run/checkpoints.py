@@ -26,6 +26,9 @@ from workflows.run.context import RunContext
 T = TypeVar("T")
 
 UNSAVED: Final = "a checkpoint could not be saved"
+SPARED_SECONDS: Final = 10.0
+"""Work that a run may do between two checkpoints. One costs as much processor time as the reading of two pages; work of
+less than this is soon done again, and what was paid for is in the journal."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,19 @@ class Checkpoints:
         self._stored = None if stored is None else _Snapshot.of(stored)
         self._task: asyncio.Task[None] | None = None
         self._is_due = False
+        self._asked_at = run.host.now()
+
+    def save_now_and_then(self) -> None:
+        """Have the newest state saved if the last save is `SPARED_SECONDS` ago."""
+        if (self._run.host.now() - self._asked_at).total_seconds() >= SPARED_SECONDS:
+            self.save_in_background()
 
     def save_in_background(self) -> None:
         """Have the newest state saved; while a save is under way, the one after it takes the newest state then."""
         if self._run.state.scope:
             return  # what an agent has is its run's to save
         self._is_due = True
+        self._asked_at = self._run.host.now()
         if self._task is None or self._task.done():
             self._take_note_of_failure()
             self._task = asyncio.ensure_future(self._save_until_newest())

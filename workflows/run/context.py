@@ -214,6 +214,13 @@ class RunContext:
         if 0 < number <= len(log):
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
+    def count_calls(self, caller: str, role: str, number: int = 1) -> None:
+        """Count calls of one role by another; no effect without a caller."""
+        if caller:
+            calls = dict(self.state.calls.get(caller, {}))
+            calls[role] = calls.get(role, 0) + number
+            self.state.calls = {**self.state.calls, caller: calls}
+
     def exposes_private_text(self, url: str) -> bool:
         """Return whether an address contains private words: the canary of the run, or words of a person."""
         earlier = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]

@@ -19,8 +19,7 @@ from contracts.addresses import normalize
 from providers.errors import SourceUnreadable
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-HostPort = tuple[str, int]
-"""A host in canonical form (lower case, no brackets, no last dot) and a port."""
+HostPort = tuple[str, int]  # a host in canonical form (lower case, no brackets, no last dot) and a port
 
 SPECIAL_IPV4: Final = tuple(
     ipaddress.IPv4Network(network)
@@ -37,8 +36,7 @@ SPECIAL_IPV6: Final = tuple(
     ipaddress.IPv6Network(network)
     for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "3ffe::/16", "2620:4f:8000::/48")
 )
-ISATAP: Final = {0x00005EFE, 0x02005EFE}
-"""Upper half of an interface identifier whose lower half is an IPv4 address."""
+ISATAP: Final = {0x00005EFE, 0x02005EFE}  # upper half of an interface identifier whose lower half is an IPv4 address
 INNER_NAMES: Final = (
     "localhost", "local", "internal", "localdomain", "home.arpa", "lan", "corp", "home", "intranet", "private", "onion",
 )  # fmt: skip

@@ -1,17 +1,21 @@
 """The one way out: every request to a host that a user, a model or a page named goes through `Egress.fetch`.
 
-Checks are made where they cannot be bypassed: the text of each URL in `address_rules`, the address of each connection
-in `network`, below the client. Redirects are followed here, each one through both again. No cookies, proxies,
-credentials or environment variables take part. Bodies are counted unchanged unpacked, never afterwards.
+Checks are made where they cannot be bypassed: the text of each URL in `address_rules`; the address of each connection
+in `GuardedBackend`, below the client, where it opens its sockets: names are resolved once, every answer is judged, the
+judged one is used. Redirects are followed here, each one through both again. No cookies, proxies, credentials or
+environment variables take part. Bodies are counted unpacked as they arrive, never afterwards.
 """
 
 import asyncio
 import contextlib
+import ipaddress
 import re
+import socket
 import ssl
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,9 +25,16 @@ import httpx2
 from providers.certificates import trusted_certificates
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.document_kinds import parse_content_type
-from providers.reading.egress.address_rules import HostPort, check_characters, check_url, refused
-from providers.reading.egress.network import GuardedBackend, Resolver, SystemResolver
-from providers.retry_after import retry_after_seconds
+from providers.reading.egress.address_rules import (
+    HostPort,
+    IpAddress,
+    canonical_host,
+    check_characters,
+    check_url,
+    is_public,
+    refused,
+)
+from providers.service_calls import retry_after_seconds
 
 MOST_REDIRECTS: Final = 5
 WAITS: Final = httpx2.Timeout(connect=5, read=15, write=5, pool=15)
@@ -34,12 +45,17 @@ BEFORE_ANY_SCHEME: Final = re.compile(r"[^/?#]*:")
 NOT_FOR_US: Final = {401, 402, 403, 407, 451}
 
 PIECE_BYTES: Final = 65_536
-GZIP_OR_ZLIB: Final = 47
-"""zlib's code for either header and the largest window."""
+GZIP_OR_ZLIB: Final = 47  # zlib's code for either header and the largest window
 COMPRESSIONS: Final = frozenset(("gzip", "x-gzip", "deflate"))
 CODINGS: Final = COMPRESSIONS | {"compress", "x-compress", "br", "zstd"}
 """Values of `Content-Encoding`; others, most often a character set, are a server's mistake."""
 
+MOST_ADDRESSES: Final = 4  # addresses of one host that are tried, each for its share of the time
+MOST_THREADS: Final = 32
+LONGEST_WAIT: Final = 5.0  # seconds after which a name counts as not answered
+PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
+
+LookUp = Callable[[str], Sequence[IpAddress]]
 Permit = Callable[[httpx2.URL], Awaitable[None]]
 
 
@@ -66,6 +82,79 @@ class Fetched:
     status: int
 
 
+# --- connections to checked addresses
+def ask_system(host: str) -> list[IpAddress]:
+    """Return all addresses of a name, each once, in the system's order. Raises `OSError`, `ValueError`."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found))
+
+
+class GuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Opens connections to public addresses and to `allow_hosts` alone.
+
+    A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
+    threads of its own.
+    """
+
+    def __init__(
+        self, look_up: LookUp, allow_hosts: AbstractSet[HostPort], inner: httpcore2.AsyncNetworkBackend | None = None
+    ) -> None:
+        self._look_up = look_up
+        self._allow_hosts = allow_hosts
+        self._inner = inner or httpcore2.AnyIOBackend()
+        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="name-look-up")
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  the signature of httpcore2
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect to the first address that answers. Raises `SourceUnreadable` if one of them is not public."""
+        addresses = await self._checked_addresses(host, port)
+        share = None if timeout is None else timeout / len(addresses)
+        failure: Exception = httpcore2.ConnectError("no address")
+        for address in addresses:
+            try:
+                stream = await self._inner.connect_tcp(str(address), port, share, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+                continue
+            peer = stream.get_extra_info("server_addr")
+            if peer is not None and ipaddress.ip_address(peer[0]) == address and peer[1] == port:
+                return stream
+            await stream.aclose()
+            raise refused("address", "the connection ended somewhere else")
+        raise failure
+
+    async def _checked_addresses(self, host: str, port: int) -> list[IpAddress]:
+        """The addresses to try: all of a host that is allowed by name, else all if every one is public."""
+        try:
+            addresses: Sequence[IpAddress] = [ipaddress.ip_address(host)]
+        except ValueError:
+            addresses = await self._resolve(host)
+        if not addresses:
+            raise refused("unresolved", "the host has no address")
+        if (canonical_host(host), port) not in self._allow_hosts and not all(map(is_public, addresses)):
+            raise refused("address", "the host has an address that is not on the public internet")
+        return list(addresses)[:MOST_ADDRESSES]
+
+    async def _resolve(self, host: str) -> Sequence[IpAddress]:
+        """Return all addresses of a name. Raises `Unavailable`, `SourceUnreadable` refused_unresolved, refused_host."""
+        try:
+            async with asyncio.timeout(LONGEST_WAIT):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host)
+        except ValueError as error:
+            raise refused("host", "the host is malformed") from error
+        except OSError as error:  # TimeoutError is one
+            if isinstance(error, socket.gaierror) and error.errno not in PASSING_FAILURES:
+                raise refused("unresolved", "the host has no address") from error
+            raise Unavailable("names cannot be looked up at the moment") from error
+
+
+# --- requests
 class Egress:
     """Fetches by GET, over HTTP/1.1. An instance belongs to one event loop."""
 
@@ -74,7 +163,7 @@ class Egress:
         user_agent: str,
         *,
         allow_hosts: AbstractSet[HostPort] = frozenset(),
-        resolver: Resolver | None = None,
+        look_up: LookUp = ask_system,
         network: httpcore2.AsyncNetworkBackend | None = None,
         tls: ssl.SSLContext | None = None,
         waits: httpx2.Timeout = WAITS,
@@ -82,7 +171,7 @@ class Egress:
         self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip", "Accept-Language": "*"}
         self._allow_hosts = allow_hosts
         self._waits = waits.as_dict()
-        backend = GuardedBackend(resolver or SystemResolver(), allow_hosts, network)
+        backend = GuardedBackend(look_up, allow_hosts, network)
         self._transport = _GuardedTransport(backend, tls or trusted_certificates())
 
     async def fetch(self, url: str, policy: FetchPolicy, permit: Permit | None = None) -> Fetched:

@@ -1,7 +1,6 @@
 """Folders of documents as a place to search: registered by name, indexed with SQLite's FTS5, ranked by sections."""
 
-from providers.search.corpus.definitions import CorpusDefinition
-from providers.search.corpus.library import CorpusLibrary, ingest_file
-from providers.search.corpus.published import open_library
+from providers.search.corpus.folders import CorpusDefinition
+from providers.search.corpus.library import CorpusLibrary, ingest_file, open_library
 
 __all__ = ["CorpusDefinition", "CorpusLibrary", "ingest_file", "open_library"]

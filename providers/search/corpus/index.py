@@ -5,25 +5,21 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
-from providers.search.corpus.definitions import CorpusDefinition
+from providers.search.corpus.folders import CorpusDefinition, FoundFile
 from providers.search.corpus.indexed_file import IndexedDocument, IndexedFile
-from providers.search.corpus.scanning import FoundFile
 
-FORMAT: Final = "9"
-"""Changes with the schema, the extraction and the stems: an index of another format is replaced."""
+FORMAT: Final = "9"  # changes with the schema, the extraction and the stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
-MOST_CHUNKS: Final = 1_000
-"""Best chunks of a query from which sections are made."""
-CHUNKS_OF_DOCUMENT: Final = 1_000_000
-"""Row ids of chunks for each document: more than its text can have."""
-LEAST_LIKENESS: Final = 0.75
-"""Ratio of `difflib` above which a word may replace one that no document has."""
+MOST_CHUNKS: Final = 1_000  # best chunks of a query from which sections are made
+CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids of chunks for each document: more than its text can have
+LEAST_LIKENESS: Final = 0.75  # ratio of `difflib` above which a word may replace one that no document has
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the signs that
 # join the parts of a compound.
 SCHEMA: Final = """
@@ -72,10 +68,7 @@ def translated_errors() -> Iterator[None]:
 
 @contextmanager
 def open_index(path: Path) -> Iterator["IndexReader"]:
-    """Open an index for reading, in its present state.
-
-    Raises `CorpusUnknown` if there is none of this format, `IndexDamaged`, `Unavailable`.
-    """
+    """Open an index as it is now. Raises `CorpusUnknown` without one of this format, `IndexDamaged`, `Unavailable`."""
     if not path.exists():
         raise CorpusUnknown("the corpus has not been indexed yet")
     with translated_errors():
@@ -117,10 +110,12 @@ class IndexReader:
         """Number of documents."""
         return self._count("SELECT count(document) FROM files")
 
-    def hashes(self) -> list[tuple[str, str]]:
-        """Path and raw hash of every document, by path."""
-        query = "SELECT path, document ->> 'raw_hash' FROM files WHERE document NOT NULL ORDER BY path"
-        return self._database.execute(query).fetchall()
+    def digest(self) -> str:
+        """Return the state of a corpus in one hash, over path and content of every document."""
+        query, total = "SELECT path, document ->> 'raw_hash' FROM files WHERE document NOT NULL ORDER BY path", sha256()
+        for path, raw_hash in self._database.execute(query):
+            total.update(f"{path}\0{raw_hash}\n".encode())
+        return "sha256:" + total.hexdigest()
 
     def skipped(self) -> list[SkippedFile]:
         """Documents that could not be used, by path; files that are no documents are not listed."""

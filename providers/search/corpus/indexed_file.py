@@ -7,24 +7,19 @@ from typing import Final
 
 from contracts.base import Contract
 from providers.reading.canonical_text import DocumentFacts, Extraction
-from providers.reading.regular_files import read_regular_file
-from providers.search.corpus.scanning import refuse_key
+from providers.search.corpus.folders import read_regular_file, refuse_key
 from providers.storage.content import hash_of
 from providers.text import detect_language, word_keys, words
 
 TASK: Final = "providers.search.corpus.indexed_file:read_for_index"
-LANGUAGE_SAMPLE: Final = 20_000
-"""Characters of a file whose language is detected."""
+LANGUAGE_SAMPLE: Final = 20_000  # characters of a file whose language is detected
 CHUNK_CHARACTERS: Final = 700
 """Neighbouring blocks of a section up to this length are ranked together; shorter and longer ones found less."""
 PATH_SEPARATOR: Final = " › "
 
 
 class IndexedDocument(Contract):
-    """A document of the index, without its text.
-
-    `sections` have start, end and heading path, outermost heading first, and together cover the text.
-    """
+    """A document of the index without its text; start, end and heading path of its sections, which cover the text."""
 
     raw_hash: str
     text_hash: str

@@ -1,47 +1,115 @@
-"""`CorpusLibrary`: named folders of documents, indexed and searchable."""
+"""Named folders of documents, indexed and searchable: on this host, or on any host through the object store.
+
+Where hosts share an object store, an index file, stored by its hash, holds the texts of all documents of a corpus, and
+a record names the present one. A host fetches an index file once, and has that of the newest state alone.
+"""
 
 import asyncio
+import re
+import sqlite3
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from tempfile import TemporaryDirectory
+from typing import Final, TypeVar
 
+from pydantic import ValidationError
+
+from contracts.base import Contract
+from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
-from providers.errors import CorpusUnknown, SourceUnreadable
-from providers.interfaces import ExtractedDocument, IndexProgress, SkippedFile
+from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, SourceUnreadable
+from providers.interfaces import ExtractedDocument, Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.canonical_text import DocumentFacts
 from providers.reading.reader import extract_document
-from providers.reading.regular_files import read_regular_file
-from providers.search.corpus.definitions import (
+from providers.search.corpus.folders import (
+    NAME,
     CorpusDefinition,
-    CorpusRegistry,
     address_path,
     document_url,
     path_address,
+    read_regular_file,
+    refuse_key,
+    refuse_key_name,
     split_url,
 )
-from providers.search.corpus.index import IndexDamaged, IndexReader, open_index
+from providers.search.corpus.index import BUSY_SECONDS, FORMAT, IndexDamaged, IndexReader, open_index, translated_errors
 from providers.search.corpus.query import PROVIDER, search_index
-from providers.search.corpus.refreshing import refresh_index, remove_index
-from providers.search.corpus.scanning import refuse_key, refuse_key_name
-from providers.storage.content import hash_of
+from providers.search.corpus.refreshing import file_lock, refresh_index, remove_index
+from providers.storage.content import ObstoreContentStore, hash_of, is_on_this_host
+from providers.storage.stored_records import Records, open_records
 
 T = TypeVar("T")
 
+RETAINED: Final = timedelta(days=1)  # time for which an older index file stays: another host may be fetching it
 
-class CorpusLibrary(CorpusRegistry):
-    """`Corpora` of one host: search, reading and care of the indexes below `home`; extraction runs in the pool."""
+
+def open_library(
+    content_url: str | None, home: Path, corpora: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition]
+) -> "CorpusLibrary":
+    """Open the corpora of this host, or of all hosts that share a store; its own indexes are below `corpora`."""
+    if content_url is None or is_on_this_host(content_url):
+        return CorpusLibrary(corpora, pool, definitions)
+    return PublishedLibrary(content_url, home, corpora, pool, definitions)
+
+
+class CorpusLibrary:
+    """`Corpora` of one host: those of the configuration, and those that commands registered.
+
+    A registration is a record below `home`, read each time, so that workers see it; a damaged one raises `InvalidCall`.
+    Indexes are below `home`, too; extraction runs in the pool.
+    """
 
     name = PROVIDER
 
     def __init__(self, home: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition] = ()) -> None:
-        super().__init__(home, definitions)
+        self.home = home
         self._pool = pool
+        self._configured = {definition.name: definition for definition in definitions}
+        self._registered = Records(home, "registered")
+
+    def names(self) -> list[str]:
+        """Names of all corpora of this host, sorted."""
+        return sorted({*self._registered.names(), *self._configured})
+
+    def definition(self, name: str) -> CorpusDefinition:
+        """A corpus by name. Raises `CorpusUnknown`."""
+        if name in self._configured:
+            return self._configured[name]
+        data = self._registered.read(name) if re.fullmatch(NAME, name) else None
+        if data is None:
+            raise CorpusUnknown("no corpus of that name is known here: see `research corpus list`")
+        try:
+            return CorpusDefinition.model_validate_json(data)
+        except ValueError as error:
+            raise InvalidCall("the registration of a corpus in the data folder is damaged") from error
+
+    def authority(self, name: str) -> str:
+        """The declared authority of a corpus. Raises `CorpusUnknown`."""
+        return self.definition(name).authority
+
+    def add(self, name: str, path: Path, *, include: Iterable[str] = (), language: str = "") -> CorpusDefinition:
+        """Register a folder for all processes that share `home`, or replace its registration.
+
+        Raises `CorpusUnknown` if there is no such folder, `InvalidCall` if the configuration has that name, and
+        pydantic's ValidationError for a name that cannot be.
+        """
+        folder = path.expanduser().absolute()
+        if not folder.is_dir():
+            raise CorpusUnknown("there is no such folder")
+        definition = CorpusDefinition(name=name, path=folder, include=tuple(include), language=language)
+        if self._configured.get(name, definition) != definition:
+            raise InvalidCall("the configuration already defines a corpus of that name")
+        self._registered.write(name, definition.model_dump_json(indent=2).encode())
+        return definition
 
     async def remove(self, name: str) -> None:
         """Forget a registered folder and its index; its files stay. Raises `CorpusUnknown`, `InvalidCall`."""
-        self.unregister(name)
+        if name in self._configured:
+            raise InvalidCall("the corpus is defined in the configuration")
+        self.definition(name)
+        self._registered.remove(name)
         remove_index(self.index_path(name))
 
     async def searchable(self) -> dict[str, Path | None]:
@@ -49,19 +117,16 @@ class CorpusLibrary(CorpusRegistry):
         return {name: self.definition(name).path for name in self.names()}
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return hits in rank order, by document. Raises `CorpusUnknown`, `Unavailable`, and what `refresh` raises.
-
-        A corpus without a usable index is indexed first.
-        """
-        name = corpus_of(request)
-        index, definition = self.index_path(name), self.definition(name)
+        """Return hits in rank order, by document; makes an index if none is usable. Raises as `refresh` does."""
+        if (name := request.corpus) is None:
+            raise CorpusUnknown("the search names no corpus")
+        index = await self._index(name)
         try:
             return await asyncio.to_thread(search_index, index, name, request)
         except (CorpusUnknown, IndexDamaged):
-            await refresh_index(definition, index, self._pool, None, rebuild=True)
-            return await asyncio.to_thread(search_index, index, name, request)
+            return await asyncio.to_thread(search_index, await self._replaced(name, index), name, request)
 
-    async def refresh(self, name: str, progress: Callable[[IndexProgress], None] | None = None) -> CorpusSnapshot:
+    async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
         """Bring the index up to date; only changed files are read. Raises `CorpusUnknown`, `StorageFull`."""
         await refresh_index(self.definition(name), self.index_path(name), self._pool, progress)
         return await self.describe(name)
@@ -74,14 +139,10 @@ class CorpusLibrary(CorpusRegistry):
 
     async def skipped(self, name: str) -> list[SkippedFile]:
         """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
-        self.definition(name)
-        return await look_up(self.index_path(name), IndexReader.skipped, [])
+        return await look_up(await self._index(name), IndexReader.skipped, [])
 
     async def read(self, url: str) -> ExtractedDocument:
-        """Read `corpus:NAME/relative/path`; the text is the indexed one as long as the file is the same.
-
-        Raises `SourceUnreadable`, `CorpusUnknown`.
-        """
+        """Read a document; its text is the indexed one while the file is the same. Raises as the Protocol does."""
         name, address = split_url(url)
         path, definition = address_path(address), self.definition(name)
         if not definition.selects(path):
@@ -91,23 +152,144 @@ class CorpusLibrary(CorpusRegistry):
         refuse_key_name((root / path).resolve().relative_to(root).as_posix())
         refuse_key(raw)
         place = path_address(path)
+        url = document_url(name, place)
         indexed = await look_up(self.index_path(name), lambda it: it.document(place), None)
         if indexed is not None and indexed[0].raw_hash == hash_of(raw):
-            return document_of(document_url(name, place), raw, indexed[1], indexed[0].facts)
+            return ExtractedDocument(url=url, text=indexed[1], raw=raw, **indexed[0].facts.facts())
         found = await extract_document(self._pool, raw, PurePosixPath(path).name)
         refuse_key(found.text)
-        return document_of(document_url(name, place), raw, found.text, found)
+        return ExtractedDocument(url=url, text=found.text, raw=raw, **found.facts())
 
     def index_path(self, name: str) -> Path:
         """Path of an index of this host."""
         return self.home / "indexes" / f"{name}.sqlite3"
 
+    async def _index(self, name: str) -> Path:
+        """Return the path of the index of a corpus, which may have to be made. Raises `CorpusUnknown`."""
+        self.definition(name)
+        return self.index_path(name)
 
-def corpus_of(request: SearchRequest) -> str:
-    """The corpus of a search. Raises `CorpusUnknown`."""
-    if request.corpus is None:
-        raise CorpusUnknown("the search names no corpus")
-    return request.corpus
+    async def _replaced(self, name: str, index: Path) -> Path:
+        """Return the path of a usable index in place of one that is damaged or missing."""
+        await refresh_index(self.definition(name), index, self._pool, None, rebuild=True)
+        return index
+
+
+class State(Contract):
+    """A published state of a corpus."""
+
+    format: str
+    corpus: CorpusSnapshot
+    index: DocumentRef
+
+
+class PublishedLibrary(CorpusLibrary):
+    """Corpora that any host searches as the host with the folder publishes them. Methods raise `Unavailable`."""
+
+    def __init__(
+        self,
+        content_url: str,
+        home: Path,
+        corpora: Path,
+        pool: SubprocessPool,
+        definitions: Iterable[CorpusDefinition],
+    ) -> None:
+        super().__init__(corpora, pool, definitions)
+        self._records = open_records(content_url, home, "corpora")
+        self._files_url = f"{content_url.rstrip('/')}/corpus-content"
+        self._cache = home / "cache" / "indexes"
+        self._authorities: dict[str, str] = {}
+
+    async def remove(self, name: str) -> None:
+        """Forget a registered folder and its index, and let no host search it any more."""
+        await super().remove(name)
+        await asyncio.to_thread(self._records.remove, name)
+
+    async def searchable(self) -> dict[str, Path | None]:
+        """Folder by name of every corpus that this host can search; None where another host has the folder."""
+        return dict.fromkeys(await asyncio.to_thread(self._records.names)) | await super().searchable()
+
+    def authority(self, name: str) -> str:
+        """The authority of a corpus: as published where one was read, else as declared. Raises `CorpusUnknown`."""
+        return self._authorities.get(name) or super().authority(name)
+
+    async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
+        """Update and publish the index; without the folder, return the published state. Raises as the base does."""
+        folder = (await super().searchable()).get(name)
+        if folder is None or not await asyncio.to_thread(folder.is_dir):
+            return (await self._get(name)).corpus
+        await super().refresh(name, progress)
+        return await self._publish(self.definition(name), self.index_path(name))
+
+    async def describe(self, name: str) -> CorpusSnapshot:
+        """The newest published state; no files before the first `refresh`. Raises `CorpusUnknown`."""
+        found = await self._find(name)
+        if found is not None:
+            return found.corpus
+        definition = self.definition(name)
+        return CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
+
+    async def read(self, url: str) -> ExtractedDocument:
+        """Read `corpus:NAME/path` as published; its bytes are its text. Raises `SourceUnreadable`, `CorpusUnknown`."""
+        name, address = split_url(url)
+        place = path_address(address_path(address))
+        self._authorities[name] = (await self._get(name)).corpus.authority
+        found = await look_up(await self._index(name), lambda index: index.document(place), None)
+        if found is None:
+            raise SourceUnreadable("not_found", "the corpus has no such document")
+        document, text = found
+        return ExtractedDocument(url=document_url(name, place), text=text, raw=text.encode(), **document.facts.facts())
+
+    def _files(self, name: str) -> ObstoreContentStore:
+        """Index files of one corpus; no two corpora share any."""
+        return ObstoreContentStore(f"{self._files_url}/{name}")
+
+    async def _find(self, name: str) -> State | None:
+        data = await asyncio.to_thread(self._records.read, name)
+        try:
+            return None if data is None else State.model_validate_json(data)
+        except ValidationError:
+            raise ContentCorrupt(f"the record of the corpus {name} in the object store is damaged") from None
+
+    async def _get(self, name: str) -> State:
+        found = await self._find(name)
+        if found is None:
+            raise CorpusUnknown("no host has published the corpus: index it where its folder is")
+        return found
+
+    async def _index(self, name: str) -> Path:
+        """Return the published index, fetched if need be. Raises `CorpusUnknown`, `ContentMissing`."""
+        state = await self._get(name)
+        if state.format != FORMAT:
+            raise CorpusUnknown("the corpus was published by another version: index it again where its folder is")
+        path = self._cache / name / f"{state.index.hash.rpartition(':')[2]}.sqlite3"
+        async with file_lock(path.with_name("index.lock")):
+            if not path.exists():
+                await asyncio.to_thread(self._files(name).get_file, state.index, path)
+                for older in set(path.parent.glob("*.sqlite3")) - {path}:  # who reads one goes on
+                    older.unlink(missing_ok=True)
+        return path
+
+    async def _replaced(self, name: str, index: Path) -> Path:
+        await asyncio.to_thread(index.unlink, missing_ok=True)
+        return await self._index(name)
+
+    async def _publish(self, definition: CorpusDefinition, index: Path) -> CorpusSnapshot:
+        """Publish an index that is not published yet, then the record that names it. Raises `StorageFull`."""
+        name, files = definition.name, self._files(definition.name)
+        async with file_lock(index.with_suffix(".publishing")):
+            before = await self._find(name)
+            with TemporaryDirectory(dir=index.parent, prefix=".publishing-") as folder:
+                copy = Path(folder) / "index.sqlite3"
+                corpus = await asyncio.to_thread(_copy, index, copy, definition)
+                same = {"indexed_at": corpus.indexed_at}
+                if before and (before.format, before.corpus.model_copy(update=same)) == (FORMAT, corpus):
+                    return before.corpus
+                index_file = await asyncio.to_thread(files.put_file, copy, "application/vnd.sqlite3")
+            state = State(format=FORMAT, corpus=corpus, index=index_file)
+            await asyncio.to_thread(self._records.write, name, state.model_dump_json().encode())
+            await files.delete_others({index_file.hash}, unless_put_since=datetime.now(UTC) - RETAINED)
+            return corpus
 
 
 async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
@@ -115,7 +297,7 @@ async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     raw = await asyncio.to_thread(read_regular_file, path)
     found = await extract_document(pool, raw, path.name)
     place = await asyncio.to_thread(path.absolute)
-    return document_of(place.as_uri(), raw, found.text, found)
+    return ExtractedDocument(url=place.as_uri(), text=found.text, raw=raw, **found.facts())
 
 
 async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> T:
@@ -131,6 +313,13 @@ async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> 
         return default
 
 
-def document_of(url: str, raw: bytes, text: str, facts: DocumentFacts) -> ExtractedDocument:
-    """A document with its text and its facts."""
-    return ExtractedDocument(url=url, text=text, raw=raw, **facts.facts())
+def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> CorpusSnapshot:
+    """Copy the index as of one moment into one file, and return its state."""
+    with translated_errors():
+        database = sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+        try:
+            database.execute("VACUUM INTO ?", (str(copy),))
+        finally:
+            database.close()
+    with open_index(copy) as reader:
+        return reader.snapshot(definition)

@@ -9,7 +9,7 @@ from typing import Final
 
 from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
-from providers.search.corpus.definitions import document_url
+from providers.search.corpus.folders import document_url
 from providers.search.corpus.index import Chunk, IndexReader, open_index
 from providers.text import question_stems, word_keys, words
 
@@ -17,11 +17,9 @@ PROVIDER: Final = "corpus"
 MOST_RESULTS: Final = 200
 CHUNK_SHARES: Final = (1.0, 0.8, 0.6, 0.4)
 """Shares of the scores of the best chunks in a section's: a long section must not win by repeating."""
-SECTION_FLOOR: Final = 0.25
-"""Share of the best section's score below which a further section of a document is no hint."""
+SECTION_FLOOR: Final = 0.25  # share of the best section's score below which a further section of a document is no hint
 MOST_SECTIONS: Final = 8
-COVERAGE_FLOOR: Final = 0.2
-"""Share of the weight of the question's words that a document's best chunks must have."""
+COVERAGE_FLOOR: Final = 0.2  # share of the weight of the question's words that a document's best chunks must have
 SNIPPET_CHARACTERS: Final = 200
 
 

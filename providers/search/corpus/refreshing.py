@@ -2,9 +2,8 @@
 
 import asyncio
 import fcntl
-import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,22 +11,19 @@ from typing import Final
 
 from contracts.addresses import short_hash
 from providers.errors import CorpusUnknown, ProviderError
-from providers.interfaces import NO_DOCUMENT, IndexProgress, SkippedFile
+from providers.interfaces import Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable
-from providers.search.corpus.definitions import CorpusDefinition
+from providers.search.corpus.folders import CorpusDefinition, FoundFile, scan_folder, skipped_file
 from providers.search.corpus.index import IndexDamaged, IndexWriter, translated_errors
 from providers.search.corpus.indexed_file import TASK, IndexedFile
-from providers.search.corpus.scanning import FoundFile, scan_folder, skipped_file
 
 BATCH_FILES: Final = 32
 """Of one transaction: a kill loses no more. They are read at the same time."""
-SAMPLE_FILES: Final = 7
-"""Files whose language decides that of a collection without one."""
+SAMPLE_FILES: Final = 7  # files whose language decides that of a collection without one
 SAMPLE_BYTES: Final = 2_000_000
 POLL_SECONDS: Final = 0.05
 
-Progress = Callable[[IndexProgress], None]
 Result = tuple[FoundFile, IndexedFile | SkippedFile]
 
 
@@ -46,12 +42,14 @@ async def file_lock(path: Path) -> AsyncIterator[None]:
 
 
 async def refresh_index(
-    definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None, *, rebuild: bool = False
+    definition: CorpusDefinition,
+    index: Path,
+    pool: SubprocessPool,
+    progress: Progress | None,
+    *,
+    rebuild: bool = False,
 ) -> None:
-    """Make the index match the folder; `rebuild` removes it first.
-
-    Raises `CorpusUnknown`, `StorageFull`, `Unavailable`.
-    """
+    """Make the index match the folder, with `rebuild` from nothing. Raises `CorpusUnknown`, and as its writer."""
     async with file_lock(index.with_suffix(".lock")):
         if rebuild:
             remove_index(index)
@@ -75,36 +73,25 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
         raise CorpusUnknown("the folder of the corpus is gone")
     writer = await asyncio.to_thread(IndexWriter, index, short_hash(root, definition.language))
     try:
-        scan = await asyncio.to_thread(scan_folder, root, definition.selects)
+        files, unusable = await asyncio.to_thread(scan_folder, root, definition.selects)
         known = await asyncio.to_thread(writer.known)
-        changed = [file for file in scan.files if known.get(file.address) != (file.size, file.mtime_ns)]
-        language = definition.language or writer.value("language") or await _detect(pool, root, scan.files)
+        changed = [file for file in files if known.get(file.address) != (file.size, file.mtime_ns)]
+        language = definition.language or writer.value("language") or await _detect(pool, root, files)
         await asyncio.to_thread(writer.note, language=language)
-        unchanged, skipped = len(scan.files) - len(changed), _documents(scan.skipped)
         for done in range(0, len(changed) + BATCH_FILES, BATCH_FILES):
             batch = changed[done : done + BATCH_FILES]
             if progress is not None:
-                current = batch[0].address if batch else ""
-                progress(IndexProgress(min(done, len(changed)), len(changed), unchanged, skipped, current))
+                progress(min(done, len(changed)), len(changed))
             results = await _read_all(pool, root, batch, language)
             await asyncio.to_thread(writer.write, results)
-            skipped += _documents(result for _, result in results if isinstance(result, SkippedFile))
-        gone = known.keys() - {file.address for file in scan.files}
-        await asyncio.to_thread(writer.finish, sorted(gone), scan.skipped)
-        digest = digest_of(await asyncio.to_thread(writer.hashes))
+        gone = known.keys() - {file.address for file in files}
+        await asyncio.to_thread(writer.finish, sorted(gone), unusable)
+        digest = await asyncio.to_thread(writer.digest)
         if changed or gone or writer.value("digest") != digest:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             await asyncio.to_thread(writer.note, digest=digest, indexed_at=now)
     finally:
         await asyncio.to_thread(writer.close)
-
-
-def digest_of(hashes: Iterable[tuple[str, str]]) -> str:
-    """The state of a corpus in one hash, over path and content of every document."""
-    total = hashlib.sha256()
-    for path, raw_hash in hashes:
-        total.update(f"{path}\0{raw_hash}\n".encode())
-    return "sha256:" + total.hexdigest()
 
 
 async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) -> str:
@@ -113,10 +100,6 @@ async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) 
     results = await _read_all(pool, root, likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES], "")
     languages = Counter(result.document.key_language for _, result in results if isinstance(result, IndexedFile))
     return min(languages, key=lambda code: (-languages[code], code), default="en")
-
-
-def _documents(skipped: Iterable[SkippedFile]) -> int:
-    return sum(file.kind != NO_DOCUMENT for file in skipped)
 
 
 async def _read_all(pool: SubprocessPool, root: Path, files: Sequence[FoundFile], language: str) -> list[Result]:

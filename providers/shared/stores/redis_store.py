@@ -13,8 +13,7 @@ from providers.errors import NotConfigured, SharedStateUnavailable
 from providers.interfaces import StoredValue
 from providers.shared.shared_value import key_bytes
 
-PREFIX: Final = b"research:"
-"""Of every key, so that the server may serve other applications too."""
+PREFIX: Final = b"research:"  # of every key, so that the server may serve other applications too
 ANSWER_SECONDS: Final = 1.0
 QUEUE_FACTOR: Final = 10
 """A call waits so many times as long for a free connection as for an answer: bursts are not outages."""

@@ -14,8 +14,7 @@ from providers.shared.shared_value import key_bytes
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS: Final = 5.0
-"""How long a change waits for another process that is writing to the file."""
+PATIENCE_SECONDS: Final = 5.0  # how long a change waits for another process that is writing to the file
 RETRY_SECONDS: Final = 1.0
 PRUNED_EVERY_SECONDS: Final = 30.0
 
@@ -43,9 +42,8 @@ BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 class SqliteSharedStore:
     """Every change is one statement, and so atomic; several stores, in any process, may have the same file open.
 
-    With `durable`, a change is on disk when a method returns; without, a crash of the machine (not of the process) may
-    lose the last changes. Besides the Protocol's errors, every method raises `NotConfigured` when the file cannot be
-    used at all.
+    Without `durable` a crash of the machine may lose the last changes. Every method also raises `NotConfigured` when
+    the file cannot be used at all.
     """
 
     def __init__(self, path: Path, *, durable: bool, patience_seconds: float = PATIENCE_SECONDS) -> None:
@@ -73,7 +71,9 @@ class SqliteSharedStore:
             statement, values = INSERT, (place, new, ttl_seconds)
 
         def swap(connection: sqlite3.Connection) -> bool:
-            self._prune(connection)
+            if time.monotonic() >= self._prune_at:
+                self._prune_at = time.monotonic() + PRUNED_EVERY_SECONDS
+                connection.execute(PRUNE)
             return connection.execute(statement, values).rowcount == 1
 
         return await self._run(swap)
@@ -110,14 +110,6 @@ class SqliteSharedStore:
         connection = sqlite3.connect(
             self.path, timeout=self._patience_seconds, isolation_level=None, check_same_thread=False
         )
-        try:
-            self._prepare(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
         end = time.monotonic() + self._patience_seconds
         while True:  # SQLite does not wait where several processes turn a new file to WAL at once
             try:
@@ -125,17 +117,13 @@ class SqliteSharedStore:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
                 connection.execute("PRAGMA secure_delete = ON")  # deleted bytes are overwritten
                 connection.executescript(SCHEMA)
-            except sqlite3.OperationalError as error:
+            except sqlite3.Error as error:
                 if not _is_busy(error) or time.monotonic() > end:
+                    connection.close()
                     raise
                 time.sleep(0.01)
             else:
-                return
-
-    def _prune(self, connection: sqlite3.Connection) -> None:
-        if time.monotonic() >= self._prune_at:
-            self._prune_at = time.monotonic() + PRUNED_EVERY_SECONDS
-            connection.execute(PRUNE)
+                return connection
 
     def _problem(self, error: sqlite3.Error) -> ProviderError:
         code = getattr(error, "sqlite_errorcode", None)

@@ -20,11 +20,11 @@ from activities.failures import (
     application_error,
     attempt,
     attempt_history,
-    running,
 )
 from contracts import failures
 from contracts.outcome import Usage
 from providers import errors
+from providers.shared.shared_value import running
 from tests.fakes.noting_meter import NotingMeter
 
 SECOND = timedelta(seconds=1)

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from activities.configuration import ResearchConfiguration, WebSearchConfiguration
 from activities.metadata import described_strategy, settings_schema
+from activities.preparation import ResearchConfiguration
 from contracts.presets import preset
 from contracts.request import Depth, ResearchRequest
 from contracts.resolved import EffectiveSearch
@@ -45,11 +45,11 @@ def test_every_schema_is_small_whole_and_without_references() -> None:
 def test_the_defaults_are_those_in_force() -> None:
     """Presets of the operator, searches as configured, gates of the strategy, the model that would work (S2-054)."""
     own = preset("reflective", Depth.MEDIUM).model_copy(update={"max_sources": 7})
-    search = WebSearchConfiguration(defaults=EffectiveSearch(max_results_per_query=5))
+    search = EffectiveSearch(max_results_per_query=5)
     models = {"simple": ["small", "spare"]}
     presets = {("reflective", Depth.MEDIUM): own}
     made = settings_schema(
-        declaration("reflective"), ResearchConfiguration(web_search=search, models=models, presets=presets)
+        declaration("reflective"), ResearchConfiguration(search=search, models=models, presets=presets)
     )
     assert properties_of(made, "limits")["max_sources"]["default"] == 7
     assert properties_of(made, "limits")["max_steps"]["default"] == 6

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from activities.configuration import ResearchConfiguration, WebSearchConfiguration
-from activities.preparation import RunRefused, resolve, resolve_again
+from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
 from contracts import strategies
 from contracts.parse_request import parse_request
 from contracts.presets import preset, with_choice
@@ -46,7 +45,7 @@ class Services:
     def __init__(self, *choices: ProviderChoice) -> None:
         self.asked: list[Any] = []
         self._choices = choices
-        self.configuration = ResearchConfiguration(web_search=WebSearchConfiguration(choose=self._choose))
+        self.configuration = ResearchConfiguration(choose_providers=self._choose)
 
     def _choose(self, named: Any, types: Any) -> list[ProviderChoice]:
         self.asked.append((named, " ".join(types)))

@@ -3,10 +3,10 @@
 import httpx2
 import pytest
 
-from providers.credentials import is_confidential
 from providers.errors import NotConfigured
 from providers.search.declarations import BUILT_IN
 from providers.search.web_api import web_client
+from providers.service_calls import is_confidential
 
 KEY = "planted-key"
 CLEAR = "http://192.0.2.1:8080"

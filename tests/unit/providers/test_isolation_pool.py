@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from contracts.outcome import Usage
-from providers.errors import InputUnprocessable, InvalidOutput, ProviderError, SourceUnreadable
-from providers.isolation.pool import KillableCalls, SubprocessPool, TaskFailed, import_path
+from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
+from providers.isolation.pool import SubprocessPool, import_path
 
 MEGABYTE = 1_000_000
 
 
-async def failure_of(pool: SubprocessPool | KillableCalls, function: str, *arguments: object) -> ProviderError:
+async def failure_of(pool: SubprocessPool, function: str, *arguments: object) -> ProviderError:
     with pytest.raises(ProviderError) as caught:
         await pool.call(function, *arguments)
     return caught.value
@@ -48,8 +47,9 @@ async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
     """A message could hold a page's text, so only the type of the exception comes back."""
     async with SubprocessPool(1) as pool:
         error = await failure_of(pool, "builtins:int", "secret words")
-        assert isinstance(error, TaskFailed)
-        assert error.type_name == "ValueError"
+        assert isinstance(error, InputUnprocessable)
+        assert error.kind == "failed"
+        assert "ValueError" in str(error)
         assert "secret" not in str(error)
 
 
@@ -116,12 +116,12 @@ def is_running(process: int) -> bool:
 
 
 async def test_typed_errors_come_back_as_they_were_raised() -> None:
-    """A problem that a repair prompt is made of keeps its words, and a reason its kind."""
+    """A missing document keeps its words, and a reason its kind."""
     async with SubprocessPool(1) as pool:
-        error = await failure_of(KillableCalls(pool), "tests.fakes.killers:unusable", "$: empty")
+        error = await failure_of(pool, "tests.fakes.killers:miss", "gone")
         unreadable = await failure_of(pool, "providers.reading.documents:extract", b"", "empty.txt")
-    assert isinstance(error, InvalidOutput)
-    assert (error.problem, error.usage) == ("$: empty", Usage())
+    assert isinstance(error, ContentMissing)
+    assert str(error) == "gone"
     assert isinstance(unreadable, SourceUnreadable)
     assert unreadable.kind == "empty"
 
@@ -129,4 +129,4 @@ async def test_typed_errors_come_back_as_they_were_raised() -> None:
 async def test_one_death_is_forgiven_and_the_second_is_not(tmp_path: Path) -> None:
     """Once it may have been the machine: a text that dies is tried again, once."""
     async with SubprocessPool(1) as pool:
-        assert await KillableCalls(pool).call("tests.fakes.killers:die_once", str(tmp_path / "died")) == "alive"
+        assert await pool.call("tests.fakes.killers:die_once", str(tmp_path / "died")) == "alive"

@@ -47,7 +47,7 @@ def test_a_bad_address_is_refused_by_the_name_of_its_place(tmp_path: Path, addre
 def test_addresses_of_every_kind_are_taken(tmp_path: Path, address: str) -> None:
     """With and without a port, a path, a user, and the mark that stands for a language."""
     settings = loaded(tmp_path, ANTHROPIC_BASE_URL=address, WIKIPEDIA_BASE_URL=address, RESEARCH_MODEL="m")
-    assert settings.models.base_url == settings.web_search.addresses["WIKIPEDIA_BASE_URL"] == address
+    assert settings.models.base_url == settings.search_addresses["WIKIPEDIA_BASE_URL"] == address
     assert settings.model_host
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from client.cli.reports import write_atomically
-from workers import private_files, setup
-from workers.private_files import files_of_person, restrict_files_to_owner
-from workers.process_exit import run_to_end
+from workers import own_process, setup
+from workers.own_process import files_of_person, restrict_files_to_owner, run_to_end
 
 
 def mode(path: Path) -> int:
@@ -23,7 +22,7 @@ def mode(path: Path) -> int:
 
 @pytest.fixture
 def person(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(private_files, "_umask_of_person", None)
+    monkeypatch.setattr(own_process, "_umask_of_person", None)
     before = os.umask(0o022)
     restrict_files_to_owner()
     restrict_files_to_owner()
@@ -64,7 +63,7 @@ def test_the_end_waits_for_no_thread_that_nobody_needs() -> None:
 def test_a_process_leaves_with_its_code_and_its_whole_output() -> None:
     """Nothing is lost in a pipe, although the interpreter is not taken apart."""
     program = (
-        "import sys; from workers.process_exit import exit_process; sys.stdout.write('x' * 100_000); exit_process(5)"
+        "import sys; from workers.own_process import exit_process; sys.stdout.write('x' * 100_000); exit_process(5)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stdout), done.stderr) == (5, 100_000, "")

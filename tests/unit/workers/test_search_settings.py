@@ -103,7 +103,7 @@ async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path,
     with pytest.raises(NotConfigured, match=f"{name} cannot be used: {variable} holds"):
         async with open_search_providers(settings, [name]):
             pass
-    offered = configuration_of(settings).web_search.choose(None, list(SourceType))
+    offered = configuration_of(settings).choose_providers(None, list(SourceType))
     assert [choice.name for choice in offered if not choice.available and choice.name in KEYS] == [name]
     assert "planted key" not in json.dumps(settings.describe())
 

@@ -17,7 +17,7 @@ from tests.fakes.random_world import KeptSession
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
-from workflows.run.checkpoints import UNSAVED, resume_state
+from workflows.run.checkpoints import SPARED_SECONDS, UNSAVED, resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
@@ -27,15 +27,23 @@ SAVE = activities.SAVE_SESSION.name
 
 
 class SavedBefore(SupervisorStrategy):
-    """Begins a unit when the one before is saved."""
+    """Begins a unit when the one before is saved; each takes so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         await run.checkpoints.settle()
+        assert isinstance(run.host, InProcessHost)
+        await run.host.advance(self.seconds)
         return await super().advance(run)
 
 
-async def test_each_unit_sends_what_is_new(tmp_path: Path) -> None:
-    """There is a save when the run begins, one after each unit and one at its end; none sends the whole state again."""
+@pytest.mark.parametrize(("seconds", "saved"), [(SPARED_SECONDS, 1.0), (SPARED_SECONDS / 2, 0.5)])
+async def test_what_is_new_is_sent_now_and_then(tmp_path: Path, seconds: float, saved: float) -> None:
+    """There is a save when the run begins, one after each unit of some length or several short ones, and one at its
+    end; none sends the whole state again.
+    """
     world = World(tmp_path)
     run = ResearchRun(await begin(world), Inbox(), world.host())
     assert isinstance(run.host, InProcessHost)
@@ -46,9 +54,10 @@ async def test_each_unit_sends_what_is_new(tmp_path: Path) -> None:
         await save(request)
 
     run.host.implementations[SAVE] = counted
-    await Driver(run, SavedBefore()).conduct()
+    await Driver(run, SavedBefore(seconds)).conduct()
     units = sum(event.type == "phase.started" for event in run.state.events)
-    assert len(sent) == 1 + units + 1
+    assert units == 4
+    units = int(units * saved)
     assert [bool(request.change.base) for request in sent] == [False] + [True] * (units + 1)
     assert max(len(request.change.packed) for request in sent) < 0.7 * len(run.state.pack())
     assert [request.closed for request in sent] == [False] * (units + 1) + [True]

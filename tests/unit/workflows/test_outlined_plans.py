@@ -27,10 +27,12 @@ async def planned(folder: Path, engine: str = "model", name: str = "living", **f
     with outlining_declared():
         async with trial_of(folder, name, engine, **({"gates": {}} | fields)) as trial:
             trial.start()
-            yield trial
-            if not trial.task.done():
-                await trial.cancel()
-                await asyncio.wait([trial.task])
+            try:
+                yield trial
+            finally:
+                if not trial.task.done():
+                    await trial.cancel()
+                    await asyncio.wait([trial.task])
 
 
 @pytest.mark.parametrize("engine", ["model", "extractive"])
@@ -89,6 +91,7 @@ async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
             assert text in details
         (prompt,) = [one.prompt for one in trial.api.requests if one.role == "decomposer"]
         assert all(value in prompt for value in constraints.values())
+        await trial.run.checkpoints.settle()
         stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
         assert plan_of(stored).model_copy(update={"waiting": known.waiting}) == known
 

@@ -211,7 +211,7 @@ def addition(tree: ResearchTree, place: int, answer: dict[str, Any]) -> tuple[st
 def test_no_graft_breaks_a_limit_or_loses_anything(
     answer: dict[str, Any], corrections: list[tuple[int, dict[str, Any]]], bounds: TreeBounds
 ) -> None:
-    """After each correction the tree is feasible, or as it was; all that was there stays (S4-033, S4-046, C4-2)."""
+    """After each correction the tree is feasible, or as it was; all that was there stays (C4-2)."""
     tree = answered(answer, most_nodes=bounds.most_nodes, most_leaves=bounds.most_leaves)
     if tree is None or problems_of(tree, bounds):
         return
@@ -230,7 +230,7 @@ def test_no_graft_breaks_a_limit_or_loses_anything(
 
 
 def test_grafts_give_one_tree_in_any_order() -> None:
-    """Corrections of different executors may arrive as they like (S4-039)."""
+    """Corrections of different executors may arrive as they like."""
     tree = planned({"leaves": [LEAF], "nodes": [{"goal": each, "leaves": [LEAF]} for each in ("one", "two")]})
     corrections = [
         addition(

@@ -26,7 +26,7 @@ from contracts.vocabulary import EngineKind, NodeStatus, Quality, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.role_calls import CallNotAllowed, ask_for
-from workflows.phases.vetting import WITHOUT_SCAN, describe_vetted, vet
+from workflows.phases.vetting import WITHOUT_SCAN, Vetting, describe_vetted, vet
 from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
@@ -300,4 +300,26 @@ async def test_an_interrupted_round_is_finished_and_nothing_is_done_twice(at: st
     assert sorted(library.names(found)) == ["a", "b", "c"]
     assert (len(library.asked), sorted(library.searched), sorted(library.read)) == (1, ["one", "two"], ["a", "b", "c"])
     assert sorted(request.sources[0].title for request in library.scanned) == ["a", "b", "c"]
-    assert found.round == 1
+    assert found.before == []
+
+
+async def test_needs_are_vetted_side_by_side_in_one_order() -> None:
+    """Whichever librarian answers first: the same searches, sources and shares of what may be read."""
+    hits = {"one": ["a", "b", "c", "d"], "two": ["b", "x", "y", "z"]}
+    results = []
+    for slow in ("first need", "second need"):
+        library = Library(hits)
+        run = run_over(library, max_sources=4)
+
+        async def answer(request: LibrarianInput, library: Library = library, slow: str = slow) -> LibrarianAnswer:
+            await asyncio.sleep(0.02 if request.need == slow else 0)
+            search = "one" if request.need == "first need" else "two"
+            return LibrarianAnswer(searches=[search], account=library.account(request))
+
+        run.host.implementations["propose_searches"] = answer
+        known = dict[str, Vetted]()
+        found = await Vetting(run, known, "planner", 3).carry_out(["first need", "second need", "First need"])
+        results.append(([library.names(each) for each in found], [node.text for node in run.state.plan.nodes]))
+        assert found[0] == found[2]
+        assert len(library.read) == len(set(library.read)) == 4
+    assert results[0] == results[1] == ([["a", "b"], ["b", "x", "y"], ["a", "b"]], ["one", "two"])

@@ -10,7 +10,7 @@ from activities.reporting.audit import AuditResult, audit
 from benchmarks.truth.forgery import forge
 from contracts.addresses import digest
 from providers.errors import ContentMissing
-from providers.isolation.pool import KillableCalls, SubprocessPool
+from providers.isolation.pool import SubprocessPool
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.sample import SAMPLE, VACUUM, rendered, store_of
 from tests.unit.activities.scripted import MemoryStore
@@ -50,7 +50,7 @@ async def test_untouched_report_passes_and_everything_is_counted(store: MemorySt
         "text in report.json": 1,
         "report.md": 1,
         "report.html": 1,
-        "fields of the report": 47,
+        "fields of the report": 48,
         "sections of the text": 6,
     }
     assert result.unchecked == {"headings that the stored text does not have": 6}
@@ -60,7 +60,7 @@ async def test_a_process_that_can_be_killed_finds_the_same(store: MemoryStore) -
     """Counts and differences come back from the child as they were found."""
     altered = changed(["evidence", 0, "quote"], "Other words.")
     async with SubprocessPool(1) as pool:
-        there = await audit(json.dumps(altered).encode(), store.text_by_hash, store.by_hash, KillableCalls(pool))
+        there = await audit(json.dumps(altered).encode(), store.text_by_hash, store.by_hash, pool)
     assert not there.passed
     assert there == await audited(store, altered)
 

@@ -10,7 +10,7 @@ from activities.roles.prompt_rendering import render_role
 from activities.roles.run_role import task_of
 from activities.roles.untrusted import label_key, label_of
 from contracts import failures
-from contracts.call_sizes import BYTES_PER_TOKEN, FIXED_INPUT_TOKENS, worst_call
+from contracts.call_sizes import BYTES_PER_TOKEN, FIXED_INPUT_TOKENS, expected_call, worst_call
 from contracts.notebooks import MOST_LINKS, AnalysisEntry, SourceEntry, by_reference, with_what_follows
 from contracts.outcome import Guidance
 from contracts.plan import PlanNode
@@ -96,7 +96,7 @@ async def done(role: RoleSpec[Any, Any], answer: Any, content: MemoryStore | Non
 # --- prompts ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("role", NEW_ROLES, ids=lambda role: role.name)
 def test_prompts_have_the_form_of_all_prompts(role: RoleSpec[Any, Any]) -> None:
-    """Role, form of the answer, date, question, preferences, advice; a guarded size (S4-001)."""
+    """Role, form of the answer, date, question, preferences, advice; within the size that is reserved for it."""
     prompts.test_the_stable_part_names_the_role_and_the_form_of_the_answer(role)
     prompts.test_every_prompt_has_date_question_iteration_preferences_and_guidance(role)
     request = request_of(role)
@@ -201,13 +201,23 @@ async def test_a_scan_is_shown_an_excerpt() -> None:
     content = MemoryStore()
     text = await content.put_text("A word of the page. " * 1_000)
     notebooks = Notebooks(content)
-    resolved = await notebooks.write(states.resolved())
+    limits = states.resolved().limits.model_copy(update={"max_source_characters": 20_000})
+    resolved = await notebooks.write(states.resolved(limits=limits))
     request = request_of(SCANNER, sources=[source(text)], source_characters=SCANNED_CHARACTERS)
     assert isinstance(request, ScanInput)
     sent = by_reference(request, resolved)
-    for role, given, most in ((SCANNER, sent, SCANNED_CHARACTERS), (ANALYZER, AnalyzeInput(**dict(sent)), 10**6)):
-        whole = await notebooks.complete_input(given, role)
-        assert whole.source_characters == min(most, states.resolved().source_characters)
+    assert (await notebooks.complete_input(sent, SCANNER)).source_characters == SCANNED_CHARACTERS
+    analysis = AnalyzeInput.model_validate(dict(sent))
+    assert (await notebooks.complete_input(analysis, ANALYZER)).source_characters == 20_000
+
+
+def test_the_estimate_knows_what_is_shown_of_a_source() -> None:
+    """An extraction shows one source, a scan an excerpt of it, however many sources a search has."""
+    extraction, scan = (
+        expected_call(role, sources=9, source_characters=30_000).input_tokens - FIXED_INPUT_TOKENS
+        for role in (EXTRACTOR, SCANNER)
+    )
+    assert (extraction, scan) == (10_300, 1_300)
 
 
 async def test_labels_of_a_tree_become_sources() -> None:
@@ -237,7 +247,7 @@ async def test_statements_without_a_passage_are_dropped() -> None:
     answer = ExtractorAnswer.model_validate(
         {"findings": [finding(), finding("Nobody wrote this sentence.")], "follow_up_questions": ["How long?"]}
     )
-    output = await done(EXTRACTOR, answer, content)
+    output = await done(EXTRACTOR, answer, content, sources=[source(reference(TEXT), links=["https://example.org/"])])
     assert isinstance(output, ExtractorResult)
     found = with_what_follows(output, [SOURCE])
     assert [(one.statement, len(one.evidence_ids)) for one in found.findings] == [(QUOTE, 1)]

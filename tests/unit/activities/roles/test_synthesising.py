@@ -140,8 +140,8 @@ async def test_prompt_text_in_a_report_is_repaired_once_and_then_removed(written
     """Names and tags of the prompt are no words for readers; the problem repeats none of the answer."""
     with pytest.raises(InvalidOutput, match="names or tags of the prompt") as caught:
         await drafted(f"# T\n\n{written}")
-    assert "0123456789" not in caught.value.problem
-    draft, text, warnings = await drafted(f"# T\n\n{written}", repair=caught.value.problem)
+    assert "0123456789" not in str(caught.value)
+    draft, text, warnings = await drafted(f"# T\n\n{written}", repair=str(caught.value))
     assert kept in text
     assert draft.evidence_ids == [A.id]
     assert not re.search(r"(src|f)-[0-9a-f]{10}|findings-", text)

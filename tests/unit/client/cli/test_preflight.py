@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from activities.estimates import estimated
-from activities.preparation import RunRefused, resolve
+from activities.preparation import RunRefused, estimated, resolve
 from client.cli.context import RunInfo
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import RunOptions

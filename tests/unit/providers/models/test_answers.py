@@ -39,8 +39,8 @@ def reply(text: str = "", *, tool: Any = None, stop: str | None = "end_turn", **
 def problem(role: Any, given: ChatReply) -> str:
     with pytest.raises(InvalidOutput) as caught:
         answer_of(role, given)
-    assert SECRET not in caught.value.problem
-    return caught.value.problem
+    assert SECRET not in str(caught.value)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.models.anthropic_chat import AnthropicChat
-from providers.models.chat import ChatMode, ChatReply, ChatRequest
-from providers.models.event_stream import message_of
-from providers.models.model_errors import EndpointPlaces
+from providers.models.anthropic_chat import AnthropicChat, message_of
+from providers.models.chat import ChatMode, ChatReply, ChatRequest, EndpointPlaces
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_scenarios import JSON_TYPE, Reply, streamed
 

@@ -38,9 +38,8 @@ from providers.errors import (
 )
 from providers.interfaces import EngineTask, RenderedPrompt
 from providers.models.chat import ChatMode, TokenCounts
-from providers.models.endpoints import EndpointCapabilities
+from providers.models.endpoints import EndpointCapabilities, PriceTable
 from providers.models.language_model import LanguageModelEngine
-from providers.models.prices import PriceTable
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import OpenLimiter, engine_for
 from tests.fakes.model_tokens import TokenBook

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import canonical_text, clean
+from providers.reading.canonical_text import canonical_text, clean, iso_date
 from providers.reading.document_kinds import decode, kind_of_page
 from providers.reading.documents import extract, read_page
-from providers.reading.page_dates import iso_date
 from tests.fakes.hostile_pages import pdf
 from tests.fakes.office_documents import (
     archive_of,

@@ -296,7 +296,7 @@ async def test_https_is_checked_against_the_name_and_never_left(
     served, trusting = certificates(tmp_path, days=days)
     async with WebServer(PAGES, served) as server:
         network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
-        egress = Egress("test", resolver=FixedResolver(NAMES), network=network, tls=trusting if trusted else None)
+        egress = Egress("test", look_up=FixedResolver(NAMES), network=network, tls=trusting if trusted else None)
         if kind:
             assert await kind_of(egress.fetch(url, POLICY)) == kind
         else:

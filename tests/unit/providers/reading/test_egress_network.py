@@ -12,14 +12,13 @@ import pytest
 
 from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import IpAddress
-from providers.reading.egress.client import Egress
-from providers.reading.egress.network import MOST_THREADS, SystemResolver
+from providers.reading.egress.client import MOST_THREADS, Egress
 from providers.reading.reader import POLICY
 from providers.reading.robots import Robots
 from providers.storage.content import ObstoreContentStore
 from tests.fakes.web import PUBLIC_ADDRESS, FixedResolver, RecordingNetwork, WebServer, page, reply
 from tests.unit.providers.reading.conftest import kind_of
-from workers.process_exit import run_to_end
+from workers.own_process import run_to_end
 
 REFUSED = json.loads(Path(__file__).with_name("refused_urls.json").read_text(encoding="utf-8"))
 NAMES = {
@@ -36,7 +35,7 @@ NAMES = {
 async def test_refused_urls_open_no_connection(kind: str, url: str) -> None:
     """Each is refused with a typed reason, by the page and by robots.txt, and nobody is connected to."""
     network = RecordingNetwork()
-    egress = Egress("test", resolver=FixedResolver(NAMES), network=network)
+    egress = Egress("test", look_up=FixedResolver(NAMES), network=network)
     for permit in (None, Robots(egress, "test").check):
         with pytest.raises(SourceUnreadable) as raised:
             await egress.fetch(url, POLICY, permit)
@@ -49,7 +48,7 @@ async def test_a_name_leads_to_its_checked_address_and_keeps_its_name() -> None:
     """One look-up per connection; the connection goes to that address, the request names the host."""
     async with WebServer({"/a": page("Words.")}) as server:
         network, resolver = RecordingNetwork({PUBLIC_ADDRESS: server.port}), FixedResolver(NAMES)
-        egress = Egress("test", resolver=resolver, network=network)
+        egress = Egress("test", look_up=resolver, network=network)
         await egress.fetch("http://PUBLIC.test./a", POLICY)
         await egress.close()
     assert resolver.asked == ["public.test"]
@@ -63,7 +62,7 @@ async def test_a_second_answer_that_is_private_is_refused() -> None:
     async with WebServer({"/robots.txt": robots, "/": page("Words.")}) as server:
         network = RecordingNetwork({PUBLIC_ADDRESS: server.port, "127.0.0.1": server.port})
         resolver = FixedResolver({"flip.test": [[PUBLIC_ADDRESS], ["127.0.0.1"]]})
-        egress = Egress("test", resolver=resolver, network=network)
+        egress = Egress("test", look_up=resolver, network=network)
         # The server says that it closes the connection, so that the page needs a second one.
         assert (
             await kind_of(egress.fetch("http://flip.test/", POLICY, Robots(egress, "test").check)) == "refused_address"
@@ -78,7 +77,7 @@ async def test_a_connection_is_used_again_for_its_own_host_only() -> None:
     async with WebServer({"/": page("Words.")}) as server:
         network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
         names = {"one.test": [[PUBLIC_ADDRESS]], "two.test": [[PUBLIC_ADDRESS]]}
-        egress = Egress("test", resolver=FixedResolver(names), network=network)
+        egress = Egress("test", look_up=FixedResolver(names), network=network)
         for host in ("one.test", "two.test", "one.test"):
             await egress.fetch(f"http://{host}/", POLICY)
         await egress.close()
@@ -90,7 +89,7 @@ async def test_a_connection_that_ends_elsewhere_is_closed() -> None:
     """The other end must be the address that was checked."""
     async with WebServer({"/": page("Words.")}) as server:
         network = RecordingNetwork({PUBLIC_ADDRESS: server.port}, peer="10.0.0.1")
-        egress = Egress("test", resolver=FixedResolver(NAMES), network=network)
+        egress = Egress("test", look_up=FixedResolver(NAMES), network=network)
         assert await kind_of(egress.fetch("http://public.test/", POLICY)) == "refused_address"
         await egress.close()
     assert server.asked == []
@@ -101,7 +100,7 @@ async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
     async with WebServer({"/": page("Words.")}) as server:
         network = RecordingNetwork({PUBLIC_ADDRESS: server.port})
         names = {"two.test": [["2606:4700::1111", PUBLIC_ADDRESS]], "dead.test": [["1.1.1.1"]], "empty.test": [[]]}
-        egress = Egress("test", resolver=FixedResolver(names), network=network)
+        egress = Egress("test", look_up=FixedResolver(names), network=network)
         assert (await egress.fetch("http://two.test/", POLICY)).url == "http://two.test/"
         with pytest.raises(Unavailable):
             await egress.fetch("http://dead.test/", POLICY)
@@ -132,7 +131,7 @@ def test_silent_names_hold_up_neither_reading_nor_archiving(tmp_path: Path) -> N
     async def work() -> bytes:
         async with WebServer({"/a": page("Words.")}) as server:
             recording = RecordingNetwork({PUBLIC_ADDRESS: server.port})
-            egress = Egress("test", resolver=SystemResolver(names), network=recording)
+            egress = Egress("test", look_up=names, network=recording)
             hosts = [f"http://slow{number}.silent.test/" for number in range(MOST_THREADS - 1)]
             reads = [asyncio.create_task(egress.fetch(host, POLICY)) for host in hosts]
             while names.waiting < len(hosts):

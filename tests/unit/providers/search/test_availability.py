@@ -69,8 +69,8 @@ def test_choices_have_hosts_and_types() -> None:
 @pytest.mark.parametrize("variables", [["TAVILY_API_KEY"], ["SEARXNG_URL"]])
 def test_the_models_search_is_a_way_out_only(variables: list[str]) -> None:
     """It is used where no other provider of the web at large is set up, and has a reason elsewhere (X-16)."""
-    alone = by_name(provider_choices({}, model_offers_search=True))["anthropic"]
-    beside = by_name(provider_choices(set_to(variables), model_offers_search=True))["anthropic"]
+    alone = by_name(provider_choices({}, model={}))["anthropic"]
+    beside = by_name(provider_choices(set_to(variables), model={}))["anthropic"]
     assert alone.available
     assert not beside.available
     assert beside.reason.startswith("not needed: ")

@@ -21,7 +21,7 @@ EXAMPLE = ROOT / "examples" / "search_provider"
 SEARCH = """
 import asyncio, json
 from contracts.messages import SearchRequest
-from workers.web_access import open_search_providers
+from workers.web_access import open_search_providers, search_choices
 from workers.settings.loading import load_settings
 
 async def main():
@@ -29,7 +29,7 @@ async def main():
     async with open_search_providers(settings, ["example"]) as providers:
         request = SearchRequest(research_id="r-1", operation="s/1", provider="example", text="moss", language="de")
         answer = await providers["example"].search(request)
-    choices = {choice.name: choice.reason for choice in settings.web_search.choices()}
+    choices = {choice.name: choice.reason for choice in search_choices(settings)}
     print(json.dumps({"reason": choices["example"], "urls": [hit.url for hit in answer.hits]}))
 
 asyncio.run(main())

@@ -2,23 +2,25 @@
 
 import asyncio
 from collections import Counter
-from datetime import UTC, datetime
 
 import pytest
 
 from providers.errors import RateLimited, StoreUnavailable, Unavailable
-from providers.retry_after import retry_after_seconds
+from providers.service_calls import retry_after_seconds
 from providers.shared.limits import (
+    LEASE_SECONDS,
     LONGEST_NAMED_SECONDS,
     LONGEST_PAUSE_SECONDS,
     SLEEP_SECONDS,
+    HostState,
     Limiter,
+    Politeness,
     ServiceLimits,
     ServiceState,
     record_failure,
+    start_request,
     take_turn,
 )
-from providers.shared.politeness import LEASE_SECONDS, HostState, Politeness, start_request
 from providers.shared.run_queue import (
     GRACE_SECONDS,
     LONGEST_RUN_SECONDS,
@@ -153,16 +155,13 @@ def test_the_lease_of_a_killed_worker_expires() -> None:
     assert start_request(state, 1_000.0 + LEASE_SECONDS, "next", 0.0)[1] == 0
 
 
-NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
-
-
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
         *(([("Retry-After", value)], wait) for value, wait in (("0", 0), ("  7 ", 7), ("9" * 5_000, 300))),
         *(([("Retry-After", value)], None) for value in ("-1", "1.5", "", "1e3", "nan", "5, 10", "٣")),
         ([("Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT")], 0),
-        ([("Retry-After", "Sat, 21 Nov 2026 20:01:30 GMT")], 90),
+        ([("Retry-After", "Sat, 21 Nov 2026 20:01:30 GMT"), ("Date", "Sat, 21 Nov 2026 20:00:00 GMT")], 90),
         ([("Retry-After", "Sat, 30 Feb 2026 20:01:30 GMT")], None),
         ([("date", "Wed, 21 Oct 2099 07:28:00 GMT"), ("retry-after", "Wed, 21 Oct 2099 07:28:12 GMT")], 12),
         ([("retry-after-ms", "-1"), ("retry-after", "4")], 4),
@@ -173,7 +172,7 @@ NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
 )
 def test_a_named_wait_is_read_with_care(headers: list[tuple[str, str]], expected: float | None) -> None:
     """Whole seconds and dates count, by the clock of the response; nonsense is ignored, and no wait exceeds 300 s."""
-    assert retry_after_seconds(headers, NOW) == expected
+    assert retry_after_seconds(headers) == expected
 
 
 # --- the queue of runs ------------------------------------------------------------------------------------------------

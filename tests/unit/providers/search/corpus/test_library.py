@@ -14,9 +14,9 @@ from contracts.messages import SearchRequest
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable, StorageFull
 from providers.isolation.pool import SubprocessPool, import_path
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
+from providers.search.corpus.folders import FoundFile, is_key_name
 from providers.search.corpus.index import IndexWriter
 from providers.search.corpus.indexed_file import read_for_index
-from providers.search.corpus.scanning import FoundFile, is_key_name
 from tests.fakes.office_documents import one_page_pdf
 
 PAGES = {
@@ -105,13 +105,13 @@ async def test_only_changed_files_are_read_again(library, folder, tmp_path, pool
     """A second refresh reads no file; changed, new and removed ones are noticed, and leave no trace of what was."""
     seen = []
     before = await library.refresh("manual")
-    assert await library.refresh("manual", seen.append) == before
-    assert [(one.total, one.unchanged) for one in seen] == [(0, 4)]
+    assert await library.refresh("manual", lambda *numbers: seen.append(numbers)) == before
+    assert (seen, before.files) == ([(0, 0)], 4)
     (folder / "vacuum.html").write_text("<p>Vacuum now mentions zirconium.</p>")
     (folder / "new.md").write_text("zirconium too\n")
     (folder / "guide/notes.md").unlink()
-    after = await library.refresh("manual", seen.append)
-    assert seen[-1].total == seen[-1].done == 2
+    after = await library.refresh("manual", lambda *numbers: seen.append(numbers))
+    assert seen[-1] == (2, 2)
     assert (after.files, after.digest != before.digest) == (4, True)
     response = await ask(library, "zirconium")
     assert sorted(hit.url for hit in response.hits) == ["corpus:manual/new.md", "corpus:manual/vacuum.html"]
@@ -251,12 +251,14 @@ async def test_unknown_corpora_and_lost_folders(library, folder, tmp_path, pool)
 async def test_two_refreshes_at_once_do_the_work_once(library, tmp_path, pool):
     """The second one waits for the first and finds no file left to read."""
     other = CorpusLibrary(tmp_path / "home", pool)
-    progress = []
-    first, second = await asyncio.gather(
-        library.refresh("manual", progress.append), other.refresh("manual", progress.append)
-    )
+    progress: list[tuple[int, int]] = []
+
+    def note(done: int, total: int) -> None:
+        progress.append((done, total))
+
+    first, second = await asyncio.gather(library.refresh("manual", note), other.refresh("manual", note))
     assert first == second
-    assert sorted(one.total for one in progress if one.done == one.total) == [0, 4]
+    assert sorted(total for done, total in progress if done == total) == [0, 4]
 
 
 def damage(index):
@@ -289,7 +291,7 @@ async def test_a_full_disk_leaves_the_index_as_it_was(tmp_path):
         large = " ".join(f"word{number}" for number in range(20_000))
         with pytest.raises(StorageFull):
             writer.write([read("other.md", "more words"), read("large.md", large)])
-        assert [path for path, _ in writer.hashes()] == ["small.md"]
+        assert list(writer.known()) == ["small.md"]
 
 
 @pytest.mark.parametrize("spoil", [damage, damage_in_part, make_old])

@@ -1,4 +1,4 @@
-"""Decorators of a search provider: the limits of its service with the operator's price, and the cache."""
+"""A search provider behind the limits of its service, the operator's price and the cache of all workers."""
 
 import json
 from typing import Final
@@ -15,44 +15,34 @@ NOT_IN_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", 
 """Fields that do not shape the answer: the caller and its reason; the tenant is part of the cache's own key."""
 
 
-class LimitedSearch:
-    """Takes a permit of its service for each request."""
+class SharedSearch:
+    """A provider as all workers share it: from the cache if possible, marked cached and free, else under limits."""
 
-    def __init__(self, provider: SearchProvider, service: str, limiter: Limiter, cost_usd: float | None = None) -> None:
+    def __init__(
+        self, provider: SearchProvider, service: str, limiter: Limiter, cache: Cache, cost_usd: float | None = None
+    ) -> None:
         """`cost_usd` is the operator's price of a request, in US dollars; None leaves the provider's own figure."""
         self.name = provider.name
         self._provider = provider
         self._service = service
         self._limiter = limiter
+        self._cache = cache
         self._cost_usd = cost_usd
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return the provider's answer. Raises its errors, and `RateLimited` when the request must wait."""
-        async with self._limiter.permit(self._service):
-            answer = await self._provider.search(request)
-        return answer if self._cost_usd is None else answer.model_copy(update={"cost_usd": self._cost_usd})
-
-
-class CachedSearch:
-    """Answers from the cache where possible, marked as cached and free; and their codec for the cache."""
-
-    def __init__(self, provider: SearchProvider, cache: Cache, instance: str = "") -> None:
-        """`instance` separates services of one name at several addresses (`WebSearch.instance`)."""
-        self.name = provider.name
-        self._provider = provider
-        self._cache = cache
-        self._instance = instance
-
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return hits in rank order. Raises the provider's errors; of callers that wait for one answer, one pays."""
+        """Return hits in rank order; of callers that wait for one answer, one pays. Raises `ProviderError`."""
         kind = NEWS_SEARCH if request.source_type is SourceType.NEWS else SEARCH
         key = request.model_dump(mode="json", exclude=NOT_IN_KEY)
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}
-        identity = json.dumps([self.name, self._instance, key], sort_keys=True)
-        found = await self._cache.get_or_make(
-            kind, request.tenant, identity, lambda: self._provider.search(request), self
-        )
+        # Services of one name may be at several addresses.
+        identity = json.dumps([self.name, getattr(self._provider, "instance", ""), key], sort_keys=True)
+        found = await self._cache.get_or_make(kind, request.tenant, identity, lambda: self._ask(request), self)
         return found.value.model_copy(update={"cached": True, "cost_usd": 0.0}) if found.hit else found.value
+
+    async def _ask(self, request: SearchRequest) -> SearchResponse:
+        async with self._limiter.permit(self._service):
+            answer = await self._provider.search(request)
+        return answer if self._cost_usd is None else answer.model_copy(update={"cost_usd": self._cost_usd})
 
     async def encode(self, value: SearchResponse) -> str:
         """The response as JSON."""

@@ -8,7 +8,7 @@ import pytest
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
 from providers.errors import RateLimited
-from providers.search.decorators import CachedSearch, LimitedSearch
+from providers.search.shared_search import SharedSearch
 from providers.shared.cache import Cache
 from providers.shared.limits import Limiter, ServiceLimits
 from tests.fakes.memory_store import MemorySharedStore
@@ -20,8 +20,8 @@ SERVICE = "search/tavily"
 class Provider:
     """Fails as it was set to, or answers."""
 
-    def __init__(self, error: BaseException | None = None) -> None:
-        self.name = "tavily"
+    def __init__(self, error: BaseException | None = None, instance: str = "") -> None:
+        self.name, self.instance = "tavily", instance
         self.asked: list[SearchRequest] = []
         self.error = error
 
@@ -33,21 +33,23 @@ class Provider:
         return SearchResponse(provider=self.name, cost_usd=None, warnings=["w"])
 
 
-def limited(provider: Provider, limits: ServiceLimits | None = None) -> LimitedSearch:
+def shared(
+    provider: Provider, limits: ServiceLimits | None = None, cost_usd: float | None = None, cache: Cache | None = None
+) -> SharedSearch:
     limiter = Limiter(MemorySharedStore(), {SERVICE: limits} if limits else {})
-    return LimitedSearch(provider, SERVICE, limiter, cost_usd=0.008)
+    return SharedSearch(provider, SERVICE, limiter, cache or Cache(MemorySharedStore()), cost_usd)
 
 
 async def test_a_request_beyond_the_limit_does_not_reach_the_provider() -> None:
     """It must wait; so must the next one after a 429. The operator's price is taken."""
     provider = Provider()
-    search = limited(provider, ServiceLimits(1))
+    search = shared(provider, ServiceLimits(1), 0.008)
     assert (await search.search(asking("tavily"))).cost_usd == 0.008
     with pytest.raises(RateLimited):
-        await search.search(asking("tavily").model_copy(update={"operation": "another"}))
+        await search.search(asking("tavily").model_copy(update={"text": "another"}))
     assert len(provider.asked) == 1
     provider = Provider(RateLimited("429", retry_after=9.0))
-    search = limited(provider)
+    search = shared(provider)
     for operation in ("one", "two"):
         with pytest.raises(RateLimited) as raised:
             await search.search(asking("tavily").model_copy(update={"operation": operation}))
@@ -58,7 +60,7 @@ async def test_a_request_beyond_the_limit_does_not_reach_the_provider() -> None:
 async def test_a_repeated_search_is_cached_and_free() -> None:
     """Another run's same search gets the same hits and warnings; no service is asked and no run charged."""
     provider = Provider()
-    search = CachedSearch(provider, Cache(MemorySharedStore()))
+    search = shared(provider)
     first = await search.search(asking("tavily", domains_allow=["a.example", "b.example"]))
     again = await search.search(asking("tavily", domains_allow=["b.example", "a.example"]).model_copy(
         update={"research_id": "r-2", "operation": "search/9"}
@@ -91,10 +93,11 @@ async def test_everything_that_shapes_the_answer_is_in_the_key(field: str) -> No
     """A search that differs in anything but its caller is made again; so is one of another provider's instance."""
     provider, cache = Provider(), Cache(MemorySharedStore())
     changed = asking("tavily").model_copy(update={field: SHAPING.get(field, "other")})
-    await CachedSearch(provider, cache).search(asking("tavily"))
-    assert not (await CachedSearch(provider, cache).search(changed)).cached
-    assert not (await CachedSearch(provider, cache, "elsewhere").search(asking("tavily"))).cached
-    assert len(provider.asked) == 3
+    elsewhere = Provider(instance="elsewhere")
+    await shared(provider, cache=cache).search(asking("tavily"))
+    assert not (await shared(provider, cache=cache).search(changed)).cached
+    assert not (await shared(elsewhere, cache=cache).search(asking("tavily"))).cached
+    assert len(provider.asked) == 2
 
 
 def test_every_field_of_a_request_is_judged() -> None:

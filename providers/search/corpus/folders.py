@@ -1,0 +1,223 @@
+"""Named folders and their files: no device, pipe or link out of one is ever opened; keys and passwords are refused.
+
+An operator who names a folder means its texts. A private key that is quoted in a report, or sent to a model, is lost.
+"""
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from pydantic import Field
+
+from contracts.base import StrictContract
+from contracts.names import CORPUS_SCHEME
+from providers.errors import SourceUnreadable
+from providers.interfaces import NO_DOCUMENT, SkippedFile
+from providers.reading.document_kinds import LARGEST_FILE_BYTES, is_meant_as_document
+
+KEY_NAMES: Final = """
+id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
+*.pem *.key *.p12 *.pfx *.jks *.keystore *.ppk *.kdb *.kdbx *.ovpn
+.env .env.* *.env .netrc _netrc .npmrc .yarnrc .pypirc .pgpass .my.cnf .htpasswd
+.git-credentials .dockercfg .boto .s3cfg .vault-token credentials credentials.json
+client_secret*.json service-account*.json service_account*.json serviceaccount*.json
+*.tfstate *.tfvars kubeconfig
+.aws .ssh .gnupg .kube .docker .azure .gcloud .password-store
+""".split()
+"""Patterns of names of files and folders, in lower case."""
+KEY_BYTES: Final = 65_536
+"""Bytes of a file that are looked at: a key of a service account is near the beginning of its file."""
+PRIVATE_KEY: Final = re.compile(
+    rb"\s*+(?:\xef\xbb\xbf\s*+)?(?:-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-)"
+    rb'|\s*+\{(?s:.)*?"private_key"\s*+:\s*+"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----'
+)
+WHY: Final = "looks like a key or a password; a corpus holds documents"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that may be read."""
+
+    path: str
+    """Relative to the folder, as the file system has it."""
+    address: str
+    size: int
+    mtime_ns: int
+
+
+REASONS: Final = {
+    errno.ENOENT: ("not_found", "the file is not there"),
+    errno.ENOTDIR: ("not_found", "the file is not there"),
+    errno.EACCES: ("permission_denied", "the file may not be read"),
+    errno.EPERM: ("permission_denied", "the file may not be read"),
+    errno.ELOOP: ("symlink_loop", "a link that leads to itself"),
+    errno.EISDIR: ("not_a_file", "not a regular file"),
+    errno.ENXIO: ("not_a_file", "not a regular file"),
+}
+
+
+def unreadable(error: OSError) -> SourceUnreadable:
+    """The typed reason for an error of the operating system."""
+    return SourceUnreadable(*REASONS.get(error.errno or 0, ("malformed", "the file cannot be read from its disk")))
+
+
+def read_regular_file(path: Path, root: Path | None = None) -> bytes:
+    """The bytes of a regular file, which must lie below `root` if that is given. Raises `SourceUnreadable`."""
+    try:
+        real = path.resolve(strict=True)
+        if root is not None and not real.is_relative_to(root.resolve()):
+            raise SourceUnreadable("outside", "a link that leads out of the folder")
+        # NONBLOCK: a pipe put in the file's place between listing and opening must not block.
+        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            check_state(os.fstat(descriptor))
+            return file.read(LARGEST_FILE_BYTES)
+    except OSError as error:
+        raise unreadable(error) from error
+    except RuntimeError as error:  # what pathlib raises for a loop of links
+        raise unreadable(OSError(errno.ELOOP, "")) from error
+
+
+def check_state(state: os.stat_result) -> None:
+    """Refuse a file that is no document by its kind or its size alone. Raises `SourceUnreadable`."""
+    if stat.S_ISLNK(state.st_mode):
+        raise SourceUnreadable("not_a_file", "a link: links are not followed")
+    if not stat.S_ISREG(state.st_mode):
+        raise SourceUnreadable("not_a_file", "not a regular file")
+    if state.st_size == 0:
+        raise SourceUnreadable("empty", "the file is empty")
+    if state.st_size > LARGEST_FILE_BYTES:
+        raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE_BYTES} bytes")
+
+
+def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundFile], list[SkippedFile]]:
+    """Return all files of a folder in the order of their paths, and what cannot be a document with its reason."""
+    files, skipped, root, waiting = list[FoundFile](), list[SkippedFile](), root.resolve(), [""]
+
+    def skip(path: str, error: SourceUnreadable) -> None:
+        skipped.append(skipped_file(path_address(path), error))
+
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(root / folder) as found:
+                entries = list(found)
+        except OSError as error:
+            skip(folder or ".", unreadable(error))
+            continue
+        names = {entry.name for entry in entries}
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            try:
+                if entry.name.startswith("."):  # hidden files are not worth a line, except for keys
+                    refuse_key_name(entry.name)
+                elif not entry.is_dir(follow_symlinks=False):
+                    if selects(path):
+                        refuse_key_name(path)
+                        state = entry.stat(follow_symlinks=False)
+                        check_state(state)
+                        files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
+                elif entry.name != "_sources" or "objects.inv" not in names:  # Sphinx's pages once more, as typed
+                    waiting.append(path)
+            except OSError as error:
+                skip(path, unreadable(error))
+            except SourceUnreadable as error:
+                skip(path, error)
+    return sorted(files, key=lambda file: file.address), sorted(skipped, key=lambda one: one.path)
+
+
+def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
+    """A file that is not used; of kind `NO_DOCUMENT` if it never was to be one."""
+    meant = is_meant_as_document(address, error.kind)
+    return SkippedFile(address, error.kind if meant else NO_DOCUMENT, str(error))
+
+
+def is_key_name(name: str) -> bool:
+    """Return true for a file or a folder with the name of one that has keys."""
+    return any(fnmatchcase(name.lower(), pattern) for pattern in KEY_NAMES)
+
+
+def refuse_key_name(path: str) -> None:
+    """Raise `SourceUnreadable` secret if any part of a relative path has such a name."""
+    if any(is_key_name(part) for part in PurePosixPath(path).parts):
+        raise SourceUnreadable("secret", WHY)
+
+
+def refuse_key(content: bytes | str) -> None:
+    """Raise `SourceUnreadable` secret for bytes or a text that is a private key, under any file name."""
+    start = content[:KEY_BYTES]
+    if PRIVATE_KEY.match(start.encode("utf-8", "replace") if isinstance(start, str) else start):
+        raise SourceUnreadable("secret", WHY)
+
+
+# --- definitions and addresses ----------------------------------------------------------------------------------------
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+UNSAFE: Final = re.compile(rb"[\x00-\x20%#?\\<>\"\x7f]")
+"""Bytes of a path that are escaped in addresses."""
+
+
+class CorpusDefinition(StrictContract):
+    """A named folder of documents."""
+
+    name: str = Field(pattern=NAME)
+    path: Path
+    include: tuple[str, ...] = ()
+    """Patterns of relative paths or file names (`*` matches any characters); empty: all files."""
+    exclude: tuple[str, ...] = ()
+    authority: str = Field(default="high", pattern="^(high|medium|low|unknown)$")
+    """Authority of its documents, declared by the operator."""
+    title: str = ""
+    language: str = ""
+    """Language of its documents; empty: detected when they are first indexed."""
+
+    def selects(self, path: str) -> bool:
+        """Return true for a relative path that belongs to the corpus; names with a dot in front never do."""
+        parts = PurePosixPath(path).parts
+        if any(part.startswith(".") for part in parts):
+            return False
+        if self.include and not _matches(path, self.include):
+            return False
+        return not _matches(path, self.exclude)
+
+
+def _matches(path: str, patterns: Iterable[str]) -> bool:
+    name = PurePosixPath(path).name
+    return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def path_address(path: str) -> str:
+    """A relative path in the form of addresses and of the index: valid Unicode, with unsafe characters escaped."""
+    escaped = UNSAFE.sub(lambda found: b"%%%02X" % found.group()[0], os.fsencode(path))
+    try:
+        return escaped.decode("utf-8")
+    except UnicodeDecodeError:
+        return re.sub(rb"[\x80-\xff]", lambda found: b"%%%02X" % found.group()[0], escaped).decode("ascii")
+
+
+def address_path(address: str) -> str:
+    """Inverse of `path_address`. Raises `SourceUnreadable` outside for a path that leaves its folder."""
+    path = os.fsdecode(unquote_to_bytes(address))
+    parts = path.split("/")
+    if not path or "\0" in path or path.startswith("/") or any(part in {"", ".", ".."} for part in parts):
+        raise SourceUnreadable("outside", "the address leads out of the corpus")
+    return path
+
+
+def document_url(corpus: str, address: str) -> str:
+    """The URL of a document."""
+    return f"{CORPUS_SCHEME}{corpus}/{address}"
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Corpus name and path address of a URL. Raises `SourceUnreadable` not_found if it is no address of a document."""
+    name, slash, address = url.removeprefix(CORPUS_SCHEME).partition("/")
+    if not url.startswith(CORPUS_SCHEME) or not name or not slash or not address:
+        raise SourceUnreadable("not_found", "no address of a document in a corpus")
+    return name, address

@@ -1,0 +1,80 @@
+"""Calls to services: keys and the ways that they may be sent, and times to wait."""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from providers.errors import NotConfigured
+
+HEADER_VALUE: Final = re.compile(r"[!-~]+")
+NO_KEY: Final = "no-key-needed"  # sent to endpoints of one's own, which ask for a credential's presence at most
+
+
+def ensure_key(key: str, variable: str) -> None:
+    """Raises `NotConfigured`, which names the variable and never the value, for what cannot be a key."""
+    if not HEADER_VALUE.fullmatch(key):
+        raise NotConfigured(f"{variable} holds characters that no key has")
+
+
+def ensure_confidential(key: str, address: str, variable: str, key_variable: str) -> None:
+    """Raises `NotConfigured`, which names both variables, for a key that would cross a network in clear."""
+    if key != NO_KEY and not is_confidential(address):
+        raise NotConfigured(f"{variable}: {in_clear(key_variable)}")
+
+
+def in_clear(key_variable: str) -> str:
+    """Return the problem of an address that a key must not be sent to, and its remedy."""
+    return (
+        f"begins with http:// and leads to another machine, so {key_variable} would be sent in clear: "
+        f"write https://, or, if no key is needed there, unset {key_variable}"
+    )
+
+
+def is_confidential(address: str) -> bool:
+    """Return whether the way to an address is safe from readers: TLS, or this very machine."""
+    try:
+        parts = urlsplit(address)
+        host = (parts.hostname or "").removesuffix(".")
+        is_local_name = f".{host}".endswith(".localhost")
+        return parts.scheme == "https" or is_local_name or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+# --- times to wait ----------------------------------------------------------------------------------------------------
+LONGEST_WAIT_SECONDS: Final = 300.0
+DIGITS: Final = re.compile(r"[0-9]+")
+DATE_FORMAT: Final = "%a, %d %b %Y %H:%M:%S GMT"  # IMF-fixdate, the form of RFC 9110; its obsolete forms are ignored
+
+
+def retry_after_seconds(headers: Iterable[tuple[str, str]]) -> float | None:
+    """Seconds to wait, from 0 to 300, or None without a reliable header.
+
+    `retry-after-ms` counts before `retry-after`. A header that occurs twice contradicts itself and is ignored. A date
+    is measured against the response's own `Date`, so that a wrong clock here does no harm.
+    """
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name.lower(), []).append(value.strip(" \t"))
+    once = {name: found[0] for name, found in values.items() if len(found) == 1}
+    for name, seconds in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        if DIGITS.fullmatch(once.get(name, "")):
+            return _clamp(float(once[name]) * seconds)
+    until = _date(once.get("retry-after", ""))
+    now = _date(once.get("date", "")) or datetime.now(UTC)
+    return None if until is None else _clamp((until - now).total_seconds())
+
+
+def _date(value: str) -> datetime | None:
+    try:
+        found = datetime.strptime(value, DATE_FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return found if value.isascii() else None
+
+
+def _clamp(seconds: float) -> float:
+    return max(0.0, min(LONGEST_WAIT_SECONDS, seconds))
