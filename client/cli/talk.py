@@ -399,16 +399,20 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
     known = await handle.plan()
     print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
     answers = " · a: answer its questions" if known.questions else ""
+    answers += " · o: begin although a query is called too wide" if known.objections else ""
     print_progress(
         f"Begin with this plan? y: yes · e: edit it{answers} · n: reject it · or write what should be different"
     )
     line = await read_line("   > ")
+    if waiting.is_phrase(line):
+        return await handle.approve_plan(known.version, line)
     match line and line.casefold():
         case None:
             return ""
         case "y" | "yes":
-            phrase = await read_line(f"   type “{waiting.phrase}” > ") if waiting.phrase is not None else None
-            return await handle.approve_plan(known.version, phrase)
+            return await handle.approve_plan(known.version, await _read_phrase(waiting))
+        case "o" | "overrule" if known.objections:
+            return await handle.approve_plan(known.version, await _read_phrase(waiting), overrule=True)
         case "n" | "no":
             return await handle.reject_plan()
         case "a" | "answer" if known.questions:
@@ -420,6 +424,11 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
         case "":
             raise CommandError("type y, e or n, or what should be different")
     return await handle.revise_plan({"guidance": line}, known.version)
+
+
+async def _read_phrase(waiting: Waiting) -> str | None:
+    """Read the words of approval, where the run demands them."""
+    return None if waiting.phrase is None else await read_line(f"   type “{waiting.phrase}” > ")
 
 
 async def read_line(prompt: str) -> str | None:
