@@ -1,6 +1,5 @@
 """`audit` and `export`: check a report against its archived sources, and hand it on."""
 
-import hashlib
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -30,6 +29,7 @@ from client.exchange.bundle import (
     text_path,
 )
 from client.view.words import printable
+from contracts.addresses import digest
 from contracts.evidence import DocumentRef
 from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report
 from contracts.texts import plural
@@ -188,7 +188,7 @@ async def _compare_with_store(context: CommandContext, data: bytes, result: Audi
     stored = await (await context.load_run(result.research_id)).result() if known else None
     if stored is not None and stored.files is not None:
         result.count("report.json against the store")
-        if stored.files.json_document.hash != "sha256:" + hashlib.sha256(data).hexdigest():
+        if stored.files.json_document.hash != digest(data):
             result.problem("report_differs", JSON_FILE, "it is not the report that is stored of this run")
 
 
