@@ -17,11 +17,9 @@ from pydantic import TypeAdapter
 from activities.reporting.addresses import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.citations import ReportMarks
 from activities.reporting.claims import CitedWords, FoundClaim, judge
-from activities.reporting.html import compose_html
-from activities.reporting.inputs import ReportInputs, gather_inputs
+from activities.reporting.inputs import ReportInputs, gather_inputs, words_around
 from activities.reporting.markdown import write
-from activities.reporting.passages import words_around
-from activities.reporting.render import compose_document
+from activities.reporting.render import compose_document, compose_html
 from activities.reporting.report_text import compose_text
 from activities.reporting.tree import Blocks, CitationPlace, Run, Sentence, change_sentences, parse, sentences
 from activities.reporting.words import ReportWords
