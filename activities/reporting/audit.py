@@ -238,7 +238,11 @@ class _Comparison:
         self._check_ids()
         for evidence in self._report.evidence:
             self._check_passage(evidence)
-        self._check_findings()
+        for finding in self._report.findings:
+            self._count("findings")
+            cited = [self._evidence[key].source_id if key in self._evidence else "" for key in finding.evidence_ids]
+            if finding.source_ids != list(dict.fromkeys(cited)):
+                self._problem("finding_differs", finding.id, "its sources are not those of its passages")
         self._check_rendering(page)
 
     def _check_ids(self) -> None:
@@ -294,14 +298,6 @@ class _Comparison:
             page = None
         if page != evidence.page:
             self._problem("place_differs", evidence.id, "it begins on another page" if page else "it has no page")
-
-    def _check_findings(self) -> None:
-        """Check that the passages of findings are listed, and that their sources are those of the passages."""
-        for finding in self._report.findings:
-            self._count("findings")
-            cited = [self._evidence[key].source_id if key in self._evidence else "" for key in finding.evidence_ids]
-            if finding.source_ids != list(dict.fromkeys(cited)):
-                self._problem("finding_differs", finding.id, "its sources are not those of its passages")
 
     # --- claims ------------------------------------------------------------------------------------------------------
     def _check_claim(self, claim: ReportClaim, found: FoundClaim) -> None:

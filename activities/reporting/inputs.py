@@ -150,7 +150,11 @@ def gather_inputs(
     given = {verdict.claim_id: verdict for verdict in verdicts}
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, given, passages, registry, state)
-    checked = _summarize(judged, state, resolved)
+    figures = count_verdicts(
+        [Tallied(one.judged.verdict, one.judged.method, len(one.claim.numbers), one.claim.section) for one in judged],
+        state.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0),
+    )
+    checked = state.verification.summary.model_copy(update=figures | {"mode": resolved.verify.value})
     words = ReportWords.of(state.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # which is said under the title
         numbered, judged = _with_signs(numbered, judged, words)
@@ -171,7 +175,11 @@ def gather_inputs(
         unread=[source for source in others if source.status is not SourceStatus.FULL],
         skipped=list(skipped),
         registry=registry,
-        contradictions=_contradictions(state.findings),
+        contradictions=[
+            (one, other)
+            for one, other in combinations(state.findings, 2)
+            if other.id in one.contradicts or one.id in other.contradicts
+        ],
         corrections=corrections,
         replaced_list=len(body) < len(blocks),
         unresolved=list(dict.fromkeys(marks.unresolved)),
@@ -245,22 +253,6 @@ def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportWords) -
         for each in judged
     ]
     return change_sentences(body, lambda each: changed.get(each, each)), signed
-
-
-def _summarize(claims: Sequence[JudgedClaim], state: ResearchState, resolved: ResolvedResearch) -> VerificationSummary:
-    """Return the figures of the claims of the report."""
-    summary = state.verification.summary
-    figures = count_verdicts(
-        [Tallied(one.judged.verdict, one.judged.method, len(one.claim.numbers), one.claim.section) for one in claims],
-        summary.correction_counts.get(CorrectionAction.REMOVE, 0),
-    )
-    return summary.model_copy(update=figures | {"mode": resolved.verify.value})
-
-
-def _contradictions(findings: Sequence[Finding]) -> list[tuple[Finding, Finding]]:
-    """Return the findings that an analysis linked, each pair once."""
-    pairs = combinations(findings, 2)
-    return [(one, other) for one, other in pairs if other.id in one.contradicts or one.id in other.contradicts]
 
 
 # --- passages --------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import without_markers
-from activities.reporting.inputs import JudgedClaim, QuotedPassage, ReportInputs, gather_inputs, words_around
+from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs, words_around
 from activities.reporting.report_text import RenderedText, compose_text, pages_of, quality_words
 from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
 from activities.reporting.words import VERDICT_SIGNS
@@ -29,7 +29,7 @@ from activities.roles.grounding import load_texts
 from contracts.addresses import digest
 from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
-from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry, artifacts_of
+from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, VerdictsEntry, artifacts_of
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan
@@ -216,6 +216,9 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
     state, markdown, registry = inputs.state, report.written.text, inputs.registry
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
+    opposed: defaultdict[str, list[str]] = defaultdict(list)
+    for pair in (*inputs.contradictions, *((other, one) for one, other in inputs.contradictions)):
+        opposed[pair[0].id].append(pair[1].id)
     own = [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
     document = Report.model_validate({
         **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
@@ -241,8 +244,13 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         "artifacts": [
             _plain(file) | {"name": registry.strip(file.name)} for file in artifacts_of(state.sources.values())
         ],
-        "evidence": [_evidence(passage, registry) for passage in inputs.passages.values()],
-        "findings": [_plain(one) | {"contradicts": _opposed(one, inputs)} for one in state.findings],
+        "evidence": [
+            _plain(passage.evidence)
+            | _taken(passage, "quote", "prefix", "suffix")
+            | {"heading": registry.strip(passage.evidence.heading)}
+            for passage in inputs.passages.values()
+        ],
+        "findings": [_plain(one) | {"contradicts": opposed[one.id]} for one in state.findings],
         "claims": [_claim(item, report) for item in inputs.claims],
         "citations": [
             {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
@@ -294,17 +302,6 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
         "cited": any(item.source.id == source.id for item in inputs.cited),
         "query_ids": source.sub_query_ids,
     }
-
-
-def _evidence(passage: QuotedPassage, registry: KnownAddresses) -> dict[str, Any]:
-    words = _taken(passage, "quote", "prefix", "suffix")
-    return _plain(passage.evidence) | words | {"heading": registry.strip(passage.evidence.heading)}
-
-
-def _opposed(finding: Finding, inputs: ReportInputs) -> list[str]:
-    """Return the findings that cannot be true beside this one."""
-    pairs = [*inputs.contradictions, *((other, one) for one, other in inputs.contradictions)]
-    return [other.id for one, other in pairs if one.id == finding.id]
 
 
 def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:

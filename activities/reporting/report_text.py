@@ -75,7 +75,13 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
         tail.append(heading(2, say("sources")))
         tail.append(Block("list", parts=tuple((_source_line(inputs, item),) for item in inputs.cited)))
     tail += [heading(2, say("method")), paragraph(checking)]
-    tail.append(Block("list", parts=tuple(_fact_item(inputs, fact) for fact in facts)))
+    items = []
+    for fact in facts:
+        command: list[Inline | str] = [" ", Run(fact.command, code=True)] if fact.command else []
+        item = paragraph(Run(f"{fact.label}:", bold=True), f" {inputs.show(fact.value)}", *command)
+        below = tuple((paragraph(inputs.show(each)),) for each in fact.items)
+        items.append((item, Block("list", parts=below)) if below else (item,))
+    tail.append(Block("list", parts=tuple(items)))
     return RenderedText(write([*top, *body, *tail]), body, notice, checking, facts)
 
 
@@ -123,13 +129,6 @@ def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
     address = Run(link or source.url, link=link, code=link is None)
     label: list[Inline | str] = [] if item.mark.link else [item.mark, " "]
     return paragraph(*label, words, address)
-
-
-def _fact_item(inputs: ReportInputs, fact: Fact) -> Blocks:
-    inlines: list[Inline | str] = [Run(f"{fact.label}:", bold=True), f" {inputs.show(fact.value)}"]
-    inlines += [" ", Run(fact.command, code=True)] if fact.command else []
-    items = tuple((paragraph(inputs.show(item)),) for item in fact.items)
-    return (paragraph(*inlines), Block("list", parts=items)) if items else (paragraph(*inlines),)
 
 
 # --- method and limits ------------------------------------------------------------------------------------------------
