@@ -54,6 +54,12 @@ class SourceEntry(ReadDetails):
 
     source_id: str = ""
     warnings: list[str] = []
+    links: list[str] = []
+    """Addresses of the web that the page refers to, `MOST_LINKS` at most; none is ever opened for that."""
+
+
+MOST_LINKS: Final = 100
+"""Of a page."""
 
 
 class AnalysisEntry(CompactModel):

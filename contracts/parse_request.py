@@ -65,6 +65,7 @@ SPECIAL_LIMITS: Final = {
     "steps": ("min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step"),
     "agents": ("agent_seconds", "agent_wait_seconds"),
     "live report": ("max_update_characters",),
+    "trees": ("max_nodes", "max_leaves", "max_corrections", "max_levels"),
 }
 """Limits that only some strategies have: their presets are 0 elsewhere."""
 ORDERED_LIMITS: Final = (("agent_seconds", "agent_wait_seconds"), ("min_steps", "max_steps"))

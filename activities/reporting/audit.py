@@ -20,7 +20,7 @@ from activities.reporting.claims import CitedWords, FoundClaim, judge
 from activities.reporting.inputs import ReportInputs, gather_inputs, words_around
 from activities.reporting.markdown import write
 from activities.reporting.render import compose_document, compose_html
-from activities.reporting.report_text import compose_text
+from activities.reporting.report_text import compose_text, section_titles
 from activities.reporting.tree import Blocks, CitationPlace, Run, Sentence, change_sentences, parse, sentences
 from activities.reporting.words import ReportWords
 from activities.roles.claim_checking import UNUSABLE, find_objection
@@ -229,7 +229,8 @@ class _Comparison:
         below = self._blocks[1:2]
         noticed = bool(below) and below[0].kind == "quote" and _squeeze(*_words(below)).startswith(labels)
         # Below the title and the line about the outcome.
-        self._body = self._blocks[1 + noticed : last.get(say("sources"), last.get(say("method")))]
+        ends = [*section_titles(report.strategy, say).values(), say("sources"), say("method")]
+        self._body = self._blocks[1 + noticed : next((last[name] for name in ends if name in last), None)]
 
     def run(self, page: str | None) -> None:
         """Make every check; `page` is the HTML form."""

@@ -219,13 +219,14 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
     opposed: defaultdict[str, list[str]] = defaultdict(list)
     for pair in (*inputs.contradictions, *((other, one) for one, other in inputs.contradictions)):
         opposed[pair[0].id].append(pair[1].id)
-    own = [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
+    own = [section.label for section in report.sections]
+    own += [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
     document = Report.model_validate({
         **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_taken(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
         **_taken(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
         **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
-        **_taken(state, "agents", "guidance", "query_ledger", "documents_searched"),
+        **_taken(state, "agents", "calls", "guidance", "query_ledger", "documents_searched"),
         "outcome_before_check": state.ending.outcome if state.ending else "",
         "list_replaced": inputs.replaced_list,
         "skipped_files": inputs.skipped,

@@ -62,7 +62,7 @@ class RunOptions:
         list[str], typer.Option("--protect", metavar="ADDRESS", help="read this first, never drop it; repeatable")
     ] = field(default_factory=list)
     strategy: Annotated[
-        str | None, typer.Option("--strategy", help="supervisor, reflective, orchestrator, living; later recursive")
+        str | None, typer.Option("--strategy", help="supervisor, reflective, orchestrator, living, recursive")
     ] = None
     depth: Annotated[str | None, typer.Option("--depth", help="auto, light, medium or extended")] = None
     engine: Annotated[str | None, typer.Option("--engine", help="auto, model or extractive")] = None

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -23,9 +24,9 @@ from client.handle import CLOSING_SECONDS, ResearchHandle
 from client.view.console import Ask
 from client.view.words import local_time, printable
 from contracts.parse_request import error_lines
-from contracts.plan import PlanAnswer, PlanRevision, Waiting, WaitKind
+from contracts.plan import CHOSEN_BY_AGENT, PlanAnswer, PlanNode, PlanRevision, Waiting, WaitKind
 from workers.settings.loading import editor_command
-from workflows.status import plan_of
+from workflows.status import MARKS, plan_of
 
 LARGEST_PLAN: Final = 200_000  # bytes
 PLAN_HEAD: Final = """\
@@ -104,6 +105,9 @@ async def approve(
     phrase: Annotated[
         str | None, typer.Option("--phrase", metavar="TEXT", help="the words that the run demands, if it does")
     ] = None,
+    overrule: Annotated[
+        bool, typer.Option("--overrule", help="begin although the manager thinks that a query is too wide")
+    ] = False,
 ) -> None:
     """Approve the plan of a run, and start its searches.
 
@@ -111,7 +115,8 @@ async def approve(
     research approve 7k3f --version 2
     """
     handle = await _running(context, given)
-    print_result(await handle.approve_plan(version or (await handle.plan()).version, phrase))
+    newest = version or (await handle.plan()).version
+    print_result(await handle.approve_plan(newest, phrase, **({"overrule": True} if overrule else {})))
     print_hint(f"research watch {handle.research_id}")
 
 
@@ -217,10 +222,16 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
     print_result(Text(f"plan version {known.version}{approved}", style="bold"))
     if known.brief:
         print_result(printable(known.brief))
-    for place, query in enumerate(known.sub_queries, start=1):
+    tree = tree_lines(known.nodes)
+    for line in tree:
+        print_result(line)
+    for place, query in enumerate(() if tree else known.sub_queries, start=1):
         print_result(f"  {place}. {printable(query.text)}")
         if query.expected_contribution not in ("", query.text):
             print_result(f"     {printable(query.expected_contribution)}")
+    for objection in known.objections:
+        state = " (overruled)" if objection.overruled else " (its split was taken)" if objection.followed else ""
+        print_result(f"  too wide{state}: {printable(objection.line())}")
     for part, texts in _labelled(known):
         print_result(f"{part}:")
         for text in texts:
@@ -231,6 +242,24 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
         # The questions are those of the plan.
         print_waiting(known.waiting, research_id, with_questions=False)
+
+
+def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
+    """Give a line for each node of a plan whose leaves have sources, indented by level; none for any other plan."""
+    if not any(node.source_id for node in nodes):
+        return []
+    known = {node.id for node in nodes}
+
+    def below(parent: str | None, level: int) -> Iterator[str]:
+        for node in nodes:
+            is_here = node.parent == parent if parent else node.parent not in known
+            if is_here and node.origin != CHOSEN_BY_AGENT:
+                task = f"{node.task_type} {node.source_id}: " if node.source_id else ""
+                reason = f" ({printable(node.status_reason)})" if node.status_reason else ""
+                yield f"{'  ' * level}{MARKS[node.status]} {task}{printable(node.text)}{reason}"
+                yield from below(node.id, level + 1)
+
+    return list(below(None, 1))
 
 
 def _labelled(known: PlanAnswer) -> list[tuple[str, list[str]]]:

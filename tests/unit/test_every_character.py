@@ -36,6 +36,7 @@ from providers.extractive.blocks import candidates_of
 from providers.models.answers import without_thoughts
 from providers.models.fitting import estimated_tokens
 from providers.reading.canonical_text import canonical_text, clean, iso_date
+from providers.reading.documents import web_addresses
 from providers.reading.egress.address_rules import check_url
 from providers.reading.html_page import is_name, language_code, read_html
 from providers.reading.robots import parse
@@ -135,6 +136,7 @@ READERS: Final[tuple[Callable[[str], Any], ...]] = (
     *(content_quality, normalized_query, sub_query_id, problem_of, show_summary),
     *(printable, pasteable, visible_json, lambda text: translate(text, "de"), lambda text: line_of(text, 5)),
     lambda text: canonical_text(text, "text/markdown", escaped=True),
+    lambda text: web_addresses([text, f"//{text}/", f"http://{text}"], "https://site.test/"),
     lambda text: [word_keys(word, "en") for word in words(text)],
     lambda text: (shorten(text, 5), plain(text, 5), shorten_query(text, 5, 2), as_markdown(text, 20, 40)),
 )

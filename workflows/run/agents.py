@@ -2,23 +2,25 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, TemporalError
 
 from contracts.agents import AgentRecord, AgentShare, AgentTask, TaskResult
 from contracts.canary import STEERED_NOTE
 from contracts.outcome import Usage
+from contracts.plan import PlanNode
 from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.tokens import TokenShare
-from contracts.vocabulary import AgentStatus, EngineKind, NodeStatus, StopReason
+from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, NodeStatus, StopReason
 from workflows.rules.agents import agent_request, merge_agent, shares_of
 from workflows.rules.sub_queries import sources_left
-from workflows.run.budget import NOTHING, Budget, Reservation, account
-from workflows.run.checkpoints import Checkpoints
-from workflows.run.context import RunContext
+from workflows.run.budget import NOTHING, Reservation, account
 from workflows.run.inbox import Interrupted
+
+if TYPE_CHECKING:
+    from workflows.run.research_run import ResearchRun
 
 DECIDER: Final = "agents"
 """The name under which decisions about agents are in the decision log."""
@@ -26,17 +28,26 @@ MARGIN_SECONDS: Final = 3.0
 """An agent has to answer so long before its run must write."""
 MARGIN_SHARE: Final = 0.1
 GRACE_SECONDS: Final = 3.0
-"""Time for the answer of an agent that is told to stop; then it is no longer waited for."""
+"""Time for the answer of an agent of a run that is told to stop; then it is no longer waited for."""
+LEAST_GRACE: Final = 0.5
+"""The same for the agent of an agent, at whatever level."""
 TASK_SHOWN: Final = 150
+"""Characters of a task, or of what a call is about, in the log of a run."""
+
+
+def grace_seconds(level: int) -> float:
+    """Return the time that a run (level 0) or an agent waits for the answers of its agents, once they are to end.
+
+    It is a second shorter at each level, so that what the lowest agents have found arrives at the top in time.
+    """
+    return max(LEAST_GRACE, GRACE_SECONDS - level)
 
 
 class Agents:
     """Gives tasks to agents and takes over their results."""
 
-    def __init__(self, run: RunContext, budget: Budget, checkpoints: Checkpoints) -> None:
+    def __init__(self, run: "ResearchRun") -> None:
         self._run = run
-        self._budget = budget
-        self._checkpoints = checkpoints
         self._calls: dict[str, asyncio.Task[TaskResult]] = {}
         """By agent: calls that have begun and not ended, waited for or not."""
 
@@ -45,7 +56,7 @@ class Agents:
         """True if an agent is at work, waited for or not: no new history may start then."""
         return bool(self._calls)
 
-    async def spawn(self, tasks: Sequence[AgentTask], at_once: int) -> list[TaskResult]:
+    async def spawn(self, tasks: Sequence[AgentTask], at_once: int, caller: str) -> list[TaskResult]:
         """See `ResearchRun.spawn`. Raises ValueError for two tasks of one id, or a strategy that is not for agents."""
         if len({task.id for task in tasks}) != len(tasks):
             raise ValueError("two tasks of agents have one id")
@@ -55,11 +66,11 @@ class Agents:
             self._record(task)
         todo = [task.id for task in tasks if not self._of(task.id).is_over]
         if todo:
-            await self._carry_out(todo, max(1, at_once))
+            await self._carry_out(todo, max(1, at_once), caller)
         return [result for task in tasks if (result := self._of(task.id).result)]
 
     # --- work --------------------------------------------------------------------------------------------------------
-    async def _carry_out(self, todo: list[str], at_once: int) -> None:
+    async def _carry_out(self, todo: list[str], at_once: int, caller: str) -> None:
         """Have all of them work; each is merged as soon as those before it are.
 
         When the run is to end, those at work are stopped, and their partial results merged in the same order.
@@ -68,7 +79,11 @@ class Agents:
         self._share_out(todo)
         queued = max(0, len(todo) - at_once)
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
-        run.decide(DECIDER, "dispatch", f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once", {}, outputs)
+        inputs = {"caller": caller} if caller else {}
+        text = f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once"
+        run.decide(DECIDER, "dispatch", text, inputs, outputs)
+        for agent in todo:
+            run.count_calls(caller, self._of(agent).task.strategy)
         data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
         waits = f", {queued} of them when others are done" if queued else ""
         run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)
@@ -86,7 +101,7 @@ class Agents:
                 self._take_over(todo[merged], task.result())
                 merged += 1
                 if merged < len(todo):
-                    self._checkpoints.save_in_background()
+                    run.checkpoints.save_in_background()
         except asyncio.CancelledError:
             await self._end(todo[merged:], work, StopReason.USER_CANCELLED)
             raise
@@ -102,7 +117,8 @@ class Agents:
         for agent in pending:
             # One without a call waits for its turn.
             self._calls.get(agent, work[agent]).cancel()
-        alarm = asyncio.ensure_future(run.host.sleep(GRACE_SECONDS, "until the agents have answered"))
+        grace = grace_seconds(run.state.level)
+        alarm = asyncio.ensure_future(run.host.sleep(grace, "until the agents have answered"))
         await run.host.wait_until(lambda: alarm.done() or all(work[agent].done() for agent in pending))
         alarm.cancel()
         for agent in agents:
@@ -134,7 +150,7 @@ class Agents:
                 return _stub(record, refused, f"nothing is left for it to use: {refused.value}")
             left = run.clock.remaining_work_seconds()
             left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
-            number = self._budget.holdings.open(_reservation(share), TokenShare.ANALYSIS)
+            number = run.holdings.open(_reservation(share), TokenShare.ANALYSIS)
             again = f"/again-{record.starts + 1}" if record.starts else ""
             record = self._change(
                 agent,
@@ -148,7 +164,7 @@ class Agents:
             self._note("agent.started", agent, record.task.text, branch)
             call = self._calls[agent] = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
             call.add_done_callback(lambda ended: self._settle(record, ended, number))
-            seconds = request.deadline_at - run.host.now().timestamp() + GRACE_SECONDS
+            seconds = request.deadline_at - run.host.now().timestamp() + grace_seconds(run.state.level)
             alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {agent} is not waited for any longer"))
             await run.host.wait_until(lambda: call.done() or alarm.done())
             alarm.cancel()
@@ -164,19 +180,25 @@ class Agents:
         result = _result_of(record, call)
         if result.is_stub:
             # Nobody knows what it paid for: that stays reserved.
-            self._budget.holdings.close(number, _reservation(record.share or AgentShare()))
+            self._run.holdings.close(number, _reservation(record.share or AgentShare()))
             return
         before = record.result.usage_by_role if record.result else {}
         for role, usage in result.usage_by_role.items():
             # The journal gives answers of an earlier start again: they were added then.
             account(self._run.state, role, usage.beyond(before.get(role, Usage())))
-        self._budget.holdings.close(number, NOTHING)
+        self._run.holdings.close(number, NOTHING)
 
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put the findings of an agent into the state of the run."""
         run = self._run
-        for decision in merge_agent(run.state, self._of(agent).task, result):
-            run.decide(agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
+        record = self._of(agent)
+        for caller, calls in result.calls.items():
+            # An agent that was started again makes the calls of its earlier start again.
+            before = record.result.calls.get(caller, {}) if record.result else {}
+            for role, number in calls.items():
+                run.count_calls(caller, role, max(0, number - before.get(role, 0)))
+        for decision in merge_agent(run.state, record.task, result):
+            run.decide(decision.agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         self._change(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
         if result.is_stub:
@@ -195,6 +217,11 @@ class Agents:
     def _record(self, task: AgentTask) -> None:
         """Write a task down; the same one, given before, keeps its share and its ledger."""
         state = self._run.state
+        if state.level:
+            task = task.model_copy(update={"given": {"level": state.level + 1, **task.given}})
+        if state.level and all(node.id != task.id for node in state.plan.nodes):
+            node = PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=state.scope, needs_search=False)
+            state.plan = state.plan.with_nodes(node)
         if all(record.task.id != task.id for record in state.agents):
             known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
             state.agents = [*state.agents, AgentRecord(task=task, **known)]
@@ -211,14 +238,13 @@ class Agents:
         fresh = [agent for agent in todo if self._of(agent).share is None]
         if not fresh:
             return
-        run, budget = self._run, self._budget
-        limits, used, held = run.resolved.limits, run.state.usage, budget.holdings
+        run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
         taken = [share for agent in todo if (share := self._of(agent).share)]
         protected = sum(self._of(agent).task.protects for agent in todo)
-        kept = sum(map(_reservation, taken), held.held + budget.reserved_for_report())
+        kept = sum(map(_reservation, taken), run.holdings.held + run.reserved_for_report())
         cost = limits.max_cost_usd
         tokens = _left_of(limits.max_tokens, used.tokens + kept.tokens)
-        of_share = budget.tokens_left(TokenShare.ANALYSIS, held.held_tokens)
+        of_share = run.tokens_left(TokenShare.ANALYSIS, run.holdings.held_tokens)
         if of_share is not None:
             tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
         left = AgentShare(

@@ -1,28 +1,22 @@
-"""The budget of a run: reserved before each model call, settled after it.
+"""The budget: reserved before each model call, settled after it. Pure functions of limits, use and reservations.
 
 A call may start only if its reservation fits in addition to usage, calls under way and the reserve for the report.
 So no limit is exceeded as long as no call needs more than its reservation.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from contracts.addresses import short_hash
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, CallSize, worst_call, worst_report
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
 from contracts.outcome import Usage
-from contracts.request import Verify
 from contracts.resolved import EffectiveLimits, ModelPrice
-from contracts.roles import SUPERVISOR, SYNTHESIZER, RoleInput, RoleSpec
+from contracts.roles import RoleInput
 from contracts.state import ResearchState
-from contracts.strategies import CLOSING_ROLES, usage_by_share
-from contracts.summaries import SUMMARIZER
-from contracts.tokens import TokenShare, tokens_left
-from contracts.vocabulary import Phase, StopReason
-from workflows.run.context import RunContext
-from workflows.run.inbox import Interrupted
+from contracts.tokens import TokenShare
+from contracts.vocabulary import StopReason
 
 REPORT_CALLS: Final = 2
 """Calls kept for the synthesis: it writes, and repairs once."""
@@ -147,97 +141,6 @@ class Holdings:
         self.unexplained = self.unexplained + left
         self.unexplained_tokens[share] = self.unexplained_tokens.get(share, 0) + left.tokens
         self.changes += 1
-
-
-class CallRefused(Interrupted):
-    """A limit forbids the call, and no call under way can give back enough for it.
-
-    `share` names the share of the tokens that has no room for it; None where a limit of the whole run has none.
-    """
-
-    def __init__(self, reason: StopReason, share: TokenShare | None = None) -> None:
-        super().__init__(reason)
-        self.share = share
-
-    @property
-    def words(self) -> str:
-        """The reason for a person: `budget_tokens`, `budget_tokens: share of planning`."""
-        return self.reason.value + (f": share of {self.share.value}" if self.share else "")
-
-
-class Budget:
-    """The budget of one run: what its limits leave for a call, and the reservations of calls under way."""
-
-    def __init__(self, run: RunContext) -> None:
-        self._run = run
-        self.holdings = Holdings()
-
-    async def reserve(self, role: RoleSpec[Any, Any], request: RoleInput) -> tuple[int, Reservation]:
-        """Return the reservation of a call, under its number. Waits while calls under way may give back enough.
-
-        Raises `CallRefused`, or `Interrupted` if the run is to end.
-        """
-        run, holdings = self._run, self.holdings
-        wanted = reservation(worst_call(role, request, run.resolved.reasoning_tokens), self._price(role))
-        reflects_on_report = role.name == SUPERVISOR.name and run.state.phase == Phase.SYNTHESIS
-        closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
-        kept = NOTHING if closes else self.reserved_for_report()
-        while refused := self._refusal(role, holdings.held, holdings.held_tokens, wanted, kept):
-            if role.name == SUMMARIZER.name:
-                raise refused  # its call has a reservation, and is made without the summary
-            refused = self._refusal(role, holdings.unexplained, holdings.unexplained_tokens, wanted, kept)
-            if refused is not None:
-                why = f"{refused.reason.text} ({refused.words})"
-                run.note("budget.exhausted", f"no further model call: {why}", reason=refused.reason.value)
-                raise refused
-            before = holdings.changes
-            await run.host.wait_until(
-                lambda: holdings.changes != before or run.inbox.interruption is not None  # noqa: B023
-            )
-            run.inbox.check_interruption()
-        return holdings.open(wanted, role.share), wanted
-
-    def _refusal(
-        self,
-        role: RoleSpec[Any, Any],
-        held: Reservation,
-        held_tokens: Mapping[TokenShare, int],
-        wanted: Reservation,
-        kept: Reservation,
-    ) -> CallRefused | None:
-        """Return the refusal of a call by a limit of the run, or by the share of its role in the tokens."""
-        left = self.tokens_left(role.share, held_tokens)
-        # Shares keep tokens for the report already.
-        kept = kept if left is None else Reservation(kept.calls, 0, kept.cost_usd)
-        reason = refusal(self._run.resolved.limits, self._run.state.usage, held, wanted, kept)
-        if reason is not None:
-            return CallRefused(reason)
-        return None if left is None or wanted.tokens <= left else CallRefused(StopReason.BUDGET_TOKENS, role.share)
-
-    def tokens_left(self, share: TokenShare, held: Mapping[TokenShare, int]) -> int | None:
-        """Return what a share may still use; None where the tokens of the run are not divided.
-
-        An agent has a part of its run's share and does not divide it again.
-        """
-        resolved, state = self._run.resolved, self._run.state
-        most = resolved.limits.max_tokens
-        if most is None or not resolved.tokens.token_management_enabled or state.task is not None:
-            return None
-        taken = Counter(usage_by_share(state.usage_by_role)) + Counter(held)
-        return tokens_left(share, most, taken, written=state.draft is not None)
-
-    def reserved_for_report(self) -> Reservation:
-        """Return the reservation that only the report and its checks may use."""
-        resolved = self._run.resolved
-        sub_queries = len(self._run.state.plan.sub_queries) or resolved.limits.max_sub_queries
-        kept = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
-        return kept + check_reserve(resolved.limits) if resolved.verify is Verify.FULL else kept
-
-    def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
-        prices = self._run.resolved.model_prices.values()
-        if role.name == SUMMARIZER.name and prices:  # its models may be those of any tier
-            return ModelPrice(input=max(one.input for one in prices), output=max(one.output for one in prices))
-        return self._run.resolved.model_prices.get(role.tier.value)
 
 
 def account(state: ResearchState, role: str, usage: Usage) -> None:

@@ -5,6 +5,7 @@ A role call reserves, calls and settles; an answer of no use is repaired once, t
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -12,21 +13,43 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures, names
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
+from contracts.call_sizes import worst_call
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.notebooks import by_reference
 from contracts.report_updates import REPORTER
-from contracts.roles import ANALYZER, RoleAnswer, RoleInput, RoleSpec, language_of_call, prompt_preferences
+from contracts.request import Verify
+from contracts.resolved import ModelPrice
+from contracts.roles import (
+    SUPERVISOR,
+    SYNTHESIZER,
+    AnalyzeInput,
+    RoleAnswer,
+    RoleInput,
+    RoleSpec,
+    language_of_call,
+    prompt_preferences,
+)
 from contracts.state import ResearchState
-from contracts.strategies import CLOSING_ROLES, declared_roles, writers
+from contracts.strategies import CLOSING_ROLES, declared_roles, usage_by_share, writers
 from contracts.summaries import SUMMARIZER, SummarizeInput
 from contracts.texts import shorten
-from contracts.tokens import TokenShare
+from contracts.tokens import TokenShare, tokens_left
 from contracts.tool_turns import ToolTurnInput, TurnResult
 from contracts.tools import ToolAnswer, ToolCall
-from contracts.vocabulary import AgentRole, EngineKind, StopReason
+from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.rules.duplicates import protected_among
 from workflows.run.agents import TASK_SHOWN, Agents
-from workflows.run.budget import NOTHING, Budget, CallRefused, account, account_failure
+from workflows.run.budget import (
+    NOTHING,
+    Holdings,
+    Reservation,
+    account,
+    account_failure,
+    check_reserve,
+    refusal,
+    report_reserve,
+    reservation,
+)
 from workflows.run.calls import (
     EXTRACTIVE_CALL_SECONDS,
     call_options,
@@ -59,6 +82,22 @@ DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be 
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 SHOWN_OF_CALL: Final = 2_000
 """Characters of the arguments of a call, and of its answer, in the log of a run."""
+
+
+class CallRefused(Interrupted):
+    """A limit forbids the call, and no call under way can give back enough for it.
+
+    `share` names the share of the tokens that has no room for it; None where a limit of the whole run has none.
+    """
+
+    def __init__(self, reason: StopReason, share: TokenShare | None = None) -> None:
+        super().__init__(reason)
+        self.share = share
+
+    @property
+    def words(self) -> str:
+        """The reason for a person: `budget_tokens`, `budget_tokens: share of planning`."""
+        return self.reason.value + (f": share of {self.share.value}" if self.share else "")
 
 
 def describe_call(call: ToolCall) -> str:
@@ -94,8 +133,8 @@ class ResearchRun(RunContext):
         """`stored` is the snapshot of the state that the session store has already."""
         super().__init__(state, inbox, host, hooks)
         self.checkpoints = Checkpoints(self, stored)
-        self.budget = Budget(self)
-        self.agents = Agents(self, self.budget, self.checkpoints)
+        self.holdings = Holdings()
+        self.agents = Agents(self)
         self._summaries = Summaries(self, self._summarize)
 
     async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
@@ -113,11 +152,13 @@ class ResearchRun(RunContext):
         operation = self.operation(step)
         number = 0
         if role.name != AgentRole.SUPERVISOR:
-            number = self.decide(role.name, f"execute_{role.work or role.name}", "", {"operation": operation})
+            inputs = {"operation": operation} | ({"caller": fields.caller} if fields.caller else {})
+            number = self.decide(role.name, f"execute_{role.work or role.name}", "", inputs)
+        self.count_calls(fields.caller, role.name)
         try:
             output = await self._answer(role, operation, fields, kind)
         except ActivityError as error:
-            if not is_outage(error) and (role.name == ANALYZER.name or not is_given_up(error)):
+            if not is_outage(error) and (issubclass(role.input, AnalyzeInput) or not is_given_up(error)):
                 raise  # a failed analysis costs its own branch
             self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
@@ -165,14 +206,15 @@ class ResearchRun(RunContext):
             data |= {"result": answer.text[:SHOWN_OF_CALL], **(results or {}).get(answer.call_id, {})}
             self.note("tool.returned", shorten(answer.text, TASK_SHOWN), **data)
 
-    async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE) -> list[TaskResult]:
+    async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE, *, caller: str = "") -> list[TaskResult]:
         """Have agents work on tasks, so many side by side as `at_once`; what each brought back, in task order.
 
-        Their findings are in the state afterwards. A task is given once. An agent never raises: one
-        that failed, was cut off or is late has a result that reports it. Raises `Interrupted` once the run is
-        to end, and `asyncio.CancelledError` where it is cancelled, after the agents' findings were taken over.
+        `caller` is the role that they work for, where one role calls another. Their findings are in the state
+        afterwards. A task is given once. An agent never raises: one that failed, was cut off or is late has a result
+        that reports it. Raises `Interrupted` once the run is to end, and `asyncio.CancelledError` where it is
+        cancelled, after the agents' findings were taken over.
         """
-        return await self.agents.spawn(tasks, at_once)
+        return await self.agents.spawn(tasks, at_once, caller)
 
     # --- one answer --------------------------------------------------------------------------------------------------
     async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind) -> O:
@@ -218,11 +260,11 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if not (orders := orders_of(error)):
                 raise
-            number, _ = await self.budget.reserve(role, request)  # no summary takes the room of the call itself
+            number, _ = await self._reserve(role, request)  # no summary takes the room of the call itself
             try:
                 summaries = await self._summaries.gather(operation, orders)
             finally:
-                self.budget.holdings.close(number, NOTHING)
+                self.holdings.close(number, NOTHING)
             return await self._reserved_call(role, request.model_copy(update={"summaries": summaries}))
 
     async def _summarize(self, operation: str, fields: SummarizeInput) -> str | None:
@@ -234,7 +276,7 @@ class ResearchRun(RunContext):
 
     async def _reserved_call(self, role: RoleSpec[I, O], request: I) -> O:
         """Reserve, call and settle. Raises as `_paid_call`, and `ActivityError` for a call that needs summaries."""
-        number, left = await self.budget.reserve(role, request)
+        number, left = await self._reserve(role, request)
         try:
             output = await self._execute(role, request)
             left = left.unexplained_by(output.account.usage)
@@ -248,7 +290,7 @@ class ResearchRun(RunContext):
             self._settle(role, output)
             return output
         finally:
-            self.budget.holdings.close(number, left)
+            self.holdings.close(number, left)
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with the envelope of every call."""
@@ -359,6 +401,73 @@ class ResearchRun(RunContext):
             self.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
+
+    # --- the budget --------------------------------------------------------------------------------------------------
+    async def _reserve(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
+        """Return the reservation of a call, under its number. Waits while calls under way may give back enough.
+
+        Raises `CallRefused`, or `Interrupted` if the run is to end.
+        """
+        resolved, holdings = self.resolved, self.holdings
+        wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
+        reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
+        closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
+        kept = NOTHING if closes else self.reserved_for_report()
+        while refused := self._refusal(role, holdings.held, holdings.held_tokens, wanted, kept):
+            if role.name == SUMMARIZER.name:
+                raise refused  # its call has a reservation, and is made without the summary
+            refused = self._refusal(role, holdings.unexplained, holdings.unexplained_tokens, wanted, kept)
+            if refused is not None:
+                why = f"{refused.reason.text} ({refused.words})"
+                self.note("budget.exhausted", f"no further model call: {why}", reason=refused.reason.value)
+                raise refused
+            before = holdings.changes
+            await self.host.wait_until(
+                lambda: holdings.changes != before or self.inbox.interruption is not None  # noqa: B023
+            )
+            self.inbox.check_interruption()
+        return holdings.open(wanted, role.share), wanted
+
+    def _refusal(
+        self,
+        role: RoleSpec[I, O],
+        held: Reservation,
+        held_tokens: Mapping[TokenShare, int],
+        wanted: Reservation,
+        kept: Reservation,
+    ) -> CallRefused | None:
+        """Return the refusal of a call by a limit of the run, or by the share of its role in the tokens."""
+        left = self.tokens_left(role.share, held_tokens)
+        # Shares keep tokens for the report already.
+        kept = kept if left is None else Reservation(kept.calls, 0, kept.cost_usd)
+        reason = refusal(self.resolved.limits, self.state.usage, held, wanted, kept)
+        if reason is not None:
+            return CallRefused(reason)
+        return None if left is None or wanted.tokens <= left else CallRefused(StopReason.BUDGET_TOKENS, role.share)
+
+    def tokens_left(self, share: TokenShare, held: Mapping[TokenShare, int]) -> int | None:
+        """Return what a share may still use; None where the tokens of the run are not divided.
+
+        An agent has a part of its run's share and does not divide it again.
+        """
+        most = self.resolved.limits.max_tokens
+        if most is None or not self.resolved.tokens.token_management_enabled or self.state.task is not None:
+            return None
+        taken = Counter(usage_by_share(self.state.usage_by_role)) + Counter(held)
+        return tokens_left(share, most, taken, written=self.state.draft is not None)
+
+    def reserved_for_report(self) -> Reservation:
+        """Return the reservation that only the report and its checks may use."""
+        resolved = self.resolved
+        sub_queries = len(self.state.plan.sub_queries) or resolved.limits.max_sub_queries
+        kept = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
+        return kept + check_reserve(resolved.limits) if resolved.verify is Verify.FULL else kept
+
+    def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
+        prices = self.resolved.model_prices.values()
+        if role.name == SUMMARIZER.name and prices:  # its models may be those of any tier
+            return ModelPrice(input=max(one.input for one in prices), output=max(one.output for one in prices))
+        return self.resolved.model_prices.get(role.tier.value)
 
 
 def summary_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:
