@@ -58,8 +58,8 @@ CLOSING_SECONDS: Final = 15.0
 """A cancelled run saves its state and closes within this time."""
 AGENT_ANSWER: Final = timedelta(seconds=2)
 """The same for the status of an agent; afterwards the status of its run is used."""
-TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Seconds between requests for a text that the stored record of a run does not name yet."""
+TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, *(8.0,) * 30)
+"""Seconds after requests for a text that the record does not name yet; those of the end are named when it is over."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
@@ -122,7 +122,7 @@ class ResearchClient:
                 id_reuse_policy=policy,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 task_timeout=TASK_TIMEOUT,
-                static_summary=static_summary(valid.query),
+                static_summary=as_markdown(valid.query, 180, 200),  # a line of the web UI, of at most 200 bytes
                 memo=memo_of(valid),
                 priority=Priority(
                     priority_key=valid.priority, fairness_key=valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
@@ -297,12 +297,13 @@ class ResearchHandle:
         if not isinstance(found, ToolCallResult) or not isinstance(found.tool_output.raw_output, UpdateReportResult):
             return found
         update, text = found.tool_output.raw_output, None
-        for seconds in (*TEXT_PAUSES, None) if update.report else ():
+        for seconds in TEXT_PAUSES if update.report else ():
+            going_on = await self.is_running()  # asked first: a run saves its record before it is over
             try:
                 text = await self.document(update.report, tenant=tenant)
                 break
             except DocumentMissing:
-                if seconds is None or not await self.is_running():
+                if not going_on:
                     break
                 await asyncio.sleep(seconds)
         update = update.model_copy(update={"new_report_markdown": text})
@@ -494,7 +495,8 @@ class ResearchHandle:
                 raise asyncio.CancelledError from error
             raise await self._silence(MAY_STILL_ARRIVE) from error
         except WorkflowUpdateFailedError as error:
-            raise MessageRefused(refusal_text(error)) from error
+            why = error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
+            raise MessageRefused(why) from error
         except RPCError as error:
             if "already completed" in error.message:
                 raise RunClosed(
@@ -519,20 +521,10 @@ class ResearchHandle:
         return NoWorker(f"{problem} {remedy}{consequence}")
 
 
-def refusal_text(error: WorkflowUpdateFailedError) -> str:
-    """Give the words of a run for a refused message: the field, the problem, the accepted values."""
-    return error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
-
-
 def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:
     """Make the id of an update, which a run accepts once: equal words in the same ten minutes are one message."""
     message = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
     return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
-
-
-def static_summary(question: str) -> str:
-    """Write the question as one line of the server's web UI, in Markdown: at most 180 characters and 200 bytes."""
-    return as_markdown(question, 180, 200)
 
 
 def _foreign(research_id: str) -> RunForeign:

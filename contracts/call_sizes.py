@@ -93,11 +93,11 @@ def expected_call(
         checking_roles.CORRECTOR.name: claims * 450,
         checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
         roles.ANALYZER.name: min(sources, MOST_SOURCES) * source_tokens,
+        EXTRACTOR.name: source_tokens,
+        SCANNER.name: min(source_tokens, SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS),
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
         roles.REFINER.name: DRAFT_CHARACTERS,
         REPORTER.name: SECTION_CHARACTERS // BYTES_PER_TOKEN,
-        SCANNER.name: SCANNED_CHARACTERS // BYTES_PER_TOKEN,
-        EXTRACTOR.name: source_tokens,
     }
     conversation = 5_000 if role.tools else 0
     size = FIXED_INPUT_TOKENS + conversation + material.get(role.name, 0)

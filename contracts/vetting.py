@@ -1,6 +1,5 @@
 """What a librarian has found for one need, as it survives between units."""
 
-from collections.abc import Iterable
 from typing import Final
 
 from contracts.addresses import normalized_text, short_hash
@@ -17,51 +16,36 @@ class ExaminedSource(Contract):
     accepted: bool
     quality: Quality = Quality.UNKNOWN
     reason: str = ""
-    round: int = 1
 
 
 class Vetted(Contract):
-    """Searches for one need, and the candidates that were examined for it, over all rounds."""
+    """One round of vetting for a need: searches, and the candidates that were examined."""
 
     need: str
     searches: list[str] = []
-    """Ids of nodes of the plan, in their order."""
+    """Ids of nodes of the plan, those of earlier rounds included."""
+    before: list[str] = []
+    """Ids of the sources that earlier rounds have examined."""
     examined: list[ExaminedSource] = []
-    round: int = 1
-    searched: int = 0
-    """Number of the round whose searches the librarian has named."""
+    is_searched: bool = False
+    """True once the librarian has named the searches of this round."""
     complete: bool = False
     """True once every candidate of the round was examined."""
 
     @property
     def accepted(self) -> list[ExaminedSource]:
-        """The vetted sources of the newest round, the best first, else in the order of the candidates."""
-        found = [one for one in self.examined if one.accepted and one.round == self.round]
-        return sorted(found, key=lambda one: BEST_FIRST.index(one.quality))
+        """The vetted sources, the best first, else in the order of the candidates."""
+        return sorted((one for one in self.examined if one.accepted), key=lambda one: BEST_FIRST.index(one.quality))
 
     @property
     def rejected(self) -> list[ExaminedSource]:
-        """The rejected candidates of the newest round."""
-        return [one for one in self.examined if not one.accepted and one.round == self.round]
-
-    @property
-    def is_searched(self) -> bool:
-        """True once the librarian has named the searches of this round."""
-        return self.searched >= self.round
-
-    @property
-    def examined_before(self) -> set[str]:
-        """Ids of the candidates of earlier rounds."""
-        return {one.source_id for one in self.examined if one.round < self.round}
-
-    def with_searches(self, names: Iterable[str]) -> "Vetted":
-        """Return the record with the searches that the librarian has named for this round."""
-        searches = list(dict.fromkeys([*self.searches, *names]))
-        return self.model_copy(update={"searches": searches, "searched": self.round})
+        """The rejected candidates."""
+        return [one for one in self.examined if not one.accepted]
 
     def next_round(self) -> "Vetted":
-        """Return the record for another round of the same need."""
-        return self.model_copy(update={"round": self.round + 1, "complete": False})
+        """Return the record of another round for the same need."""
+        before = [*self.before, *(one.source_id for one in self.examined)]
+        return Vetted(need=self.need, searches=self.searches, before=before)
 
 
 def need_id(need: str) -> str:

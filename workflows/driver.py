@@ -105,8 +105,9 @@ class Driver:
         pause = await self._strategy.pause(run, opened)
         state.open_pause = None
         run.inbox.check_interruption()
-        if state.draft is not drafted and pause.action is not Action.COMPLETE:
-            run.checkpoints.save_in_background()  # a text is served once the stored session names it
+        if state.draft is not drafted:
+            # A text is served once the stored session names it, and the calls that check it carry what is new since.
+            run.checkpoints.save_in_background()
         else:
             run.checkpoints.save_now_and_then()
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):

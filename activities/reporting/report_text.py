@@ -14,6 +14,7 @@ from contracts.checking import Correction, CorrectionAction
 from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.protected_sources import NAMED
+from contracts.report_updates import REPORTER
 from contracts.request import EARLIER, Verify
 from contracts.resolved import Estimate, between
 from contracts.strategies import list_declared, writer_engine
@@ -98,6 +99,9 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
     if inputs.ending.outcome is not Outcome.COMPLETED:
         also = _shortfall(inputs) if inputs.checked.warning else ""
         return say.name("outcome", inputs.ending.outcome), ". ".join(dict.fromkeys(filter(None, (why, also)))) + "."
+    if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
+        # Other reports of passages say so themselves; a live one has its agreed headings alone.
+        return say.name("outcome", inputs.ending.outcome), say.without_model
     return (say("not_verified"), say("not_checked")) if unchecked else None
 
 
@@ -295,14 +299,19 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield Fact(say("fact_asked"), say("wishes_not_told"), [wish for wish in wishes if wish])
     if resolved.approval_waived:
         yield _fact(say, "approval")
+    objections = inputs.state.plan.objections
+    if overruled := [one.line() for one in objections if one.overruled]:
+        yield _fact(say, "overruled", overruled)
+    if followed := [one.line() for one in objections if one.followed]:
+        yield _fact(say, "split", followed)
     given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
         yield _fact(say, "guidance", items)
     offered = any(record.provider == EARLIER for record in inputs.state.query_ledger)
-    if offered and (followed := resolved.follow_up):
+    if offered and (earlier := resolved.follow_up):
         again = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
-        sources = say.count("source", followed.sources)
-        yield _fact(say, "follows", id=followed.research_id, query=followed.query, sources=sources, again=again)
+        sources = say.count("source", earlier.sources)
+        yield _fact(say, "follows", id=earlier.research_id, query=earlier.query, sources=sources, again=again)
 
 
 def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:

@@ -119,7 +119,9 @@ class Vetting:
                     for name, text in searches.items()
                 ]
                 state.plan = state.plan.with_nodes(*map(state.plan.newest, nodes))
-                self.known[key] = self.known[key].with_searches(searches)
+                record = self.known[key]
+                named = list(dict.fromkeys([*record.searches, *searches]))
+                self.known[key] = record.model_copy(update={"searches": named, "is_searched": True})
         for call in calls:
             call.result()
 
@@ -152,14 +154,14 @@ class Vetting:
     def _choose(self, record: Vetted) -> list[SearchHit]:
         state = self.run.state
         hits = [hit for hit in hits_of(state, record.searches, self.works) if not self.run.is_excluded(hit)]
-        return choose_candidates(state, hits, record.examined_before, self.most)
+        return choose_candidates(state, hits, record.before, self.most)
 
     def _read(self, record: Vetted, chosen: Sequence[SearchHit]) -> list[str]:
         """Return the sources that the candidates became, those that the request names first."""
         state = self.run.state
-        identities, before = Identities(state.sources, state.aliases), record.examined_before
+        identities = Identities(state.sources, state.aliases)
         found = dict.fromkeys([*self._named(record), *map(identities.identity_of, chosen)])
-        return [name for name in found if name in state.sources and name not in before]
+        return [name for name in found if name in state.sources and name not in record.before]
 
     def _named(self, record: Vetted) -> list[str]:
         """Return the sources that the request names and that were read for this need."""
@@ -190,11 +192,10 @@ class Vetting:
                 interruption = interruption or error
                 continue
             record, source = self.known[key], self.run.state.sources[name]
-            is_named = name in self._named(record)
             examined = (
-                _with_scan(self.run.state, source, answer, record.round)
+                _with_scan(self.run.state, source, answer)
                 if answer is not None
-                else assess_by_rules(source, record.round, is_named=is_named)
+                else assess_by_rules(source, is_named=name in self._named(record))
             )
             self.known[key] = record.model_copy(update={"examined": [*record.examined, examined]})
         if interruption is not None:
@@ -211,10 +212,10 @@ class Vetting:
         return await ask_for(run, LIBRARIAN.name, SCANNER, f"scan/{key}/{name}", request)
 
 
-def _with_scan(state: ResearchState, source: Source, answer: ScannerAnswer, number: int) -> ExaminedSource:
+def _with_scan(state: ResearchState, source: Source, answer: ScannerAnswer) -> ExaminedSource:
     """Return the result for one candidate; a scan moves the label of the rules by at most one step."""
     source = update_quality(source, QualityUpdate(source_id=source.id, quality=answer.credibility), SCANNER.name)
     state.sources[source.id] = source
     reason = answer.reason or f"credibility {answer.credibility.value}, relevance {answer.relevance.value}"
     accepted = answer.accepts(source.quality)
-    return ExaminedSource(source_id=source.id, accepted=accepted, quality=source.quality, reason=reason, round=number)
+    return ExaminedSource(source_id=source.id, accepted=accepted, quality=source.quality, reason=reason)

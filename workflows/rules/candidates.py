@@ -34,7 +34,7 @@ def choose_candidates(
     return list(chosen.values())
 
 
-def assess_by_rules(source: Source, number: int, *, is_named: bool = False) -> ExaminedSource:
+def assess_by_rules(source: Source, *, is_named: bool) -> ExaminedSource:
     """Return the word of the rules on a candidate: it is rejected if it could not be read, or if they call it low.
 
     One that the request names is vetted by the person.
@@ -46,4 +46,4 @@ def assess_by_rules(source: Source, number: int, *, is_named: bool = False) -> E
     if not is_read:
         reason = f"it could not be read: {source.status_reason}"
     accepted = is_read and (is_named or quality is not Quality.LOW)
-    return ExaminedSource(source_id=source.id, accepted=accepted, quality=quality, reason=reason, round=number)
+    return ExaminedSource(source_id=source.id, accepted=accepted, quality=quality, reason=reason)

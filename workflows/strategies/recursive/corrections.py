@@ -11,7 +11,7 @@ from contracts.texts import plural
 from contracts.vetting import Vetted
 from contracts.vocabulary import GapKind
 from workflows.phases.role_calls import ask_for
-from workflows.phases.vetting import describe_vetted, vet
+from workflows.phases.vetting import Vetting, describe_vetted
 from workflows.rules.research_trees import InfeasibleTree, graft
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.recursive.position import CALLER, NO_SOURCES, ExecutorPosition, position_of
@@ -29,18 +29,13 @@ async def correct(run: ResearchRun) -> None:
     gaps = [gap for gap in state.unaddressed_gaps() if gap.id in wanted][:MOST_GAPS]
     before = {leaf.id for leaf in position.tree.leaves}
     work: dict[str, ResearchTree] = {}
-    for gap in gaps:
-        vetted = await vet(
-            run,
-            gap.description,
-            most=MOST_CANDIDATES,
-            known=position.vetted,
-            caller=CALLER if gap.kind is not GapKind.QUESTION else "planner",
-            works=position.works,
-        )
-        if vetted.accepted:
-            is_question = gap.kind is GapKind.QUESTION
-            work[gap.id] = await _planned(run, position, gap, vetted) if is_question else _leaves(run, gap, vetted)
+    for caller, asked in (CALLER, False), ("planner", True):
+        needs = [gap for gap in gaps if (gap.kind is GapKind.QUESTION) is asked]
+        vetting = Vetting(run, position.vetted, caller, MOST_CANDIDATES, position.works)
+        found = await vetting.carry_out([gap.description for gap in needs]) if needs else []
+        for gap, vetted in zip(needs, found, strict=True):
+            if vetted.accepted:
+                work[gap.id] = await _planned(run, position, gap, vetted) if asked else _leaves(run, gap, vetted)
     if work:
         _graft(run, position, work)
     fresh = [leaf for leaf in position.tree.leaves if leaf.id not in before]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from temporalio.exceptions import ActivityError
@@ -9,21 +10,19 @@ from temporalio.exceptions import ActivityError
 from contracts.agents import AgentTask, TaskResult
 from contracts.notebooks import with_what_follows
 from contracts.plan import OTHER_FORM, PlanNode
-from contracts.recursive_roles import EXTRACTOR, ExtractInput, ExtractorResult
-from contracts.research_trees import TaskType, TreeLeaf, TreeNode
+from contracts.recursive_roles import EXTRACTOR, ExtractorResult
+from contracts.research_trees import MOST_LEVELS, TaskType, TreeLeaf, TreeNode
 from contracts.texts import shorten
 from contracts.vocabulary import NodeKind, NodeStatus, SourceStatus
 from workflows.phases.analysis import merge
 from workflows.phases.role_calls import ask_for, spawn_for
-from workflows.phases.role_inputs import analyze_input, extract_of
+from workflows.phases.role_inputs import extract_input
 from workflows.run.calls import is_cancelled, reason_of
-from workflows.run.host import abandon
+from workflows.run.host import abandon, side_by_side
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.recursive.position import CALLER, ExecutorPosition, due_children, due_leaves, position_of
 
 STRATEGY: Final = "executor"
-MOST_FINDINGS: Final = 5
-"""Of one leaf."""
 TASK_WORDS: Final = {TaskType.SUMMARIZE: "summary", TaskType.EXTRACT_KEY_FACTS: "key facts"}
 
 
@@ -46,6 +45,10 @@ async def work_on_node(run: ResearchRun) -> None:
 # --- executors below -------------------------------------------------------------------------------------------------
 async def _work_on_children(run: ResearchRun, position: ExecutorPosition, children: Sequence[TreeNode]) -> None:
     """Have the executors below work, each as an agent with its part of the tree. Raises `Interrupted`."""
+    too_deep = [node for node in children if node.level > min(run.resolved.limits.max_levels, MOST_LEVELS)]
+    for node in too_deep:  # no plan and no correction has such a node; none is started in any case
+        run.branch_failed(f"an executor of level {node.level} was not started: {shorten(node.goal, 120)}")
+    children = [node for node in children if node not in too_deep]
     if not children:
         return
     place = {node.id: number for number, node in enumerate(position.tree.children(position.tree.root), start=1)}
@@ -88,21 +91,16 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition, leaves: 
     if not leaves:
         return
     _take_sources(run, leaves)
+    goal, readable = position.tree.root.goal, [leaf for leaf in leaves if _is_readable(run, leaf)]
     begins = {"status": NodeStatus.EXECUTING}
     begun = [leaf_node(run, position, leaf).model_copy(update=begins) for leaf in leaves]
     run.state.plan = run.state.plan.with_nodes(*begun)
-    at_once = asyncio.Semaphore(run.resolved.limits.max_parallel)
 
     async def extract(leaf: TreeLeaf) -> ExtractorResult:
-        async with at_once:
-            return await ask_for(run, CALLER, EXTRACTOR, f"extract/{leaf.id}", _request(run, position, leaf))
+        return await ask_for(run, CALLER, EXTRACTOR, f"extract/{leaf.id}", extract_input(run, leaf, goal))
 
-    calls = {leaf.id: asyncio.ensure_future(extract(leaf)) for leaf in leaves if _is_readable(run, leaf)}
-    try:
-        await run.host.settle(list(calls.values()))
-    except asyncio.CancelledError:
-        await abandon(run.host, list(calls.values()))
-        raise
+    made = await side_by_side(run.host, [partial(extract, leaf) for leaf in readable], run.resolved.limits.max_parallel)
+    calls = {leaf.id: call for leaf, call in zip(readable, made, strict=True)}
     interruption: BaseException | None = None
     for leaf in leaves:
         call = calls.get(leaf.id)
@@ -127,22 +125,6 @@ def _take_sources(run: ResearchRun, leaves: Sequence[TreeLeaf]) -> None:
             update = {"sub_query_ids": [state.scope], "iteration": state.iteration, "analyzed": False}
             state.sources[page.id] = page.model_copy(update=update)
             state.note_entry(page.entry)
-
-
-def _request(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf) -> ExtractInput:
-    """Return the request to an extractor: one source and one task."""
-    node = leaf_node(run, position, leaf)
-    base = analyze_input(run, node, issues=[])
-    fields = {name: getattr(base, name) for name in base.model_fields_set}
-    return ExtractInput(
-        **fields
-        | {
-            "sources": [extract_of(run.state.sources[leaf.source_id])],
-            "max_findings": MOST_FINDINGS,
-            "task_type": leaf.task_type,
-            "task_detail": leaf.task_detail,
-        }
-    )
 
 
 def leaf_node(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf) -> PlanNode:

@@ -1,7 +1,7 @@
 """The strategy `recursive`: scope → a person's authorization → vetted sources and trees → executors → report."""
 
-import asyncio
 from enum import StrEnum
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from contracts.agents import AgentTask, TaskResult
@@ -18,10 +18,10 @@ from workflows.phases.analysis import analyze_without_model, withdraw
 from workflows.phases.pause import call_hook
 from workflows.phases.role_calls import ask_for, check_call, spawn_for
 from workflows.phases.scope import judge_scope
-from workflows.phases.vetting import describe_vetted, vet
+from workflows.phases.vetting import Vetting, describe_vetted
 from workflows.rules.gaps import open_gaps
 from workflows.rules.sub_queries import sources_left
-from workflows.run.host import abandon
+from workflows.run.host import side_by_side
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.recursive.leaves import STRATEGY, failed, show_executors
@@ -194,28 +194,28 @@ async def _plan_trees(run: ResearchRun) -> None:
     left = sources_left(state, run.resolved.limits)
     room = max(min(left, FEWEST_CANDIDATES * len(due)), int(left * VETTING_SHARE))
     most = max(1, min(MOST_CANDIDATES, room // len(due)))
-    jobs = [asyncio.ensure_future(_plan_tree(run, position, query, most)) for query in due]
-    try:
-        await run.host.settle(jobs)
-    except asyncio.CancelledError:
-        await abandon(run.host, jobs)
-        raise
-    for query, job in zip(due, jobs, strict=True):
-        if (tree := job.result()) is not None:
-            position.trees[query.id] = tree
-        else:
+    check_call(run, CALLER, TREE_PLANNER.name)
+    unvetted = [query.text for query in due if not _is_vetted(position, query)]
+    if unvetted:
+        await Vetting(run, position.vetted, "planner", most).carry_out(unvetted)
+    with_sources = [query for query in due if position.vetted[need_id(query.text)].accepted]
+    calls = [partial(_plan_tree, run, position.vetted[need_id(query.text)], query) for query in with_sources]
+    trees = await side_by_side(run.host, calls, run.resolved.limits.max_parallel)
+    for query, tree in zip(with_sources, trees, strict=True):
+        position.trees[query.id] = tree.result()
+    for query in due:
+        if query not in with_sources:
             _close_without_sources(run, query)
 
 
-async def _plan_tree(run: ResearchRun, position: RecursivePosition, query: PlanNode, most: int) -> ResearchTree | None:
-    """Return the tree of one query; None if no source was vetted for it."""
+def _is_vetted(position: RecursivePosition, query: PlanNode) -> bool:
+    record = position.vetted.get(need_id(query.text))
+    return record is not None and record.complete
+
+
+async def _plan_tree(run: ResearchRun, vetted: Vetted, query: PlanNode) -> ResearchTree:
+    """Return the tree of one query over its vetted sources."""
     limits = run.resolved.limits
-    check_call(run, CALLER, TREE_PLANNER.name)
-    vetted = position.vetted.get(need_id(query.text))
-    if vetted is None or not vetted.complete:
-        vetted = await vet(run, query.text, most=most, known=position.vetted, caller="planner")
-    if not vetted.accepted:
-        return None
     request = TreeInput(
         goal=query.text,
         vetted=describe_vetted(run.state, vetted),
