@@ -14,7 +14,16 @@ from client.cli import talk
 from client.cli.errors import CommandError
 from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text, print_plan
 from client.client_errors import MessageRefused
-from contracts.plan import APPROVAL_PHRASE, CHOSEN_BY_AGENT, PlanAnswer, PlanNode, Waiting, WaitKind
+from contracts.plan import (
+    APPROVAL_PHRASE,
+    CHOSEN_BY_AGENT,
+    Objection,
+    ObjectionKind,
+    PlanAnswer,
+    PlanNode,
+    Waiting,
+    WaitKind,
+)
 from contracts.request import Constraints
 from contracts.vocabulary import NodeKind, NodeStatus
 
@@ -107,11 +116,11 @@ class FakeHandle:
         return self.shown
 
     def __getattr__(self, message: str) -> Callable[..., Awaitable[str]]:
-        async def send(*arguments: Any) -> str:
+        async def send(*arguments: Any, **named: Any) -> str:
             if self.refused:
                 self.refused -= 1
                 raise MessageRefused("phrase: this run wants exactly these words")
-            self.sent.append((message, *arguments))
+            self.sent.append((message, *arguments, *named.items()))
             return "taken"
 
         return send
@@ -132,17 +141,20 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     [
         (APPROVAL, "y\n", ("approve_plan", 2, None)),
         (APPROVAL.model_copy(update={"phrase": APPROVAL_PHRASE}), f"yes\n{APPROVAL_PHRASE}\n", ("approve_plan", 2, APPROVAL_PHRASE)),
+        (APPROVAL.model_copy(update={"phrase": APPROVAL_PHRASE}), "authorized to execute\n", ("approve_plan", 2, "authorized to execute")),
+        (APPROVAL.model_copy(update={"objected": ObjectionKind.OPINION}), "o\n", ("approve_plan", 2, None, ("overrule", True))),
         (APPROVAL, "n\n", ("reject_plan",)),
         (APPROVAL, "\nleave version 9 out\n", ("revise_plan", {"guidance": "leave version 9 out"}, 2)),
         (QUESTIONS, "the second\n\n", ("answer", ["the second", ""], 1)),
         (APPROVAL.model_copy(update={"questions": ["Which?"]}), "a\nthe second\n", ("answer", ["the second"], 2)),
     ],
-    ids=["yes", "phrase", "no", "words", "answers", "answers to a plan"],
+    ids=["yes", "phrase", "phrase alone", "overruled", "no", "words", "answers", "answers to a plan"],
 )  # fmt: skip
 async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed: str, sent: tuple[Any, ...]) -> None:
     """Each reply becomes its message; a refused one is asked again."""
     handle = FakeHandle(refused=1 if typed == "y\n" else 0)
-    handle.shown = PLAN.model_copy(update={"questions": waiting.questions})
+    against = [Objection(kind=waiting.objected, query="All?", text="too much")] if waiting.objected else []
+    handle.shown = PLAN.model_copy(update={"questions": waiting.questions, "objections": against})
     os.write(keyboard, (typed * (1 + handle.refused)).encode())
     await asyncio.wait_for(ask_here(handle, waiting), 10)  # type: ignore[arg-type]
     assert handle.sent == [sent]
