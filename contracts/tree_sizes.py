@@ -42,7 +42,7 @@ def tree_calls(limits: EffectiveLimits, queries: int | None = None) -> Calls:
         SCANNER.name: (least, limits.max_sources),
         TREE_PLANNER.name: (least, most + gaps),
         EXTRACTOR.name: (least, nodes * limits.max_leaves + gaps),
-        EXECUTOR.name: (least, nodes + corrections),
+        EXECUTOR.name: (0, nodes + corrections),  # rules check a report without findings
         SYNTHESIZER.name: (1, 2 + nodes + corrections),
     }
 
