@@ -122,7 +122,7 @@ class ResearchClient:
                 id_reuse_policy=policy,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 task_timeout=TASK_TIMEOUT,
-                static_summary=static_summary(valid.query),
+                static_summary=as_markdown(valid.query, 180, 200),  # a line of the web UI, of at most 200 bytes
                 memo=memo_of(valid),
                 priority=Priority(
                     priority_key=valid.priority, fairness_key=valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
@@ -495,7 +495,8 @@ class ResearchHandle:
                 raise asyncio.CancelledError from error
             raise await self._silence(MAY_STILL_ARRIVE) from error
         except WorkflowUpdateFailedError as error:
-            raise MessageRefused(refusal_text(error)) from error
+            why = error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
+            raise MessageRefused(why) from error
         except RPCError as error:
             if "already completed" in error.message:
                 raise RunClosed(
@@ -520,20 +521,10 @@ class ResearchHandle:
         return NoWorker(f"{problem} {remedy}{consequence}")
 
 
-def refusal_text(error: WorkflowUpdateFailedError) -> str:
-    """Give the words of a run for a refused message: the field, the problem, the accepted values."""
-    return error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
-
-
 def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:
     """Make the id of an update, which a run accepts once: equal words in the same ten minutes are one message."""
     message = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
     return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
-
-
-def static_summary(question: str) -> str:
-    """Write the question as one line of the server's web UI, in Markdown: at most 180 characters and 200 bytes."""
-    return as_markdown(question, 180, 200)
 
 
 def _foreign(research_id: str) -> RunForeign:

@@ -15,7 +15,6 @@ from contracts.evidence import (
     DocumentRef,
     Evidence,
     Finding,
-    FindingLabel,
     Gap,
     ReportDraft,
     SearchHit,
@@ -306,8 +305,7 @@ class AnalyzerResult(RoleAnswer):
     dropped_quotes: int = 0
     """Number of quotes that are in no stored text word for word."""
     entry: str | None = None
-    """Hash of the stored entry with findings and evidence; only `labels` are here. None: all is here."""
-    labels: list[FindingLabel] = []
+    """Hash of the stored entry with findings and evidence; ids, statements and places are here. None: all is here."""
 
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------

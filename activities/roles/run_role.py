@@ -30,7 +30,7 @@ from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
 from contracts.lenient import UnfitAnswer
-from contracts.notebooks import AnalysisEntry, labels_of
+from contracts.notebooks import AnalysisEntry, without_details
 from contracts.outcome import CallAccount
 from contracts.recursive_roles import SelfCheckAnswer, SelfCheckInput, TreeAnswer, TreeInput
 from contracts.roles import (
@@ -150,7 +150,7 @@ class RoleActivities:
         return result
 
     async def _stored_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
-        """The result with labels of findings and evidence; they themselves are in the notebook."""
+        """The result with the places of findings and evidence; their details are in the notebook."""
         cited = {source_id for finding in result.findings for source_id in finding.source_ids}
         sources = [
             source.model_copy(update={"snippet": "", "sections": [], "links": [], "entry": None, "hit_entries": []})
@@ -158,7 +158,7 @@ class RoleActivities:
             if source.id in cited
         ]
         entry = AnalysisEntry(findings=result.findings, evidence=result.evidence, sources=sources)
-        return labels_of(result, request).model_copy(update={"entry": await self.notebooks.write(entry)})
+        return without_details(result, request).model_copy(update={"entry": await self.notebooks.write(entry)})
 
 
 # --- from input to task, from answer to result -----------------------------------------------------------------------

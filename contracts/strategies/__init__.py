@@ -14,7 +14,6 @@ from contracts.strategies.built_in import (
 )
 from contracts.strategies.declared_strategies import (
     CLOSING_ROLES,
-    PLANNED,
     StrategyDeclaration,
     declaration,
     declare,
@@ -31,7 +30,6 @@ __all__ = [
     "CLOSING_ROLES",
     "FEWEST_SUB_QUERIES",
     "LIVING_STRATEGY",
-    "PLANNED",
     "StrategyDeclaration",
     "calls_by_role",
     "closing_calls",

@@ -21,8 +21,6 @@ from contracts.vocabulary import EngineKind, ReportSection, Tier
 ENTRY_POINTS: Final = "durable_research.strategies"
 MOST_GAPS: Final = 30
 """Gaps of a run, where its strategy needs no more."""
-PLANNED: Final[tuple[str, ...]] = ()
-"""Names that requests may come to use: refused with `not available yet` until they are declared."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from workflows.strategies.recursive.position import (
     NodeUnit,
     due_leaves,
     position_of,
+    read_position,
 )
 from workflows.strategies.units import carry_out
 
@@ -85,7 +86,7 @@ class ExecutorStrategy(ScopedStrategy):
 
     def progress(self, state: ResearchState) -> Progress:
         """Return its leaves, and its corrections."""
-        position = position_of(state)
+        position = read_position(state)
         units = [
             UnitProgress(
                 name=leaf.id,
@@ -111,7 +112,7 @@ class ExecutorStrategy(ScopedStrategy):
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
         """Return this executor's node of the tree, with the reason for its end."""
-        position, limits = position_of(state), state.resolution.limits
+        position, limits = read_position(state), state.resolution.limits
         root = position.tree.root
         reasons = {USED_UP: NodeEnd.CORRECTIONS_USED, NO_PROGRESS: NodeEnd.NO_PROGRESS, NO_SOURCES: NodeEnd.NO_PROGRESS}
         end = reasons.get(position.ended, NodeEnd.SUFFICIENT)
@@ -128,7 +129,7 @@ class ExecutorStrategy(ScopedStrategy):
 
 
 def _summary(state: ResearchState) -> str:
-    position = position_of(state)
+    position = read_position(state)
     leaves = [leaf for leaf in position.tree.root.leaves if leaf.id in position.done]
     below = len(position.tree.children(position.tree.root))
     parts = [plural(len(leaves), "task"), plural(len(state.findings), "finding")]

@@ -49,6 +49,7 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition, childr
         return
     place = {node.id: number for number, node in enumerate(position.tree.children(position.tree.root), start=1)}
     tasks = [child_task(f"{run.state.scope}-{place[node.id]}", position, node) for node in children]
+    show_executors(run, tasks, run.state.scope, position.tree.root.level)
     results = await spawn_for(run, CALLER, tasks, run.resolved.limits.max_parallel)
     for node, result in zip(children, results, strict=True):
         position.done.append(node.id)
@@ -60,6 +61,16 @@ def child_task(name: str, position: ExecutorPosition, node: TreeNode) -> AgentTa
     part = position.tree.part(node.id)
     given = {"level": node.level, "tree": part.model_dump(mode="json"), "most_nodes": len(part.nodes)}
     return AgentTask(id=name, text=node.goal, strategy=STRATEGY, given=given)
+
+
+def show_executors(run: ResearchRun, tasks: Sequence[AgentTask], parent: str, depth: int) -> None:
+    """Put executors that begin into the plan, each below the node that it works for."""
+    plan, begins = run.state.plan, {"status": NodeStatus.EXECUTING}
+    nodes = [
+        PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=parent, depth=depth, needs_search=False)
+        for task in tasks
+    ]
+    run.state.plan = plan.with_nodes(*(plan.newest(node).model_copy(update=begins) for node in nodes))
 
 
 def failed(result: TaskResult) -> bool:
@@ -77,6 +88,9 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition, leaves: 
         return
     _take_sources(run, leaves)
     goal, readable = position.tree.root.goal, [leaf for leaf in leaves if _is_readable(run, leaf)]
+    begins = {"status": NodeStatus.EXECUTING}
+    begun = [leaf_node(run, position, leaf).model_copy(update=begins) for leaf in leaves]
+    run.state.plan = run.state.plan.with_nodes(*begun)
 
     async def extract(leaf: TreeLeaf) -> ExtractorResult:
         return await ask_for(run, CALLER, EXTRACTOR, f"extract/{leaf.id}", extract_input(run, leaf, goal))
@@ -123,6 +137,7 @@ def leaf_node(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf) -> P
             parent=run.state.scope,
             depth=position.tree.root.level,
             source_id=leaf.source_id,
+            rationale=source.title if (source := run.state.sources.get(leaf.source_id)) else "",
             task_type=leaf.task_type.value,
             origin=f"gap:{position.gap_of[leaf.id]}" if leaf.id in position.gap_of else "plan",
         )

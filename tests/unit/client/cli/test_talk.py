@@ -14,8 +14,18 @@ from client.cli import talk
 from client.cli.errors import CommandError
 from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text, print_plan
 from client.client_errors import MessageRefused
-from contracts.plan import APPROVAL_PHRASE, Objection, ObjectionKind, PlanAnswer, PlanNode, Waiting, WaitKind
+from contracts.plan import (
+    APPROVAL_PHRASE,
+    CHOSEN_BY_AGENT,
+    Objection,
+    ObjectionKind,
+    PlanAnswer,
+    PlanNode,
+    Waiting,
+    WaitKind,
+)
 from contracts.request import Constraints
+from contracts.vocabulary import NodeKind, NodeStatus
 
 NODES = [PlanNode(id="a", text="How is it done?"), PlanNode(id="b", text="- Why\x1b[31m?")]
 PLAN = PlanAnswer(version=2, brief="Both parts.", nodes=NODES, sub_queries=NODES)
@@ -52,6 +62,29 @@ def test_the_outline_of_a_plan_survives_the_editor(capsys: pytest.CaptureFixture
     ):
         with pytest.raises(CommandError, match=re.escape(problem)):
             parse_plan(text.replace(before, after))
+
+
+def test_a_tree_is_printed_by_level(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nodes of agents below their queries and leaves with their sources, grafts included; searches are no part of it."""
+    query = PlanNode(id="q", text="How?", status=NodeStatus.EXECUTING)
+    task = {"kind": NodeKind.TASK, "needs_search": False}
+    nodes = [
+        query,
+        PlanNode(id="node-b", text="Costs", parent="node-a", **task),
+        PlanNode(id="node-a", text="All", parent="q", status=NodeStatus.EXECUTING, **task),
+        PlanNode(
+            id="leaf", text="facts", parent="node-b", source_id="src-1", task_type="SUMMARIZE",
+            status=NodeStatus.COMPLETED, **task,
+        ),
+        PlanNode(id="s", text="a search of the librarian", origin=CHOSEN_BY_AGENT),
+    ]  # fmt: skip
+    print_plan(PlanAnswer(version=1, nodes=nodes, sub_queries=[query]), "r-1")
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  ▸ How?",
+        "    ▸ All",
+        "      ○ Costs",
+        "        ✔ SUMMARIZE src-1: facts",
+    ]
 
 
 async def test_an_editor_changes_the_text_or_the_error_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
