@@ -50,9 +50,8 @@ class ExecutorStrategy(ScopedStrategy):
         """Do the unit that comes next."""
         position = position_of(run.state)
         if position.finished:
-            return Finished(
-                StopReason.NO_ACTIONABLE_GAPS if run.state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
-            )
+            is_open = run.state.has_unresolved_gaps()
+            return Finished(StopReason.NO_ACTIONABLE_GAPS if is_open else StopReason.NO_OPEN_GAPS)
         kind = position.next_unit
         work = {
             NodeUnit.WORK: work_on_node,
@@ -142,11 +141,8 @@ async def _report(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    state, position = run.state, position_of(run.state)
-    inputs = len({finding.sub_query_id for finding in state.findings})
-    if inputs < 2:
+    if len({finding.sub_query_id for finding in run.state.findings}) < 2:
         return
-    del position
     request = write_input(run, issues=[]).model_copy(update={"target_words": REPORT_WORDS})
     output = await ask_for(run, CALLER, SYNTHESIZER, "synthesize", request)
     await take_draft(run, output.draft)

@@ -11,7 +11,7 @@ from contracts.agents import AgentTask, TaskResult
 from contracts.notebooks import with_what_follows
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.recursive_roles import EXTRACTOR, ExtractorResult
-from contracts.research_trees import TaskType, TreeLeaf, TreeNode
+from contracts.research_trees import MOST_LEVELS, TaskType, TreeLeaf, TreeNode
 from contracts.texts import shorten
 from contracts.vocabulary import NodeKind, NodeStatus, SourceStatus
 from workflows.phases.analysis import merge
@@ -45,6 +45,10 @@ async def work_on_node(run: ResearchRun) -> None:
 # --- executors below -------------------------------------------------------------------------------------------------
 async def _work_on_children(run: ResearchRun, position: ExecutorPosition, children: Sequence[TreeNode]) -> None:
     """Have the executors below work, each as an agent with its part of the tree. Raises `Interrupted`."""
+    too_deep = [node for node in children if node.level > min(run.resolved.limits.max_levels, MOST_LEVELS)]
+    for node in too_deep:  # no plan and no correction has such a node; none is started in any case
+        run.branch_failed(f"an executor of level {node.level} was not started: {shorten(node.goal, 120)}")
+    children = [node for node in children if node not in too_deep]
     if not children:
         return
     place = {node.id: number for number, node in enumerate(position.tree.children(position.tree.root), start=1)}
