@@ -83,7 +83,7 @@ def test_a_tree_is_printed_by_level(capsys: pytest.CaptureFixture[str]) -> None:
         "  ▸ How?",
         "    ▸ All",
         "      ○ Costs",
-        "        ✔ SUMMARIZE src-1: facts",
+        "        ✔ summarize (“src-1”): facts",
     ]
 
 
