@@ -253,6 +253,7 @@ RECURSIVE_STRATEGY: Final = StrategyDeclaration(
     judges_edits=True,
     report_sections=tuple(ReportSection),
     most_gaps=MOST_GAPS_OF_TREE,
+    caller=recursive.MANAGER.name,
 )
 EXECUTOR_STRATEGY: Final = StrategyDeclaration(
     name="executor",

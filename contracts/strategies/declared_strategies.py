@@ -55,6 +55,8 @@ class StrategyDeclaration:
     """Sections behind the text of its reports, made from the gaps of the run."""
     most_gaps: int = MOST_GAPS
     """Gaps that one run of it may have."""
+    caller: str = ""
+    """Role that has the report written, where the strategy says who may call whom."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
