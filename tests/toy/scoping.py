@@ -34,7 +34,7 @@ def scoping_declared() -> Iterator[None]:
     """The toy, for the time of a block."""
     strategies.declare(SCOPING)
     yield
-    strategies.declared_strategies._declared.pop(SCOPING.name, None)
+    strategies._declared.pop(SCOPING.name, None)
 
 
 class ScopingStrategy(ToyStrategy):
