@@ -98,8 +98,6 @@ def expected_call(
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
         roles.REFINER.name: DRAFT_CHARACTERS,
         REPORTER.name: SECTION_CHARACTERS // BYTES_PER_TOKEN,
-        SCANNER.name: SCANNED_CHARACTERS // BYTES_PER_TOKEN,
-        EXTRACTOR.name: source_tokens,
     }
     conversation = 5_000 if role.tools else 0
     size = FIXED_INPUT_TOKENS + conversation + material.get(role.name, 0)

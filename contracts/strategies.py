@@ -17,6 +17,7 @@ from contracts.agents import AT_ONCE
 from contracts.call_sizes import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.outcome import Usage
+from contracts.outlines import MOST_HEADINGS
 from contracts.plan import MOST_ROUNDS
 from contracts.report_updates import REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Review, Verify
@@ -31,8 +32,6 @@ from contracts.vocabulary import EngineKind, ReportSection, ThinkMode, Tier
 ENTRY_POINTS: Final = "durable_research.strategies"
 MOST_GAPS: Final = 30
 """Gaps of a run, where its strategy needs no more."""
-PLANNED: Final[tuple[str, ...]] = ()
-"""Names that requests may come to use: refused with `not available yet` until they are declared."""
 
 
 @dataclass(frozen=True)
@@ -415,11 +414,15 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     batches = -(-claims // CLAIMS_PER_CALL)
     by_model = checks.review is Review.MODEL
     fewest_parts, most_parts = _section_calls(resolved)
-    return {
+    reviewed = int(checks.review is not Review.OFF)
+    # What the review of a live report notes goes to its reporter, section by section.
+    by_writer = {REPORTER.name: (0, MOST_HEADINGS * reviewed)}
+    if not declaration(resolved.strategy).live_report:
+        by_writer = {SYNTHESIZER.name: (fewest_parts, most_parts + reviewed)}
+    return by_writer | {
         REVIEWER.name: (int(by_model), 2 * by_model),
         CHECKER.name: (int(full), full * (batches + 2 * bool(checks.correct))),
         CORRECTOR.name: (0, full * 2 * bool(checks.correct)),
-        SYNTHESIZER.name: (fewest_parts, most_parts + int(checks.review is not Review.OFF)),
     }
 
 

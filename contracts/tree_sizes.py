@@ -12,7 +12,7 @@ from typing import Any, Final
 from contracts.base import Contract
 from contracts.call_sizes import least_call
 from contracts.plan import Objection, ObjectionKind, PlanNode
-from contracts.recursive_roles import EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
+from contracts.recursive_roles import EXECUTOR, EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
 from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.roles import SYNTHESIZER, RoleSpec
 
@@ -42,7 +42,7 @@ def tree_calls(limits: EffectiveLimits, queries: int | None = None) -> Calls:
         SCANNER.name: (least, limits.max_sources),
         TREE_PLANNER.name: (least, most + gaps),
         EXTRACTOR.name: (least, nodes * limits.max_leaves + gaps),
-        "executor": (least, nodes + corrections),
+        EXECUTOR.name: (least, nodes + corrections),
         SYNTHESIZER.name: (1, 2 + nodes + corrections),
     }
 

@@ -14,6 +14,7 @@ from contracts.checking import Correction, CorrectionAction
 from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.protected_sources import NAMED
+from contracts.report_updates import REPORTER
 from contracts.request import EARLIER, Verify
 from contracts.resolved import Estimate, between
 from contracts.strategies import list_declared, writer_engine
@@ -98,6 +99,9 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
     if inputs.ending.outcome is not Outcome.COMPLETED:
         also = _shortfall(inputs) if inputs.checked.warning else ""
         return say.name("outcome", inputs.ending.outcome), ". ".join(dict.fromkeys(filter(None, (why, also)))) + "."
+    if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
+        # Other reports of passages say so themselves; a live one has its agreed headings alone.
+        return say.name("outcome", inputs.ending.outcome), say.without_model
     return (say("not_verified"), say("not_checked")) if unchecked else None
 
 

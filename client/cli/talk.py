@@ -254,7 +254,8 @@ def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
         for node in nodes:
             is_here = node.parent == parent if parent else node.parent not in known
             if is_here and node.origin != CHOSEN_BY_AGENT:
-                task = f"{node.task_type} {node.source_id}: " if node.source_id else ""
+                about = printable(node.rationale or node.source_id or "")
+                task = f"{node.task_type} of “{about}”: " if node.source_id else ""
                 reason = f" ({printable(node.status_reason)})" if node.status_reason else ""
                 yield f"{'  ' * level}{MARKS[node.status]} {task}{printable(node.text)}{reason}"
                 yield from below(node.id, level + 1)
@@ -381,16 +382,20 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
     known = await handle.plan()
     print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
     answers = " · a: answer its questions" if known.questions else ""
+    answers += " · o: begin although a query is called too wide" if known.objections else ""
     print_progress(
         f"Begin with this plan? y: yes · e: edit it{answers} · n: reject it · or write what should be different"
     )
     line = await read_line("   > ")
+    if waiting.is_phrase(line):
+        return await handle.approve_plan(known.version, line)
     match line and line.casefold():
         case None:
             return ""
         case "y" | "yes":
-            phrase = await read_line(f"   type “{waiting.phrase}” > ") if waiting.phrase is not None else None
-            return await handle.approve_plan(known.version, phrase)
+            return await handle.approve_plan(known.version, await _read_phrase(waiting))
+        case "o" | "overrule" if known.objections:
+            return await handle.approve_plan(known.version, await _read_phrase(waiting), overrule=True)
         case "n" | "no":
             return await handle.reject_plan()
         case "a" | "answer" if known.questions:
@@ -402,6 +407,11 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
         case "":
             raise CommandError("type y, e or n, or what should be different")
     return await handle.revise_plan({"guidance": line}, known.version)
+
+
+async def _read_phrase(waiting: Waiting) -> str | None:
+    """Read the words of approval, where the run demands them."""
+    return None if waiting.phrase is None else await read_line(f"   type “{waiting.phrase}” > ")
 
 
 async def read_line(prompt: str) -> str | None:

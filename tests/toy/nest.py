@@ -16,6 +16,7 @@ from contracts.vocabulary import NodeKind, ReportSection, StopReason
 from tests.toy.errand import ERRAND_LIMITS, ErrandStrategy, position_of
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
+from workflows.run.host import abandon
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 
@@ -65,7 +66,14 @@ class NestStrategy(ErrandStrategy):
         scope, text, below = run.state.scope, run.resolved.query, below_of(run.state)
         leaf = PlanNode(id=f"leaf-of-{scope}", text=text, parent=scope, kind=NodeKind.LEAF)
         run.draft_plan(text, [leaf])
-        await asyncio.gather(self._look(run), run.spawn(below, 5, caller="nest"))
+        jobs = [asyncio.ensure_future(job) for job in (self._look(run), run.spawn(below, 5, caller="nest"))]
+        try:
+            await run.host.settle(jobs)
+        except asyncio.CancelledError:
+            await abandon(run.host, jobs)
+            raise
+        for job in jobs:
+            job.result()
         return Unit(name="looking", iteration_ended=True)
 
     async def _look(self, run: ResearchRun) -> None:

@@ -196,7 +196,7 @@ def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Rep
 def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind) -> Waiting:
     waiting = state.waiting
     if waiting is None and kind is WaitKind.APPROVAL and state.approved_version:
-        raise Unacceptable(f"plan: version {state.approved_version} is approved already; the research goes by it")
+        raise Unacceptable(f"plan: version {state.approved_version} is approved already; the run goes by it")
     if waiting is None and state.resolved is None:
         # Also the case for a moment after a continue-as-new of a waiting run.
         raise Unacceptable("the run is getting ready: send this again in a moment")

@@ -16,7 +16,7 @@ from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, StopReason
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.states import finding, gap, resolved, source, state
 from tests.fakes.world import World
-from tests.toy.nest import nest, nest_declared
+from tests.toy.nest import NestStrategy, nest, nest_declared
 from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.rules.agents import merge_agent, task_result
@@ -24,6 +24,7 @@ from workflows.rules.gaps import open_gaps
 from workflows.run.agents import GRACE_SECONDS, grace_seconds
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
+from workflows.status import details_markdown
 
 TOP, MIDDLE, LOWEST = "How deep do sperm whales dive?", "What do glaciers carve?", "When do cactus flowers open?"
 PAGES = {
@@ -76,6 +77,8 @@ async def test_what_is_found_at_the_third_level_keeps_its_leaf_and_its_node(tmp_
     assert total.searches == run.state.usage.searches == 3
     assert total.reads == run.state.usage.reads
     assert [agent.id for _, agent in result.agents[0].with_all_below()] == ["node-b", "node-c"]
+    shown = [line for line in details_markdown(run.state, 0.0).splitlines() if "workflow `" in line]
+    assert [line.partition(" ✔ ")[0] for line in shown] == ["-", "  -", "    -"]
 
 
 async def test_an_agent_of_an_agent_knows_what_the_run_had_read(tmp_path: Path) -> None:
@@ -99,7 +102,9 @@ def test_less_is_waited_for_at_each_level() -> None:
 
 
 @pytest.mark.parametrize("ending", ["stop", "cancel"])
-async def test_when_the_run_is_to_end_the_lowest_level_still_says_what_it_has(tmp_path: Path, ending: str) -> None:
+async def test_when_the_run_is_to_end_the_lowest_level_still_says_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
     """Stopped or cancelled at the third level, the findings of all levels are in the run, in one moment (S4-041)."""
     world = world_of(tmp_path)
     run = await run_of(world)
@@ -112,12 +117,17 @@ async def test_when_the_run_is_to_end_the_lowest_level_still_says_what_it_has(tm
         return await usual(request)
 
     run.host.implementations["search"] = search
+    looked, look = list[str](), NestStrategy._look
+
+    async def look_and_note(strategy: NestStrategy, run: ResearchRun) -> None:
+        await look(strategy, run)
+        looked.append(run.state.scope)
+
+    monkeypatch.setattr(NestStrategy, "_look", look_and_note)
     lowest = nest("node-c", LOWEST, nest("node-d", "never again"))
     work = asyncio.ensure_future(run.spawn([nest("node-a", TOP, nest("node-b", MIDDLE, lowest))]))
-    while len([one for one in run.host.calls if one[0].startswith("analyze")]) < 3:
+    while len(looked) < 3:
         await asyncio.sleep(0.01)
-    for _ in range(400):
-        await asyncio.sleep(0)
     if ending == "stop":
         run.inbox.interrupt(StopReason.USER_STOPPED)
     else:

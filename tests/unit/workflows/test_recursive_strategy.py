@@ -43,8 +43,8 @@ def nodes_of(trial: Trial) -> list[Any]:
 
 
 async def test_a_query_is_answered_by_a_tree_of_executors(tmp_path: Path) -> None:
-    """Manager to planner to librarian to extractor, executors below executors, and nobody else calls anybody (S4-001,
-    S4-002, S4-009, S4-019, S4-029, S4-030, S4-042).
+    """From manager to planner, librarian and extractor, and executors below executors; nobody else calls anybody
+    (S4-001, S4-002, S4-009, S4-019, S4-029, S4-030, S4-042).
     """
     trial = await run_of(tmp_path)
     trial.assert_completed()
@@ -58,8 +58,8 @@ async def test_a_query_is_answered_by_a_tree_of_executors(tmp_path: Path) -> Non
 async def test_an_executor_that_is_never_content_corrects_itself_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each node corrects itself as often as its limit says, or until a correction brings nothing new (S4-033, S4-034,
-    C4-1); no node is below the third level (S4-011, C4-2).
+    """A node corrects itself as often as its limit says, or until a correction brings nothing; none is below level three
+    (S4-011, S4-033, S4-034, C4-1, C4-2).
     """
     monkeypatch.setattr(library_work, "self_check", never_content)
     monkeypatch.setattr(library_work, "extraction", endless)

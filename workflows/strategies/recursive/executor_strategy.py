@@ -30,6 +30,7 @@ from workflows.strategies.recursive.position import (
     NodeUnit,
     due_leaves,
     position_of,
+    read_position,
 )
 from workflows.strategies.units import carry_out
 
@@ -49,9 +50,8 @@ class ExecutorStrategy(ScopedStrategy):
         """Do the unit that comes next."""
         position = position_of(run.state)
         if position.finished:
-            return Finished(
-                StopReason.NO_ACTIONABLE_GAPS if run.state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
-            )
+            is_open = run.state.has_unresolved_gaps()
+            return Finished(StopReason.NO_ACTIONABLE_GAPS if is_open else StopReason.NO_OPEN_GAPS)
         kind = position.next_unit
         work = {
             NodeUnit.WORK: work_on_node,
@@ -85,7 +85,7 @@ class ExecutorStrategy(ScopedStrategy):
 
     def progress(self, state: ResearchState) -> Progress:
         """Return its leaves, and its corrections."""
-        position = position_of(state)
+        position = read_position(state)
         units = [
             UnitProgress(
                 name=leaf.id,
@@ -111,7 +111,7 @@ class ExecutorStrategy(ScopedStrategy):
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
         """Return this executor's node of the tree, with the reason for its end."""
-        position, limits = position_of(state), state.resolution.limits
+        position, limits = read_position(state), state.resolution.limits
         root = position.tree.root
         reasons = {USED_UP: NodeEnd.CORRECTIONS_USED, NO_PROGRESS: NodeEnd.NO_PROGRESS, NO_SOURCES: NodeEnd.NO_PROGRESS}
         end = reasons.get(position.ended, NodeEnd.SUFFICIENT)
@@ -128,7 +128,7 @@ class ExecutorStrategy(ScopedStrategy):
 
 
 def _summary(state: ResearchState) -> str:
-    position = position_of(state)
+    position = read_position(state)
     leaves = [leaf for leaf in position.tree.root.leaves if leaf.id in position.done]
     below = len(position.tree.children(position.tree.root))
     parts = [plural(len(leaves), "task"), plural(len(state.findings), "finding")]
@@ -141,11 +141,8 @@ async def _report(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    state, position = run.state, position_of(run.state)
-    inputs = len({finding.sub_query_id for finding in state.findings})
-    if inputs < 2:
+    if len({finding.sub_query_id for finding in run.state.findings}) < 2:
         return
-    del position
     request = write_input(run, issues=[]).model_copy(update={"target_words": REPORT_WORDS})
     output = await ask_for(run, CALLER, SYNTHESIZER, "synthesize", request)
     await take_draft(run, output.draft)

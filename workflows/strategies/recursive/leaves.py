@@ -11,7 +11,7 @@ from contracts.agents import AgentTask, TaskResult
 from contracts.notebooks import with_what_follows
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.recursive_roles import EXTRACTOR, ExtractorResult
-from contracts.research_trees import TaskType, TreeLeaf, TreeNode
+from contracts.research_trees import MOST_LEVELS, TaskType, TreeLeaf, TreeNode
 from contracts.texts import shorten
 from contracts.vocabulary import NodeKind, NodeStatus, SourceStatus
 from workflows.phases.analysis import merge
@@ -45,10 +45,15 @@ async def work_on_node(run: ResearchRun) -> None:
 # --- executors below -------------------------------------------------------------------------------------------------
 async def _work_on_children(run: ResearchRun, position: ExecutorPosition, children: Sequence[TreeNode]) -> None:
     """Have the executors below work, each as an agent with its part of the tree. Raises `Interrupted`."""
+    too_deep = [node for node in children if node.level > min(run.resolved.limits.max_levels, MOST_LEVELS)]
+    for node in too_deep:  # no plan and no correction has such a node; none is started in any case
+        run.branch_failed(f"an executor of level {node.level} was not started: {shorten(node.goal, 120)}")
+    children = [node for node in children if node not in too_deep]
     if not children:
         return
     place = {node.id: number for number, node in enumerate(position.tree.children(position.tree.root), start=1)}
     tasks = [child_task(f"{run.state.scope}-{place[node.id]}", position, node) for node in children]
+    show_executors(run, tasks, run.state.scope, position.tree.root.level)
     results = await spawn_for(run, CALLER, tasks, run.resolved.limits.max_parallel)
     for node, result in zip(children, results, strict=True):
         position.done.append(node.id)
@@ -60,6 +65,16 @@ def child_task(name: str, position: ExecutorPosition, node: TreeNode) -> AgentTa
     part = position.tree.part(node.id)
     given = {"level": node.level, "tree": part.model_dump(mode="json"), "most_nodes": len(part.nodes)}
     return AgentTask(id=name, text=node.goal, strategy=STRATEGY, given=given)
+
+
+def show_executors(run: ResearchRun, tasks: Sequence[AgentTask], parent: str, depth: int) -> None:
+    """Put executors that begin into the plan, each below the node that it works for."""
+    plan, begins = run.state.plan, {"status": NodeStatus.EXECUTING}
+    nodes = [
+        PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=parent, depth=depth, needs_search=False)
+        for task in tasks
+    ]
+    run.state.plan = plan.with_nodes(*(plan.newest(node).model_copy(update=begins) for node in nodes))
 
 
 def failed(result: TaskResult) -> bool:
@@ -77,6 +92,9 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition, leaves: 
         return
     _take_sources(run, leaves)
     goal, readable = position.tree.root.goal, [leaf for leaf in leaves if _is_readable(run, leaf)]
+    begins = {"status": NodeStatus.EXECUTING}
+    begun = [leaf_node(run, position, leaf).model_copy(update=begins) for leaf in leaves]
+    run.state.plan = run.state.plan.with_nodes(*begun)
 
     async def extract(leaf: TreeLeaf) -> ExtractorResult:
         return await ask_for(run, CALLER, EXTRACTOR, f"extract/{leaf.id}", extract_input(run, leaf, goal))
@@ -123,6 +141,7 @@ def leaf_node(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf) -> P
             parent=run.state.scope,
             depth=position.tree.root.level,
             source_id=leaf.source_id,
+            rationale=source.title if (source := run.state.sources.get(leaf.source_id)) else "",
             task_type=leaf.task_type.value,
             origin=f"gap:{position.gap_of[leaf.id]}" if leaf.id in position.gap_of else "plan",
         )

@@ -59,13 +59,19 @@ class ExecutorPosition(UnitPosition):
 
 
 def position_of(state: ResearchState) -> ExecutorPosition:
-    """Return the position, with the part of the tree that the task gives the first time."""
-    position = ExecutorPosition.of(state)
-    if not position.tree.nodes and state.task is not None:
-        given: dict[str, Any] = state.task.given
-        position.tree = ResearchTree.model_validate(given["tree"])
-        position.most_nodes = int(given.get("most_nodes", len(position.tree.nodes)))
+    """Return the position, with the part of the tree that the task gives; its changes are the state's."""
+    state.position = position = read_position(state)
     return position
+
+
+def read_position(state: ResearchState) -> ExecutorPosition:
+    """Return the position without changing the state: a query that is answered while leaves work replaces nothing."""
+    position = ExecutorPosition.read(state)
+    if position.tree.nodes or state.task is None:
+        return position
+    given: dict[str, Any] = state.task.given
+    tree = ResearchTree.model_validate(given["tree"])
+    return position.model_copy(update={"tree": tree, "most_nodes": int(given.get("most_nodes", len(tree.nodes)))})
 
 
 def due_leaves(position: ExecutorPosition) -> list[TreeLeaf]:

@@ -13,7 +13,7 @@ from contracts.roles import ANALYZER, ProposedGap
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vetting import Vetted, need_id
-from contracts.vocabulary import NATURAL_STOPS, Action, AgentStatus, EngineKind, NodeKind, NodeStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, Action, AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.phases.analysis import analyze_without_model, withdraw
 from workflows.phases.pause import call_hook
 from workflows.phases.role_calls import ask_for, check_call, spawn_for
@@ -24,7 +24,7 @@ from workflows.rules.sub_queries import sources_left
 from workflows.run.host import side_by_side
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
-from workflows.strategies.recursive.leaves import STRATEGY, failed
+from workflows.strategies.recursive.leaves import STRATEGY, failed, show_executors
 from workflows.strategies.units import UnitPosition, carry_out, judge_report, unit_progress, write_draft
 
 CALLER: Final = "manager"
@@ -265,13 +265,12 @@ async def _execute(run: ResearchRun) -> None:
 
 def _executor_task(run: ResearchRun, position: RecursivePosition, number: int, query: PlanNode) -> AgentTask:
     """Return the task of the executor of a query, with its node in the plan."""
-    tree, state = position.trees[query.id], run.state
-    name = position.executors.setdefault(query.id, f"executor-{number}")
-    node = PlanNode(id=name, text=tree.root.goal, kind=NodeKind.TASK, parent=query.id, depth=1, needs_search=False)
-    state.plan = state.plan.with_nodes(state.plan.newest(node).model_copy(update={"status": NodeStatus.EXECUTING}))
-    given: dict[str, Any] = {"level": 1, "tree": tree.model_dump(mode="json")}
-    given["most_nodes"] = run.resolved.limits.max_nodes
-    return AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=given)
+    tree, name = position.trees[query.id], position.executors.setdefault(query.id, f"executor-{number}")
+    most = run.resolved.limits.max_nodes
+    given: dict[str, Any] = {"level": 1, "tree": tree.model_dump(mode="json"), "most_nodes": most}
+    task = AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=given)
+    show_executors(run, [task], query.id, 1)
+    return task
 
 
 def _is_of(state: ResearchState, node: str | None, executor: str) -> bool:

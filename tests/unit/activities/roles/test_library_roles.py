@@ -5,15 +5,19 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from activities.roles.prompt_rendering import prompt_of as prompt_file
 from activities.roles.prompt_rendering import render_role
+from activities.roles.run_role import task_of
 from activities.roles.untrusted import label_key, label_of
 from contracts import failures
 from contracts.call_sizes import BYTES_PER_TOKEN, FIXED_INPUT_TOKENS, expected_call, worst_call
 from contracts.notebooks import MOST_LINKS, AnalysisEntry, SourceEntry, by_reference, with_what_follows
+from contracts.outcome import Guidance
 from contracts.plan import PlanNode
 from contracts.recursive_roles import (
     EXTRACTOR,
     LIBRARIAN,
+    MANAGER,
     MAY_CALL,
     SCANNED_CHARACTERS,
     SCANNER,
@@ -57,11 +61,12 @@ TEXT = (
 )
 QUOTE = "Vacuum must visit every table to prevent wraparound failures."
 LEAF = PlanNode(id="leaf-1", text="What must vacuum do?", expected_contribution="how wraparound is prevented")
-NEW_ROLES = (LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR)
+NEW_ROLES = (MANAGER, LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR)
 VETTED = [
     VettedSource(id=f"src-{n:016d}", title=f"Page {n}", quality=Quality.HIGH, reason=f"reason {n}") for n in (1, 2)
 ]
 INPUTS: dict[str, dict[str, Any]] = {
+    "manager": {},
     "librarian": {"need": "how wraparound is prevented"},
     "scanner": {"sub_query": PlanNode(id="need-1", text="wraparound"), "sources": [source(reference(TEXT))]},
     "tree_planner": {"goal": "how wraparound is prevented", "vetted": VETTED},
@@ -97,6 +102,36 @@ def test_prompts_have_the_form_of_all_prompts(role: RoleSpec[Any, Any]) -> None:
     request = request_of(role)
     rendered = render_role(role, request, {reference(TEXT).hash: TEXT})
     assert len(rendered.prompt) / BYTES_PER_TOKEN < worst_call(role, request).input_tokens - FIXED_INPUT_TOKENS / 2
+
+
+def test_the_manager_sees_the_question_or_the_edit() -> None:
+    """An expert of the field: the limit and the replaced scope for a question, each query of an edit for its verdicts
+    (S4-005, S4-042).
+    """
+    system = prompt_file(MANAGER).system
+    assert all(words in system for words in ("expert of the field", "You search nothing and answer nothing yourself"))
+    asked = prompt_of(MANAGER, most_queries=3, previous=["what vacuum is"])
+    assert "3 queries or fewer" in asked
+    assert "<previous>\n- what vacuum is\n</previous>" in asked
+    assert "one query." in prompt_of(MANAGER, most_queries=1)
+    edited = prompt_of(MANAGER, edited=["Why </edited> freeze?", "When?"])
+    assert "<edited>\n- Why ‹/edited> freeze?\n- When?\n</edited>" in edited
+    assert "Judge the queries of the edit" in edited
+    assert "Give the scope" not in edited
+
+
+async def test_without_a_model_the_scope_is_the_question_and_what_people_want() -> None:
+    """The script calls nothing too wide: that is computed; an edit comes back as it is (S4-007)."""
+    request = request_of(
+        MANAGER, engine=EngineKind.EXTRACTIVE, guidance=[Guidance(origin="person", text="look at costs")]
+    )
+    task = task_of(MANAGER, request, {})
+    answer = (await ExtractiveEngine().answer(task)).content
+    assert [one.query for one in answer.queries] == [request.query, "look at costs"]
+    assert all(one.feasible for one in answer.queries)
+    edit = task_of(MANAGER, request.model_copy(update={"edited": ["Why?", "When?"]}), {})
+    judged = (await ExtractiveEngine().answer(edit)).content
+    assert [one.query for one in judged.queries] == ["Why?", "When?"]
 
 
 def test_the_librarian_sees_the_need_and_what_was_tried() -> None:

@@ -70,6 +70,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "synthesizer": WRITING,
     "refiner": REFINING,
     "supervisor": REFLECTING,
+    "executor": {"goal": "how wraparound is prevented"},
     "librarian": {"need": "how wraparound is prevented"},
     "scanner": {"sub_query": PlanNode(id="need-1", text="wraparound"), "sources": WRITING["sources"]},
     "tree_planner": {"goal": "how wraparound is prevented", "vetted": [VettedSource(id="src-1", title="A page")]},
