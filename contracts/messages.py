@@ -169,6 +169,8 @@ class ReadRequest(CompactModel):
     """False while a person has yet to approve the plan: no call is made."""
     needs_title: bool = False
     """True if the workflow does not know the title."""
+    known_entry: str = ""
+    """Hash of the stored entry about the document as it was read before: it is read again, and compared."""
     patience_seconds: float = 10.0
     """Time for which a site that does not answer, or answers 5xx, is tried."""
 

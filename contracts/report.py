@@ -11,6 +11,7 @@ from contracts.checking import Correction, ReviewSummary, VerificationSummary
 from contracts.evidence import Artifact, Finding, Gap, QueryRecord
 from contracts.outcome import AgentDecision, Guidance
 from contracts.plan import PlanNode
+from contracts.report_changes import ReportChanges
 from contracts.resolved import CorpusSnapshot
 from contracts.tokens import Band, ContentEntry, FidelityTotals, total_of
 from contracts.vocabulary import ReportKind
@@ -256,6 +257,8 @@ class Report(Contract):
     degraded: BoundedList[str] = []
     failed_branches: BoundedList[str] = []
     limitations: BoundedList[str] = []
+    changes: ReportChanges | None = None
+    """Differences from the report before the sources were read again; None for a run that was not refreshed."""
 
     def cited_sources(self) -> Iterator[tuple[int, ReportSource]]:
         """Give the cited sources with their numbers, in order."""

@@ -14,7 +14,7 @@ from activities.reporting.inputs import JudgedClaim, ReportInputs
 from activities.reporting.passages import words_around
 from activities.reporting.report_text import RenderedText, pages_of, quality_words
 from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
-from activities.reporting.words import VERDICT_SIGNS
+from contracts.report_changes import VERDICT_SIGNS
 from contracts.texts import shorten
 
 

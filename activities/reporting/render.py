@@ -26,12 +26,14 @@ from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
 from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry, artifacts_of
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
-from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan
+from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan, read_report
+from contracts.report_changes import ReportChanges, compare_reports
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
 from contracts.strategies import usage_by_share
 from contracts.tokens import ContentEntry, tokens_of_share
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
+from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, SessionStore, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.storage.stored_notebooks import Notebooks
@@ -41,7 +43,7 @@ SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
 
 FOREIGN: Final = (
     "findings", "gaps", "decisions", "plan", "queries", "query_ledger", "degraded", "failed_branches", "limitations",
-    "agents", "guidance", "skipped_files",
+    "agents", "guidance", "skipped_files", "changes",
 )  # fmt: skip
 """Parts of the document that have words of models and pages."""
 
@@ -68,8 +70,11 @@ def render(
     verdicts: Sequence[ClaimVerdict] = (),
     corrections: Sequence[Correction] = (),
     shortened: Sequence[ContentEntry] = (),
+    before: str | None = None,
 ) -> RenderedForms:
     """Make the three forms of a report. Pure: the same state and texts give the same bytes.
+
+    `before` is the `report.json` before a refresh, with which the report is compared.
 
     Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
@@ -77,7 +82,7 @@ def render(
     report = compose_text(inputs)
     html = compose_html(inputs, report)
     summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
-    document = compose_document(inputs, report, html)
+    document = compose_document(inputs, report, html, before)
     verdicts_of_claims = [claim.judged.verdict for claim in inputs.claims]
     return RenderedForms(
         report.written.text, html, document, summary, inputs.citations, inputs.checked, verdicts_of_claims
@@ -124,9 +129,10 @@ class ReportingActivities:
             entry = state.verification.corrections_entry if entry else ""
             corrected = (await self.notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
             shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
+            before = await self.content.get_text(state.refresh.before) if state.refresh else None
             state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))
             rendered = await self.isolated.call(
-                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened
+                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened, before
             )
             forms = RenderedForms(*rendered)
             markdown, html, json_document = await asyncio.gather(
@@ -146,13 +152,16 @@ class ReportingActivities:
 
 
 # --- report.json ------------------------------------------------------------------------------------------------------
-def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> str:
-    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page."""
+def compose_document(inputs: ReportInputs, report: RenderedText, html: str, before: str | None = None) -> str:
+    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page.
+
+    Raises `InvalidCall` for an unreadable report `before`.
+    """
     state, markdown, registry = inputs.state, report.written.text, inputs.registry
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
     own = [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
-    document = Report.model_validate({
+    whole = Report.model_validate({
         **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_taken(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
         **_taken(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
@@ -190,9 +199,20 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         "usage": _usage(state),
         "fidelity": inputs.fidelity,
         "verification": _verification(inputs),
-    }, from_attributes=True).model_dump(mode="json", context=WHOLE)  # fmt: skip
+    }, from_attributes=True)  # fmt: skip
+    if before is not None:
+        whole = whole.model_copy(update={"changes": _changes_since(before, whole, state)})
+    document = whole.model_dump(mode="json", context=WHOLE)
     document |= {name: _without_addresses(document[name], registry) for name in FOREIGN}
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _changes_since(before: str, report: Report, state: ResearchState) -> ReportChanges:
+    """Return the differences from the report before a refresh."""
+    earlier = read_report(before.encode())
+    if not isinstance(earlier, Report):
+        raise InvalidCall("the stored report before the refresh is malformed")
+    return compare_reports(earlier, report, state.refresh.lost if state.refresh else None)
 
 
 def _taken(part: object, *names: str) -> dict[str, Any]:
