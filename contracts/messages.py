@@ -51,6 +51,11 @@ class PlannedRun(CompactModel):
     research_id: str
 
 
+def refresh_schedule(research_id: str) -> str:
+    """Return the id of the server's schedule that refreshes a run."""
+    return f"{research_id}-refresh"
+
+
 class MetadataRequest(CompactModel):
     """Input of `describe_research`."""
 

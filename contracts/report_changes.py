@@ -27,6 +27,8 @@ ALIKE: Final = 0.5
 """Share of common words, of all words of both, from which two statements are one in other words."""
 ALIKE_IN_SOURCE: Final = 0.3
 """The same for statements about the same sources."""
+MOST_PAIRED: Final = 1_000
+"""Claims of each report that are compared with those of the other one by their words."""
 MOST_PASSAGES: Final = 20
 """Passages that are shown of one source."""
 
@@ -81,12 +83,6 @@ class ReportChanges(Contract):
     """Time at which the earlier report was finished."""
     claims: BoundedList[ClaimChange] = []
     sources: BoundedList[SourceChange] = []
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of changes of each kind that there are, claims first."""
-        claims = {kind.value: sum(one.kind is kind for one in self.claims) for kind in ChangeKind}
-        sources = {f"sources_{kind.value}": sum(one.kind is kind for one in self.sources) for kind in SourceChangeKind}
-        return {name: number for name, number in (claims | sources).items() if number}
 
 
 def compare_reports(before: "Report", after: "Report", lost: Mapping[str, str] | None = None) -> ReportChanges:
@@ -163,9 +159,9 @@ def _rephrased(
 ) -> dict[int, "ReportClaim"]:
     """Return the earlier claim of each newer one that says nearly the same, the most similar pairs first."""
     sources = [{one.id: one.source_id for one in report.evidence} for report in (before, after)]
-    earlier = [(claim, _word_list(claim), _sources_of(claim, sources[0])) for claim in old]
+    earlier = [(claim, _word_list(claim), _sources_of(claim, sources[0])) for claim in old[:MOST_PAIRED]]
     pairs = []
-    for place, claim in enumerate(new):
+    for place, claim in enumerate(new[:MOST_PAIRED]):
         words, cited = _word_list(claim), _sources_of(claim, sources[1])
         for number, (_, known, known_cited) in enumerate(earlier):
             least = ALIKE_IN_SOURCE if cited & known_cited else ALIKE

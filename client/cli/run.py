@@ -140,7 +140,7 @@ async def resume(
         if not known.running:
             changed = bool(options.assignments or options.model)
             require_resumable(known, await known.result(), changed=changed)
-        again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, options)
+        again = {"query": await known.question()} if known.resolved is None else request_again(known.resolved, options)
         request = build_request(merge(again, parse_assignments(options.assignments)))
         others = await preflight(context, RequestedRun(request), options, known)
         command = RunCommand(context, RequestedRun(request), known.research_id, options, others=others, report_now=now)
@@ -193,7 +193,7 @@ def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: b
         )
 
 
-def _request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
+def request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
     """Give the request of a resumed run: the same question, with another model if one is named."""
     again = {name: getattr(resolved, name) for name in ("query", "strategy", "tenant", "priority")}
     return again if set(resolved.models.values()) == {options.model} else merge(again, options.values())
