@@ -158,3 +158,21 @@ async def test_a_refresh_that_is_cancelled_goes_on(tmp_path: Path) -> None:
     assert document["changes"]["since"] == before["ended_at"]
     assert [one["kind"] for one in document["changes"]["claims"]] == ["worded_anew"]
     assert [one["kind"] for one in document["changes"]["sources"]] == ["changed"]
+
+
+async def test_a_refresh_that_is_stopped_says_what_it_did_not_read(tmp_path: Path) -> None:
+    """The report is whole, and a later refresh reads the rest; a resumption that is none reads nothing again."""
+    corpus = ChangingCorpus()
+    async with trial_of(tmp_path, "living", EngineKind.EXTRACTIVE.value, corpus=corpus, gates=GATES) as run:
+        await run.conduct()
+        before = await run.document()
+        cut = await begin_refreshed(run)
+        await cut.stop()
+        await cut.conduct()
+        document = await cut.document()
+        assert any("The refresh ended before all sources were read again" in line for line in document["limitations"])
+        assert [claim["text"] for claim in document["claims"]] == [claim["text"] for claim in before["claims"]]
+        corpus.reads.clear()
+        again = await refresh(run)
+        assert len(corpus.reads) == len(again.state.readable_sources())
+        assert (await again.document())["outcome"] == before["outcome"]

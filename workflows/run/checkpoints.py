@@ -19,7 +19,7 @@ from contracts.roles import ANALYZER
 from contracts.state import PACKED_EVENTS, Refresh, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
 from contracts.strategies import CLOSING_ROLES, writers
-from contracts.vocabulary import AWAITING, AgentStatus, NodeKind, NodeStatus, RunStatus
+from contracts.vocabulary import AWAITING, NATURAL_STOPS, AgentStatus, NodeKind, NodeStatus, RunStatus
 from workflows.rules.endings import may_be_read_later
 from workflows.run.calls import CallOptions, call_options, is_cancelled
 from workflows.run.context import RunContext
@@ -211,16 +211,20 @@ def begin_refresh(state: ResearchState, *, requested: bool) -> None:
 
     A refresh that was interrupted goes on; one that is over does not concern a run that is resumed later.
     """
+    unfinished: Refresh | None = None
     if state.ending is not None:
+        unfinished = state.refresh if state.ending.stop_reason not in NATURAL_STOPS else None
         state.refresh = None
     if not requested or state.refresh is not None or state.result is None or state.result.files is None:
         return
     cited = set(state.draft.evidence_ids if state.draft else ())
+    unwritten = [finding.id for finding in state.findings if not cited.intersection(finding.evidence_ids)]
     state.refresh = Refresh(
         before=state.result.files.json_document,
         draft=state.draft.document.hash if state.draft else "",
         due=[source.id for source in state.readable_sources()],
-        unwritten=[finding.id for finding in state.findings if not cited.intersection(finding.evidence_ids)],
+        # What a refresh that was cut short had no time to write is still to be written.
+        unwritten=[name for name in unwritten if unfinished is None or name in unfinished.unwritten],
     )
     state.usage, state.usage_by_role, state.usage_by_phase, state.paid_failures = Usage(), {}, {}, []
 

@@ -79,7 +79,9 @@ class LivingStrategy(Strategy):
         position = LivingPosition.of(state)
         # Pages that were lost are opened again, and files that no analysis showed are analyzed.
         position.opened = [number for number in position.opened if source_of_page(state, number) is not None]
-        position.not_analyzed, position.finished = [], False
+        position.finished = False
+        if state.refresh is None:
+            position.not_analyzed = []
         if not state.plan.nodes:
             return
         if state.refresh is not None:
@@ -224,7 +226,7 @@ async def _refresh(run: ResearchRun) -> None:
         position.not_analyzed = [name for name in position.not_analyzed if name not in changed]
     if waiting := unanalyzed(state, position):
         await analyze_files(run, position, [source.id for source in waiting])
-    await place_notes(run, run.resolved.engine)
+    await place_notes(run, None)
     await place_notes(run)
 
 

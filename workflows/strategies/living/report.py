@@ -32,12 +32,13 @@ async def start_report(run: ResearchRun) -> None:
 async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.EXTRACTIVE) -> bool:
     """Put every note that is not in the report under the heading that it fits; true if there were any.
 
-    Rules do so, unless another engine is given; a refresh leaves the notes out that the report was without before.
+    Rules do so, unless another engine is given (None: that of the run); a refresh leaves the notes out that the report was without before.
     Raises `Interrupted`.
     """
-    placed = False
+    placed, before = False, list[SectionNotes]()
     await start_report(run)
-    while due := unwritten(run.state, left_out(run.state)):
+    while (due := unwritten(run.state, left_out(run.state))) and due != before:
+        before = due
         calls = [
             asyncio.ensure_future(
                 run.ask(
