@@ -32,7 +32,8 @@ async def start_report(run: ResearchRun) -> None:
 async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.EXTRACTIVE) -> bool:
     """Put every note that is not in the report under the heading that it fits; true if there were any.
 
-    Rules do so, unless another engine is given (None: that of the run); a refresh leaves the notes out that the report was without before.
+    Rules do so, unless another engine is given (None: that of the run). A refresh leaves the notes out that the report
+    was without before.
     Raises `Interrupted`.
     """
     placed, before = False, list[SectionNotes]()
