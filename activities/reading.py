@@ -17,7 +17,7 @@ from contracts.addresses import digest
 from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit, SourceDetails
 from contracts.lenient import line_of
 from contracts.messages import ReadRecord, ReadRequest
-from contracts.notebooks import SourceEntry
+from contracts.notebooks import MOST_LINKS, SourceEntry
 from providers.domains import domains_named
 from providers.errors import RateLimited, SourceUnreadable, StoreUnavailable, Unavailable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
@@ -115,6 +115,7 @@ class ReadingActivities:
             sections=hit.sections if hit.content_hash in (None, text.hash) else [],
             warnings=[_line(warning, LONGEST_TITLE) for warning in document.warnings[:MOST_WARNINGS]],
             validators=document.validators,
+            links=document.links[:MOST_LINKS],
         )
         return ReadRecord(
             url="" if found.url == request.url else found.url,

@@ -93,7 +93,7 @@ async def compare(call: float, questions: list[str], only: str | None) -> None:
                 for engine in ("model", "extractive"):
                     if only not in (None, strategy.name) or (engine == "extractive" and strategy.needs.model):
                         continue
-                    request = {"strategy": strategy.name, "engine": engine}
+                    request = {"strategy": strategy.name, "engine": engine, "gates": {"approve": "none"}}
                     runs = [await ask(made, question, request) for question in questions]
                     name = strategy.name if engine == "model" else f"{strategy.name}, without a model"
                     print(line(name, runs, by_model=engine == "model"), flush=True)

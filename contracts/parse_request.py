@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from contracts.protected_sources import protected_sources_of
 from contracts.request import Mode, ResearchRequest, published_between
-from contracts.strategies import PLANNED, list_selectable
+from contracts.strategies import list_selectable
 from contracts.texts import either, expectation
 
 MAX_REQUEST_BYTES = 1_000_000
@@ -67,6 +67,7 @@ SPECIAL_LIMITS: Final = {
     "steps": ("min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step"),
     "agents": ("agent_seconds", "agent_wait_seconds"),
     "live report": ("max_update_characters",),
+    "trees": ("max_nodes", "max_leaves", "max_corrections", "max_levels"),
 }
 """Limits that only some strategies have: their presets are 0 elsewhere."""
 ORDERED_LIMITS: Final = (("agent_seconds", "agent_wait_seconds"), ("min_steps", "max_steps"))
@@ -79,8 +80,7 @@ def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
     """
     known = {strategy.name: strategy for strategy in list_selectable()}
     if name not in known:
-        what = "not available yet" if name in PLANNED else "unknown (no installed package declares it)"
-        return [f"strategy: {what}; choose {either(list(known))}"]
+        return [f"strategy: unknown (no installed package declares it); choose {either(list(known))}"]
     lines, limits = [], request.limits.model_dump(exclude_none=True)
     if request.mode not in (Mode.AUTO, Mode.DEEP, *known[name].modes):
         others = [other.name for other in known.values() if request.mode in other.modes]

@@ -246,6 +246,8 @@ class Report(Contract):
     documents_searched: int | None = None
     skipped_files: BoundedList[ReportFile] = []
     agents: BoundedList[AgentRecord] = []
+    calls: BoundedMap[dict[str, int]] = {}
+    """Number of calls of one role by another, by caller and role, those of all agents included."""
     guidance: BoundedList[Guidance] = []
     fallbacks: BoundedMap[int] = {}
     """Number of times that each role fell back because its answers could not be used."""

@@ -199,6 +199,8 @@ class ResearchState(BaseModel):
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
     usage_by_phase: dict[str, Usage] = {}
     """By phase; without times. The sum is `usage`."""
+    calls: dict[str, dict[str, int]] = {}
+    """Number of calls of one role by another, by caller and role; those of agents are added when they are over."""
     paid_failures: list[str] = []
     """Unusable answers of unfinished operations that are in `usage` already: reported again, they add nothing."""
     fallbacks: dict[str, int] = {}
@@ -245,6 +247,11 @@ class ResearchState(BaseModel):
     def scope(self) -> str:
         """The agent of this state, whose name prefixes the names of its calls; empty for a run of its own."""
         return self.task.id if self.task else ""
+
+    @property
+    def level(self) -> int:
+        """Number of agents from the run down to this one; 0 for a run of its own."""
+        return self.task.level if self.task else 0
 
     def unaddressed_gaps(self) -> list[Gap]:
         """Gaps that no later evidence has closed."""

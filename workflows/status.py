@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.agents import AgentRecord, progress_of_agent
-from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
+from contracts.agents import progress_of_agent
+from contracts.outcome import HOOK, PERSON, AgentProgress, Awaited, Progress, ResearchStatus
 from contracts.plan import Plan, PlanAnswer
 from contracts.request import Constraints
 from contracts.state import ResearchState
@@ -63,6 +63,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         outline=state.plan.outline,
         questions=state.plan.questions,
         assumptions=state.plan.assumptions,
+        objections=state.plan.objections,
         counts=state.counts(),
         usage=state.usage,
         usage_by_role=state.usage_by_role,
@@ -118,7 +119,8 @@ def details_markdown(
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
     lines += _outline_lines(state.plan)
-    lines += [_agent_line(record) for record in state.agents[-MOST_AGENTS:]]
+    agents = [each for record in state.agents for each in progress_of_agent(record).with_all_below()]
+    lines += [_agent_line(level, agent) for level, agent in agents[-MOST_AGENTS:]]
     if state.decisions:
         last = state.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]
@@ -128,19 +130,23 @@ def details_markdown(
 
 
 def _outline_lines(plan: Plan) -> list[str]:
-    """Return the headings of the report, and the assumptions of the plan."""
+    """Return the headings of the report, the assumptions of the plan, and the objections to it."""
     lines = []
     for label, texts in (("Outline", plan.outline), ("Assumptions", plan.assumptions)):
         if texts:
             lines += ["", f"{label}: {' · '.join(_show(text, 120) for text in texts)}"]
+    if objections := plan.open_objections:
+        lines += ["", "Too wide:", *(f"- {_show(one.line(), 500)}" for one in objections)]
     return lines
 
 
-def _agent_line(record: AgentRecord) -> str:
+def _agent_line(level: int, agent: AgentProgress) -> str:
     """An agent with its task and the workflow that shows it."""
-    brought = f" · {plural(len(record.result.finding_ids), 'finding')}" if record.result else ""
-    where = f" · workflow `{record.workflow_id}`" if record.workflow_id else ""
-    return f"- {AGENT_MARKS[record.status]} {record.task.id}{brought}{where}: {_show(record.task.text, 120)}"
+    is_over = agent.status not in (AgentStatus.QUEUED, AgentStatus.RUNNING)
+    brought = f" · {plural(agent.counts.findings, 'finding')}" if is_over else ""
+    where = f" · workflow `{agent.workflow_id}`" if agent.workflow_id else ""
+    indent = "  " * (level - 1)
+    return f"{indent}- {AGENT_MARKS[agent.status]} {agent.id}{brought}{where}: {_show(agent.task, 120)}"
 
 
 def _asked_of_person(state: ResearchState) -> list[str]:
@@ -179,5 +185,6 @@ def plan_of(state: ResearchState) -> PlanAnswer:
         outline=state.plan.outline,
         questions=state.plan.questions,
         assumptions=state.plan.assumptions,
+        objections=state.plan.objections,
         constraints=state.resolved.constraints if state.resolved else Constraints(),
     )

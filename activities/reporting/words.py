@@ -20,6 +20,8 @@ class ReportWords:
         self.code = words.code
         """The two letters of the language."""
         self._messages = words.report
+        self.without_model = words.brief["note"]
+        """What a report of passages says of itself."""
 
     @classmethod
     def of(cls, engine_by_role: Mapping[str, str], asked: object, question: str) -> "ReportWords":

@@ -8,10 +8,10 @@ from typing import Annotated, Final
 import typer
 
 from client.cli import options as option
-from client.cli.context import CommandContext, RunInfo, open_context
+from client.cli.context import CommandContext, RunInfo
 from client.cli.corpus import read_start
 from client.cli.errors import CommandError, ExitCode
-from client.cli.options import AsJson, Commands, ConfigFile, RunOptions
+from client.cli.options import AsJson, Commands, RunOptions
 from client.cli.output import print_hint, print_json, print_result
 from client.cli.preflight import preflight
 from client.cli.request import RequestedRun, build_request, merge, parse_assignments
@@ -25,7 +25,6 @@ from contracts.resolved import ResolvedResearch
 from contracts.strategies import declaration
 from providers.errors import InputUnprocessable
 from providers.isolation.pool import SubprocessPool
-from workers.settings.loading import Flags
 
 INTERVAL: Final = re.compile(r"(\d{1,4})([mhd])")
 UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
@@ -45,6 +44,7 @@ commands = Commands()
 
 @commands.command("refresh", without=NOT_OF_RESUME)
 async def refresh(
+    context: CommandContext,
     options: RunOptions,
     given: option.RunId = "last",
     *,
@@ -64,17 +64,16 @@ async def refresh(
     research refresh 7k3f --every off
     """
     interval = None if every is None else read_interval(every)
-    async with open_context(options.flags()) as context:
-        known = await context.find(given)
-        if every is not None and interval is None:
-            return await _unschedule(context, known)
-        resolved = require_refreshable(known, scheduled=interval is not None)
-        again = request_again(resolved, options) | {"refresh": True, "continue_from": known.research_id}
-        request = build_request(merge(again, parse_assignments(options.assignments)))
-        if interval is not None:
-            return await _schedule(context, known, request, interval, as_json=options.as_json)
-        others = await preflight(context, RequestedRun(request), options, known)
-        return await RunCommand(context, RequestedRun(request), known.research_id, options, others=others).execute()
+    known = await context.find(given)
+    if every is not None and interval is None:
+        return await _unschedule(context, known)
+    resolved = require_refreshable(known, scheduled=interval is not None)
+    again = request_again(resolved, options) | {"refresh": True, "continue_from": known.research_id}
+    wanted = RequestedRun(build_request(merge(again, parse_assignments(options.assignments))))
+    if interval is not None:
+        return await _schedule(context, known, wanted.request, interval, as_json=options.as_json)
+    others = await preflight(context, wanted, options, known)
+    return await RunCommand(context, wanted, known.research_id, options, others=others).execute()
 
 
 def read_interval(text: str) -> timedelta | None:
@@ -138,12 +137,12 @@ async def _unschedule(context: CommandContext, run: RunInfo) -> int:
 
 @commands.command("diff")
 async def diff(
+    context: CommandContext,
     earlier: Annotated[str, typer.Argument(metavar="ID|FILE", help="the earlier report: a run, or a report.json")],
     later: Annotated[str, typer.Argument(metavar="ID|FILE", help="the later report")],
     *,
     as_json: AsJson = False,
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """Compare two reports claim by claim, without a server: what is new, gone, worded anew or judged otherwise.
 
     Sources whose text changed or that the later report does not have are named with the passages that were cited.
@@ -151,10 +150,7 @@ async def diff(
     research diff reports/2026-11-01-heat-pumps/report.json last
     research diff old/report.json new/report.json --json
     """
-    async with (
-        open_context(Flags(config=config)) as context,
-        SubprocessPool(1, cpu_seconds=COMPARE_SECONDS, memory_bytes=MEMORY_BYTES) as pool,
-    ):
+    async with SubprocessPool(1, cpu_seconds=COMPARE_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
         documents = [await _load(context, target) for target in (earlier, later)]
         try:
             found = await pool.call(COMPARE, *documents)
@@ -165,10 +161,9 @@ async def diff(
         raise CommandError(f"{target} is not a report.json: name one that `research run` has written")
     if as_json:
         print_json(found.model_dump(mode="json"))
-        return ExitCode.COMPLETED
+        return
     for line in change_lines(found):
         print_result(printable(line))
-    return ExitCode.COMPLETED
 
 
 async def _load(context: CommandContext, target: str) -> bytes:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from client.cli.context import CommandContext
 from client.cli.errors import exit_code
-from client.cli.output import print_json, print_result
+from client.cli.output import print_json, print_progress, print_result
 from client.run_results import shortcomings_of
 from client.view.rendering import render_ending
 from client.view.words import change_words, fidelity_words, pasteable, printable
@@ -62,6 +62,13 @@ def write_atomically(path: Path, data: bytes) -> None:
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def write_for_person(path: Path, data: bytes) -> None:
+    """Write a file with the person's own permissions, and print its path as progress. Raises OSError."""
+    with files_of_person():
+        write_atomically(path, data)
+    print_progress(str(path))
 
 
 async def deliver_report(

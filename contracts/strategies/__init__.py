@@ -2,16 +2,18 @@
 
 from contracts.strategies.built_in import (
     AGENT_STRATEGY,
+    EXECUTOR_STRATEGY,
     FEWEST_SUB_QUERIES,
     LIVING_STRATEGY,
     ORCHESTRATOR_STRATEGY,
+    RECURSIVE_STRATEGY,
     REFLECTIVE_STRATEGY,
     SUPERVISOR_STRATEGY,
+    calls_by_role,
     closing_calls,
 )
 from contracts.strategies.declared_strategies import (
     CLOSING_ROLES,
-    PLANNED,
     StrategyDeclaration,
     declaration,
     declare,
@@ -28,8 +30,8 @@ __all__ = [
     "CLOSING_ROLES",
     "FEWEST_SUB_QUERIES",
     "LIVING_STRATEGY",
-    "PLANNED",
     "StrategyDeclaration",
+    "calls_by_role",
     "closing_calls",
     "declaration",
     "declare",
@@ -42,5 +44,14 @@ __all__ = [
     "writers",
 ]
 
-for each in (SUPERVISOR_STRATEGY, REFLECTIVE_STRATEGY, ORCHESTRATOR_STRATEGY, AGENT_STRATEGY, LIVING_STRATEGY):
+BUILT_IN = (
+    SUPERVISOR_STRATEGY,
+    REFLECTIVE_STRATEGY,
+    ORCHESTRATOR_STRATEGY,
+    AGENT_STRATEGY,
+    LIVING_STRATEGY,
+    RECURSIVE_STRATEGY,
+    EXECUTOR_STRATEGY,
+)
+for each in BUILT_IN:
     declare(each)

@@ -1,21 +1,30 @@
 """The strategies of the product: limits by depth and mode, and how many calls they allow."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrating
+from contracts import recursive_roles as recursive
 from contracts import reflective_roles as reflective
 from contracts.agents import AT_ONCE
 from contracts.call_sizes import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
+from contracts.outlines import MOST_HEADINGS
+from contracts.plan import MOST_ROUNDS
 from contracts.report_updates import REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Review, Verify
+from contracts.research_trees import MOST_LEVELS
 from contracts.resolved import EffectiveLimits, ResolvedResearch
-from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER
-from contracts.strategies.declared_strategies import StrategyDeclaration, declaration
+from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.strategies.declared_strategies import CLOSING_ROLES, StrategyDeclaration, declaration
+from contracts.tree_sizes import tree_calls
+from contracts.vocabulary import ReportSection, ThinkMode
 
 TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED: (1_800, 240)}
 """Deadline of a run and its reserve for writing, in seconds."""
+MOST_GAPS_OF_TREE: Final = 10_000
+"""None that a leaf states is lost on the way to the report."""
 SOURCE_CHARACTERS: Final = {Depth.LIGHT: 1_000, Depth.MEDIUM: 3_000, Depth.EXTENDED: 12_000}
 """Of each source that a model may be shown (`python -m benchmarks.tokens`)."""
 
@@ -204,9 +213,81 @@ LIVING_STRATEGY: Final = StrategyDeclaration(
     live_report=True,
 )
 
+
+# --- recursive and its executors -----------------------------------------------------------------------------------
+def _tree_limits(depth: Depth, deadline: float, *counts: int) -> EffectiveLimits:
+    queries, nodes, leaves, sources, corrections = counts
+    limits = _limits(depth, queries, sources, 12, new_sources=sources, iterations=1)
+    return limits.model_copy(
+        update={
+            "max_nodes": nodes,
+            "max_leaves": leaves,
+            "max_corrections": corrections,
+            "max_levels": MOST_LEVELS,
+            "deadline_seconds": deadline,
+            "reserve_seconds": deadline / 6,
+            "agent_seconds": deadline,
+            "agent_wait_seconds": deadline,
+        }
+    )
+
+
+TREE_LIMITS: Final = {
+    Depth.LIGHT: _tree_limits(Depth.LIGHT, 1_800.0, 2, 4, 3, 15, 1),
+    Depth.MEDIUM: _tree_limits(Depth.MEDIUM, 3_600.0, 3, 9, 5, 60, 2),
+    Depth.EXTENDED: _tree_limits(Depth.EXTENDED, 3_600.0, 4, 13, 8, 120, 2),
+}
+"""Queries of the scope, executors of a query, leaves of an executor, sources, and corrections of an executor."""
+
+
+RECURSIVE_STRATEGY: Final = StrategyDeclaration(
+    name="recursive",
+    implementation="workflows.strategies.recursive.recursive_strategy:RecursiveStrategy",
+    roles=(
+        *(recursive.MANAGER, recursive.LIBRARIAN, recursive.SCANNER, recursive.TREE_PLANNER),
+        *(recursive.EXTRACTOR, recursive.EXECUTOR, SYNTHESIZER),
+    ),
+    presets=TREE_LIMITS,
+    expected_calls=lambda limits, _: tree_calls(limits),
+    gates=Gates(approve=Approve.PHRASE),
+    judges_edits=True,
+    report_sections=tuple(ReportSection),
+    most_gaps=MOST_GAPS_OF_TREE,
+)
+EXECUTOR_STRATEGY: Final = StrategyDeclaration(
+    name="executor",
+    implementation="workflows.strategies.recursive.executor_strategy:ExecutorStrategy",
+    roles=(
+        *(recursive.LIBRARIAN, recursive.SCANNER, recursive.TREE_PLANNER),
+        *(recursive.EXTRACTOR, recursive.EXECUTOR, SYNTHESIZER),
+    ),
+    presets={depth: limits.model_copy(update={"reserve_seconds": 30.0}) for depth, limits in TREE_LIMITS.items()},
+    expected_calls=lambda limits, _: tree_calls(limits, 1),
+    scoped=True,
+    most_gaps=MOST_GAPS_OF_TREE,
+)
+
 # --- the work on the report of every strategy ----------------------------------------------------------------------
 MOST_CLAIMS_PER_SUB_QUERY: Final = 5
 """Statements that a report makes of one sub-query's findings, usually."""
+
+
+def calls_by_role(
+    resolved: ResolvedResearch, own: Mapping[str, tuple[int, int]] | None = None
+) -> dict[RoleSpec[Any, Any], tuple[int, int]]:
+    """Return fewest and most calls of a model by each role of a run; `own` replaces those of its strategy."""
+    strategy = declaration(resolved.strategy)
+    if own is None:
+        own = strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL)
+    expected, closing = dict(own), closing_calls(resolved)
+    fewest, most = (1, MOST_ROUNDS) if resolved.gates.clarifies else (0, 0)
+    fewer, more = expected.get(strategy.clarifier.name, (0, 0))
+    expected[strategy.clarifier.name] = fewest + fewer, most + more
+    calls = {}
+    for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
+        (fewest, most), (fewer, more) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
+        calls[role] = (fewest + fewer, most + more)
+    return calls
 
 
 def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
@@ -216,11 +297,15 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     batches = -(-claims // CLAIMS_PER_CALL)
     by_model = checks.review is Review.MODEL
     fewest_parts, most_parts = _section_calls(resolved)
-    return {
+    reviewed = int(checks.review is not Review.OFF)
+    # What the review of a live report notes goes to its reporter, section by section.
+    by_writer = {REPORTER.name: (0, MOST_HEADINGS * reviewed)}
+    if not declaration(resolved.strategy).live_report:
+        by_writer = {SYNTHESIZER.name: (fewest_parts, most_parts + reviewed)}
+    return by_writer | {
         REVIEWER.name: (int(by_model), 2 * by_model),
         CHECKER.name: (int(full), full * (batches + 2 * bool(checks.correct))),
         CORRECTOR.name: (0, full * 2 * bool(checks.correct)),
-        SYNTHESIZER.name: (fewest_parts, most_parts + int(checks.review is not Review.OFF)),
     }
 
 

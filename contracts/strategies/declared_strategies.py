@@ -16,11 +16,11 @@ from contracts.resolved import EffectiveLimits
 from contracts.roles import CLARIFIER, SYNTHESIZER, RoleSpec
 from contracts.summaries import SUMMARIZER
 from contracts.tokens import TokenShare
-from contracts.vocabulary import EngineKind, Tier
+from contracts.vocabulary import EngineKind, ReportSection, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
-PLANNED: Final = ("recursive",)
-"""Names that requests may come to use: refused with `not available yet` until they are declared."""
+MOST_GAPS: Final = 30
+"""Gaps of a run, where its strategy needs no more."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,14 @@ class StrategyDeclaration:
     """Questions to a person where the request names none: clarification, approval of the plan."""
     reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
     """Limits that differ where the model of a tier reasons by itself, by tier."""
+    judges_edits: bool = False
+    """True if its unit that makes the plan also judges a plan that a person edited, before anyone can approve it."""
     live_report: bool = False
     """True if the report grows by bounded updates and is whole at any time (`workflows.phases.drafts`)."""
+    report_sections: tuple[ReportSection, ...] = ()
+    """Sections behind the text of its reports, made from the gaps of the run."""
+    most_gaps: int = MOST_GAPS
+    """Gaps that one run of it may have."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)

@@ -39,8 +39,13 @@ def party_declared() -> Iterator[None]:
 
 
 def tasks_of(run: ResearchRun) -> list[AgentTask]:
-    """The tasks of the request: `metadata.tasks`, with `metadata.task` for each, and `metadata.ask` by its place."""
+    """The tasks of the request: `metadata.whole_tasks`, or those of `metadata.tasks`.
+
+    The latter have `metadata.task` each, and `metadata.ask` by their place.
+    """
     told = run.resolved.metadata or {}
+    if whole := told.get("whole_tasks"):
+        return [AgentTask.model_validate(one) for one in whole]
     texts = told.get("tasks") or [run.resolved.query]
     asked = told.get("ask") or [None] * len(texts)
     return [

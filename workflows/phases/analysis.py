@@ -160,8 +160,8 @@ def _merge_findings(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -
     return len(output.findings), fresh
 
 
-def update_quality(source: Source, update: QualityUpdate) -> Source:
-    """Return the source with the analyzer's label, at most one step from that of the rules.
+def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.name) -> Source:
+    """Return the source with the label of the role that read it, at most one step from that of the rules.
 
     A label of the operator remains, and the opinion `unknown` has no effect. However often a source is analyzed, the
     steps do not add up. A source without a label by rules starts in the middle.
@@ -173,7 +173,7 @@ def update_quality(source: Source, update: QualityUpdate) -> Source:
     place, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(update.quality)
     highest = QUALITY_STEPS.index(source.best_quality)
     quality = QUALITY_STEPS[max(place - 1, min(place + 1, opinion, highest))]
-    reason = f"analyzer: {quality.value} (was {by_rules.value})" if quality is not by_rules else ""
+    reason = f"{by}: {quality.value} (was {by_rules.value})" if quality is not by_rules else ""
     known = source.found_quality if quality is source.quality else by_rules
     return source.model_copy(update={"quality": quality, "quality_reason": reason, "found_quality": known})
 

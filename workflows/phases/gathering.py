@@ -60,7 +60,10 @@ class Gathering:
         most: int | None = None,
         only: frozenset[str] | None = None,
     ) -> None:
-        """Read at most `most` sources in this pass, and of `only` these canonical addresses, if they are given."""
+        """Read at most `most` sources in this pass, and of `only` these canonical addresses, if they are given.
+
+        With `only` a role chooses what is read, by the titles of all hits.
+        """
         limits, state = run.resolved.limits, run.state
         self._run = run
         self._sub_queries = sub_queries
@@ -74,7 +77,7 @@ class Gathering:
         self._budget = left if most is None else min(left, most + len(self._protected))
         self._room = {query.id: room_of(query, limits) if only is None else self._budget for query in sub_queries}
         """Sources that each sub-query may still read."""
-        self._searching = Searching(run, sub_queries)
+        self._searching = Searching(run, sub_queries, titled=only is not None)
         self._searches_at_once = asyncio.Semaphore(limits.max_parallel)
         self._reads_at_once = asyncio.Semaphore(limits.max_parallel_reads)
         self._identities = Identities({**self._ledger, **state.sources}, state.aliases)

@@ -84,9 +84,10 @@ class Answers:
 class Searching:
     """Searches for the sub-queries of one gathering, and remembers the providers that failed."""
 
-    def __init__(self, run: ResearchRun, sub_queries: Sequence[PlanNode] = ()) -> None:
-        """`sub_queries` are all that are searched at the same time."""
+    def __init__(self, run: ResearchRun, sub_queries: Sequence[PlanNode] = (), *, titled: bool = False) -> None:
+        """`sub_queries` are all that are searched at the same time; `titled` for a role that chooses by titles."""
         self._run = run
+        self._titled = titled
         self._resolved = resolved = run.resolved
         self._questions = [query.text for query in sub_queries]
         self._services = [
@@ -234,7 +235,7 @@ class Searching:
             max_results=self._most_hits(provider),
             source_type=source_type,
             earlier_entry=resolved.follow_up.entry if resolved.follow_up and provider == EARLIER else "",
-            titled=resolved.limits.max_sources_per_query,
+            titled=self._most_hits(provider) if self._titled else resolved.limits.max_sources_per_query,
             questions=self._questions,
             date=today,
             resolved_entry=run.state.resolved_entry,

@@ -26,9 +26,10 @@ from contracts.messages import (
 from contracts.outcome import ReportFiles, ResearchResult
 from contracts.state import ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
-from contracts.vocabulary import Outcome, SourceStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
+from providers.shared.run_queue import QueueLimits, RunQueue
 from tests.fakes import states
-from tests.fakes.world import World
+from tests.fakes.world import World, no_list_of_runs
 from tests.unit.activities.scripted import environment
 
 URL = "corpus:manual/a.md"
@@ -187,6 +188,22 @@ async def test_a_run_that_cannot_be_prepared_is_refused(
     assert (refused.type, list(refused.details)) == (failures.REFUSED, [{"stop_reason": "invalid_input"}])
     assert refused.message.endswith(words)
     assert await records.world.sessions.load("r-1") == before
+
+
+async def test_a_run_that_may_begin_has_a_session(records: Records) -> None:
+    """It names its resolution as a document that is in use; a run that waits for its turn has none yet."""
+    records.world.queue = RunQueue(records.world.shared, QueueLimits(at_once=1), no_list_of_runs)
+    begun = await records.call("prepare_research", prepare())
+    stored = ResearchState.model_validate_json(await records.world.sessions.load("r-1") or "")
+    assert begun.has_turn
+    assert (stored.status, stored.resolved, stored.notebook) == (
+        RunStatus.RUNNING,
+        begun.resolved,
+        [begun.resolved_entry],
+    )
+    waits = await records.call("prepare_research", prepare().model_copy(update={"research_id": "r-2"}))
+    assert not waits.has_turn
+    assert await records.world.sessions.load("r-2") is None
 
 
 async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:

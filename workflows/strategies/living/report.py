@@ -93,8 +93,8 @@ async def settled(run: ResearchRun, jobs: "Sequence[asyncio.Task[Any]]") -> "dic
         await abandon(run.host, list(jobs))
         raise
     failed = {}
-    for job in jobs:
-        error = job.exception()
+    # The error of every job is looked at, also where the first one is raised.
+    for job, error in [(job, job.exception()) for job in jobs]:
         if isinstance(error, ActivityError) and not is_cancelled(error):
             failed[job] = error
         elif error is not None:

@@ -15,9 +15,11 @@ from client.cli.preflight import OF_RUN, _lines, preflight, require_endpoint, re
 from client.cli.request import RequestedRun
 from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
+from contracts.outlines import MOST_HEADINGS
 from contracts.presets import preset, with_choice
-from contracts.request import Depth, ResearchRequest
+from contracts.request import Depth, ResearchRequest, Review
 from contracts.resolved import Estimate, ModelPrice, ProviderChoice, ResolvedResearch
+from contracts.strategies import closing_calls
 from contracts.vocabulary import EngineKind
 from tests.fakes import states
 from workers.resolution_inputs import configuration_of
@@ -189,6 +191,18 @@ def test_an_unknown_price_is_no_zero() -> None:
     tavily = ProviderChoice(name="tavily", available=True, host="api.tavily.com")
     searching = estimate_of(states.resolved(web=True, providers=[tavily]))
     assert (searching.cost_usd, searching.unpriced) == (None, ["tavily"])
+
+
+def test_the_review_of_a_live_report_is_the_work_of_its_reporter() -> None:
+    """The estimate counts a call of the reporter for each heading, and none of a writer that the run never asks."""
+    run = states.resolved(strategy="living")
+    by_review = {
+        review: closing_calls(run.model_copy(update={"checks": run.checks.model_copy(update={"review": review})}))
+        for review in (Review.MODEL, Review.OFF)
+    }
+    assert by_review[Review.MODEL]["reporter"] == (0, MOST_HEADINGS)
+    assert by_review[Review.OFF]["reporter"] == (0, 0)
+    assert "synthesizer" not in by_review[Review.MODEL]
 
 
 def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
