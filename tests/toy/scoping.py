@@ -36,7 +36,7 @@ def scoping_declared() -> Iterator[None]:
     try:
         yield
     finally:
-        strategies.declared_strategies._declared.pop(SCOPING.name, None)
+        strategies._declared.pop(SCOPING.name, None)
 
 
 class ScopingStrategy(ToyStrategy):
