@@ -142,6 +142,8 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
             yield Row("", question, "yellow")
         for objection in status.objections:
             yield Row("", f"too wide: {objection.line()}", "yellow")
+        if waiting.phrase and not status.objections:  # a narrow terminal cuts the command that ends with it
+            yield Row("", f"phrase: {waiting.phrase}", "bold yellow")
         for way in waiting.ways(status.research_id):
             yield Row("", pasteable(way), "yellow")
     waits = waits_of(status, now)
