@@ -5,7 +5,7 @@ from typing import Final
 
 from contracts.agents import AgentRecord, progress_of_agent
 from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
-from contracts.plan import Plan, PlanAnswer
+from contracts.plan import PlanAnswer
 from contracts.request import Constraints
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
@@ -117,7 +117,7 @@ def details_markdown(
     # Where the work is done in steps, these tell more than their many searches.
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
-    lines += _outline_lines(state.plan)
+    lines += _outline_lines(state)
     lines += [_agent_line(record) for record in state.agents[-MOST_AGENTS:]]
     if state.decisions:
         last = state.decisions[-1]
@@ -127,13 +127,18 @@ def details_markdown(
     return "\n".join(lines)
 
 
-def _outline_lines(plan: Plan) -> list[str]:
-    """Return the headings of the report, and the assumptions of the plan."""
-    lines = []
-    for label, texts in (("Outline", plan.outline), ("Assumptions", plan.assumptions)):
-        if texts:
-            lines += ["", f"{label}: {' · '.join(_show(text, 120) for text in texts)}"]
-    return lines
+def _outline_lines(state: ResearchState) -> list[str]:
+    """Return the headings of the report, with the words under each once it grows, and the assumptions of the plan."""
+    lengths = state.draft.words_by_section if state.draft else {}
+    headings = [
+        f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
+        if text in lengths
+        else _show(text, 120)
+        for text in state.plan.outline
+    ]
+    assumptions = [_show(text, 120) for text in state.plan.assumptions]
+    shown = (("Outline", headings), ("Assumptions", assumptions))
+    return [line for label, texts in shown if texts for line in ("", f"{label}: {' · '.join(texts)}")]
 
 
 def _agent_line(record: AgentRecord) -> str:
