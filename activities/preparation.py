@@ -9,6 +9,7 @@ from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, least_ca
 from contracts.parse_request import unknown_to_strategy
 from contracts.presets import with_choice
 from contracts.protected_sources import protected_sources_of
+from contracts.recursive_roles import LIBRARIAN, MOST_SEARCHES
 from contracts.request import (
     Depth,
     EngineChoice,
@@ -39,6 +40,8 @@ from providers.text import detect_language
 CORPUS: Final = "corpus"
 UNCHANGEABLE: Final = frozenset({"strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of"})
 """Fields of a request that the findings of its run depend on."""
+NOT_STORED: Final = frozenset({"query", "tenant", "continue_from", "refresh"})
+"""Fields of a request that are no settings of its run."""
 Candidates = dict[str, list[str]]  # by tier the model that is called first, then those that may take over from it
 
 
@@ -168,11 +171,15 @@ def resolve(
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
 def resolve_again(
-    stored: ResolvedResearch, request: ResearchRequest, configuration: ResearchConfiguration
+    stored: ResolvedResearch,
+    request: ResearchRequest,
+    configuration: ResearchConfiguration,
+    corpus: CorpusSnapshot | None = None,
 ) -> ResolvedResearch:
     """Resolve a resumed run: settings that its new request names replace those of the first one.
 
-    Engine, models and depth stay those of the run unless they are named. Raises `RunRefused` for another question, and
+    Engine, models and depth stay those of the run unless they are named, and so does the state of its corpus unless a
+    newer `corpus` is given. Raises `RunRefused` for another question, and
     by name for settings that a run cannot change.
     """
     if request.query != stored.query:
@@ -188,7 +195,8 @@ def resolve_again(
         "models": stored.models,
     }
     whole = ResearchRequest.model_validate(_over(_over(stored.requested, fixed), _named(request)))
-    again = resolve(stored.research_id, whole, configuration, stored.corpus, search_attributes=stored.search_attributes)
+    attributes = stored.search_attributes
+    again = resolve(stored.research_id, whole, configuration, corpus or stored.corpus, search_attributes=attributes)
     kept: dict[str, Any] = {name: getattr(stored, name) for name in ("follow_up", "canary", "tokens")}
     kept["requested"] = named
     if again.depth is stored.depth:
@@ -199,9 +207,7 @@ def resolve_again(
 
 def _named(request: ResearchRequest) -> dict[str, Any]:
     """Settings that a request names, as JSON, except those that a resumed run cannot change."""
-    given = request.model_dump(
-        mode="json", exclude_unset=True, exclude_none=True, exclude={"query", "tenant", "continue_from", *UNCHANGEABLE}
-    )
+    given = request.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude={*NOT_STORED, *UNCHANGEABLE})
     return {name: value for name, value in given.items() if value != "auto"}
 
 
@@ -439,8 +445,10 @@ def _searches(
     usd = {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
     limits = resolved.limits
     at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
-    fewest = min(FEWEST_SUB_QUERIES, limits.max_sub_queries) * at_once
-    return (fewest, limits.max_iterations * limits.max_sub_queries * len(usd)), usd
+    queries = (min(FEWEST_SUB_QUERIES, limits.max_sub_queries), limits.max_iterations * limits.max_sub_queries)
+    if (needs := calls_by_role(resolved).get(LIBRARIAN)) is not None:  # which names searches for each need
+        queries = needs[0], needs[1] * MOST_SEARCHES
+    return (queries[0] * at_once, queries[1] * len(usd)), usd
 
 
 def _capped(amount: Sequence[float], cap: float | None) -> Range:

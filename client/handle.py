@@ -16,6 +16,12 @@ from temporalio.client import (
     Client,
     RPCError,
     RPCStatusCode,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleIntervalSpec,
+    ScheduleOverlapPolicy,
+    SchedulePolicy,
+    ScheduleSpec,
     WorkflowExecutionStatus,
     WorkflowFailureError,
     WorkflowHandle,
@@ -41,7 +47,7 @@ from client.client_errors import (
 from client.run_results import result_of_failure, with_stored
 from contracts import failures, names
 from contracts.evidence import ReportDraft, Source
-from contracts.messages import DocumentPiece, PrepareRequest
+from contracts.messages import DocumentPiece, PrepareRequest, refresh_schedule
 from contracts.outcome import AgentDecision, AgentProgress, Awaited, Event, EventPage, ResearchResult, ResearchStatus
 from contracts.plan import PlanAnswer
 from contracts.request import ResearchRequest, memo_of
@@ -140,6 +146,39 @@ class ResearchClient:
         """Start again from the stored session of `research_id`."""
         again = request.model_dump(mode="json", exclude_unset=True) | {"continue_from": research_id}
         return await self.start(again, research_id, reuse=True)
+
+    async def schedule_refresh(self, request: ResearchRequest, research_id: str, every: timedelta) -> None:
+        """Have the server start refreshes of a run, each of them so long after the one before; replaces earlier times.
+
+        A refresh that is due while one is going on is left out. Raises `ServerUnreachable`.
+        """
+        schedule = Schedule(
+            action=ScheduleActionStartWorkflow(
+                names.RESEARCH_REFRESH,
+                request.model_dump(mode="json", exclude_unset=True),
+                id=refresh_schedule(research_id),
+                task_queue=names.WORKFLOWS_QUEUE,
+                task_timeout=TASK_TIMEOUT,
+            ),
+            # Intervals of a schedule count from 1970; the first refresh comes one interval from now.
+            spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=every, offset=_since_interval(every))]),
+            policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=10)),
+        )
+        await self.unschedule_refresh(research_id)
+        try:
+            await self.temporal.create_schedule(refresh_schedule(research_id), schedule)
+        except RPCError as error:
+            raise _rpc_failure(error, research_id) from error
+
+    async def unschedule_refresh(self, research_id: str) -> bool:
+        """Have the server refresh a run no more; true if it did. Raises `ServerUnreachable`."""
+        try:
+            await self.temporal.get_schedule_handle(refresh_schedule(research_id)).delete()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise _rpc_failure(error, research_id) from error
+            return False
+        return True
 
     async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
         """Ask the workers what a run of this request would use, and start none.
@@ -525,6 +564,11 @@ def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], 
     """Make the id of an update, which a run accepts once: equal words in the same ten minutes are one message."""
     message = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
     return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
+
+
+def _since_interval(every: timedelta) -> timedelta:
+    """Return the time since the last multiple of an interval."""
+    return timedelta(seconds=int(time.time()) % int(every.total_seconds()))
 
 
 def _foreign(research_id: str) -> RunForeign:

@@ -296,6 +296,13 @@ class ReadDetails(SourceDetails):
     sections: list[SectionHint] = []
 
 
+class Validators(Contract):
+    """Statements of a site about the version of a page that it sent, by which it can say that it has no other one."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+
 OF_HIT: Final = ("url", "title", "provider", "doi", "rank")
 
 

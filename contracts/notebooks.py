@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from contracts.addresses import canonical_url, doi_of, evidence_id, finding_id
 from contracts.base import CompactModel
-from contracts.evidence import Evidence, Finding, ReadDetails, SearchHit, together
+from contracts.evidence import Evidence, Finding, ReadDetails, SearchHit, Validators, together
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
@@ -54,6 +54,8 @@ class SourceEntry(ReadDetails):
 
     source_id: str = ""
     warnings: list[str] = []
+    validators: Validators | None = None
+    """None where the site gave none, and for documents of a corpus."""
     links: list[str] = []
     """Addresses of the web that the page refers to, `MOST_LINKS` at most; none is ever opened for that."""
 

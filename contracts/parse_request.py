@@ -54,6 +54,8 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     # A resumed run has the corpus and the domains of its session.
     if request.continue_from is None and (lines := protected_sources_of(request, request.search)[1]):
         return lines
+    if request.refresh and request.continue_from is None:
+        return ["refresh: only a finished run can be refreshed: name it in continue_from"]
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(metadata) > MAX_METADATA_BYTES:
         return [f"metadata: larger than {MAX_METADATA_BYTES} bytes"]

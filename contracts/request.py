@@ -287,6 +287,9 @@ class ResearchRequest(SharedSettings):
     continue_from: Name | None = Field(
         default=None, description="a stored session to go on from; set by `research resume` and by continue-as-new"
     )
+    refresh: bool = Field(
+        default=False, description="read every source of the finished run again; set by `research refresh`"
+    )
 
 
 DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}

@@ -9,6 +9,7 @@ from contracts.agents import AgentRecord, AgentTask, Ledger
 from contracts.checking import Verification
 from contracts.evidence import (
     Candidate,
+    DocumentRef,
     Evidence,
     Finding,
     Gap,
@@ -93,6 +94,21 @@ class OpenPause(BaseModel):
     """Its answer; it has no effect before the pause is concluded."""
 
 
+class Refresh(BaseModel):
+    """A refresh of a finished run: its sources are read again, and the report is compared with the one before."""
+
+    before: DocumentRef
+    """`report.json` before the refresh."""
+    draft: str = ""
+    """Hash of the text of the report then."""
+    due: list[str] = []
+    """Ids of sources that are still to be read again."""
+    unwritten: list[str] = []
+    """Ids of findings that the report did not cite then: it goes on without them."""
+    lost: dict[str, str] = {}
+    """Reason by the id of each source that could not be read again; its archived text still counts."""
+
+
 class ResearchState(BaseModel):
     """Ids, offsets, labels and short statements.
 
@@ -151,6 +167,8 @@ class ResearchState(BaseModel):
     findings: list[Finding] = []
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
+    refresh: Refresh | None = None
+    """The newest refresh, until the run is resumed otherwise."""
     revisions: list[str] = []
     """Hashes of the newest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
     verdicts_entry: str = ""

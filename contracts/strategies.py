@@ -66,6 +66,8 @@ class StrategyDeclaration:
     """Sections behind the text of its reports, made from the gaps of the run."""
     most_gaps: int = MOST_GAPS
     """Gaps that one run of it may have."""
+    caller: str = ""
+    """Role that has the report written, where the strategy says who may call whom."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
@@ -370,6 +372,7 @@ RECURSIVE_STRATEGY: Final = StrategyDeclaration(
     judges_edits=True,
     report_sections=tuple(ReportSection),
     most_gaps=MOST_GAPS_OF_TREE,
+    caller=recursive.MANAGER.name,
 )
 EXECUTOR_STRATEGY: Final = StrategyDeclaration(
     name="executor",

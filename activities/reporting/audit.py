@@ -42,6 +42,7 @@ from contracts.report import (
     fidelity_of_run,
     read_report,
 )
+from contracts.report_changes import words_of_claim
 from contracts.request import Verify
 from contracts.state import ResearchState
 from contracts.vocabulary import LIMITS, Outcome, StopReason
@@ -352,6 +353,7 @@ class _Comparison:
         try:
             inputs = self._inputs()
             self._check_work(inputs.state)
+            self._check_changes()
             text = compose_text(inputs)
             html = compose_html(inputs, text)
             document = json.loads(compose_document(inputs, text, html))
@@ -363,7 +365,8 @@ class _Comparison:
         for claim, made in zip(self._report.claims, inputs.claims, strict=False):
             self._check_claim(claim, made.claim)
         # Where a stored text is left out, the words around a passage are not there either.
-        unknown = {"forms", "evidence"} if None in self._texts.values() else {"forms"}
+        # What was in the report before a refresh is in no part of this one.
+        unknown = {"forms", "changes", *(["evidence"] if None in self._texts.values() else [])}
         for place in sorted(report.keys() - unknown):
             self._count("fields of the report")
             if report[place] != document[place]:
@@ -381,6 +384,13 @@ class _Comparison:
             page, html = CONTEXT.sub("", page), CONTEXT.sub("", html)
         if page != html:
             self._problem("page_differs", HTML_FILE, "the HTML form shows something else than report.json")
+
+    def _check_changes(self) -> None:
+        """Check that what a refresh is said to have brought is in this report."""
+        claims = {(words_of_claim(claim), claim.verdict) for claim in self._report.claims}
+        for number, change in enumerate(self._report.changes.claims if self._report.changes else ()):
+            if change.after and (change.after, change.verdict_after) not in claims:
+                self._problem("field_differs", f"changes.claims.{number}", "the report makes no such statement")
 
     def _check_work(self, state: ResearchState) -> None:
         """Check that the outcome follows from what was cut short, and that searches and usage add up."""

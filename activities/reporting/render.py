@@ -24,7 +24,6 @@ from activities.reporting.citations import without_markers
 from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs, words_around
 from activities.reporting.report_text import RenderedText, compose_text, pages_of, quality_words
 from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
-from activities.reporting.words import VERDICT_SIGNS
 from activities.roles.grounding import load_texts
 from contracts.addresses import digest
 from contracts.base import WHOLE
@@ -32,13 +31,15 @@ from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
 from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, VerdictsEntry, artifacts_of
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
-from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan
+from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan, read_report
+from contracts.report_changes import VERDICT_SIGNS, ReportChanges, compare_reports
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
 from contracts.strategies import usage_by_share
 from contracts.texts import shorten
 from contracts.tokens import ContentEntry, tokens_of_share
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
+from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, SessionStore, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.storage.stored_notebooks import Notebooks
@@ -48,7 +49,7 @@ SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
 
 FOREIGN: Final = (
     "findings", "gaps", "decisions", "plan", "queries", "query_ledger", "degraded", "failed_branches", "limitations",
-    "agents", "guidance", "skipped_files",
+    "agents", "guidance", "skipped_files", "changes",
 )  # fmt: skip
 """Parts of the document that have words of models and pages."""
 
@@ -75,8 +76,11 @@ def render(
     verdicts: Sequence[ClaimVerdict] = (),
     corrections: Sequence[Correction] = (),
     shortened: Sequence[ContentEntry] = (),
+    before: str | None = None,
 ) -> RenderedForms:
     """Make the three forms of a report. Pure: the same state and texts give the same bytes.
+
+    `before` is the `report.json` before a refresh, with which the report is compared.
 
     Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
@@ -84,7 +88,7 @@ def render(
     report = compose_text(inputs)
     html = compose_html(inputs, report)
     summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
-    document = compose_document(inputs, report, html)
+    document = compose_document(inputs, report, html, before)
     verdicts_of_claims = [claim.judged.verdict for claim in inputs.claims]
     return RenderedForms(
         report.written.text, html, document, summary, inputs.citations, inputs.checked, verdicts_of_claims
@@ -131,9 +135,10 @@ class ReportingActivities:
             entry = state.verification.corrections_entry if entry else ""
             corrected = (await self.notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
             shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
+            before = await self.content.get_text(state.refresh.before) if state.refresh else None
             state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))
             rendered = await self.isolated.call(
-                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened
+                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened, before
             )
             forms = RenderedForms(*rendered)
             markdown, html, json_document = await asyncio.gather(
@@ -211,8 +216,11 @@ def _finalize(value: object) -> object:
 
 
 # --- report.json ------------------------------------------------------------------------------------------------------
-def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> str:
-    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page."""
+def compose_document(inputs: ReportInputs, report: RenderedText, html: str, before: str | None = None) -> str:
+    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page.
+
+    Raises `InvalidCall` for an unreadable report `before`.
+    """
     state, markdown, registry = inputs.state, report.written.text, inputs.registry
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
@@ -221,7 +229,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         opposed[pair[0].id].append(pair[1].id)
     own = [section.label for section in report.sections]
     own += [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
-    document = Report.model_validate({
+    whole = Report.model_validate({
         **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_taken(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
         **_taken(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
@@ -264,9 +272,20 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         "usage": _usage(state),
         "fidelity": inputs.fidelity,
         "verification": _verification(inputs),
-    }, from_attributes=True).model_dump(mode="json", context=WHOLE)  # fmt: skip
+    }, from_attributes=True)  # fmt: skip
+    if before is not None:
+        whole = whole.model_copy(update={"changes": _changes_since(before, whole, state)})
+    document = whole.model_dump(mode="json", context=WHOLE)
     document |= {name: _without_addresses(document[name], registry) for name in FOREIGN}
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _changes_since(before: str, report: Report, state: ResearchState) -> ReportChanges:
+    """Return the differences from the report before a refresh."""
+    earlier = read_report(before.encode())
+    if not isinstance(earlier, Report):
+        raise InvalidCall("the stored report before the refresh is malformed")
+    return compare_reports(earlier, report, state.refresh.lost if state.refresh else None)
 
 
 def _taken(part: object, *names: str) -> dict[str, Any]:

@@ -2,22 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final
 
+from contracts.report_changes import VERDICT_SIGNS
 from contracts.request import SAME_LANGUAGE
 from contracts.strategies import writers
 from contracts.vocabulary import EngineKind
 from providers.text import KNOWN_LANGUAGES, language_data, translate
-
-VERDICT_SIGNS: Final = {
-    "supported": "✓",
-    "partial": "±",
-    "unsupported": "✗",
-    "contradicted": "≠",
-    "not_enough_information": "○",
-    "unverified": "–",
-}
-"""In the order in which readers are shown them."""
 
 
 class ReportWords:

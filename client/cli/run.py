@@ -138,7 +138,7 @@ async def resume(
     known = await context.find(given)
     if not known.running:
         require_resumable(known, await known.result(), changed=bool(options.assignments or options.model))
-    again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, options)
+    again = {"query": await known.question()} if known.resolved is None else request_again(known.resolved, options)
     wanted = RequestedRun(build_request(merge(again, parse_assignments(options.assignments))))
     others = await preflight(context, wanted, options, known)
     command = RunCommand(context, wanted, known.research_id, options, others=others, report_now=now)
@@ -190,7 +190,7 @@ def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: b
         )
 
 
-def _request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
+def request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
     """Give the request of a resumed run: the same question, with another model if one is named."""
     again = {name: getattr(resolved, name) for name in ("query", "strategy", "tenant", "priority")}
     return again if set(resolved.models.values()) == {options.model} else merge(again, options.values())

@@ -208,6 +208,7 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{text[0].upper()}{text[1:]}{report}.")
     lines += [lost] if (lost := lost_sources(state)) else []
+    lines += unrefreshed(state)
     if state.findings and state.draft:
         lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
     empty = [name for name, count in state.draft.words_by_section.items() if not count] if state.draft else []
@@ -216,6 +217,17 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
     return list(dict.fromkeys(lines))
+
+
+def unrefreshed(state: ResearchState) -> list[str]:
+    """Return a line for the sources that a refresh did not reach, and one for those that could not be read again."""
+    refresh, lines = state.refresh, list[str]()
+    if refresh is not None and refresh.lost:
+        titles = "; ".join(state.sources[name].title for name in sorted(refresh.lost) if name in state.sources)
+        lines.append(f"Not to be had when the sources were read again, so cited as archived: {titles[:600]}")
+    if refresh is not None and refresh.due:
+        lines.append(f"The refresh ended before all sources were read again: {len(refresh.due)} were not.")
+    return lines
 
 
 def find_unanswered(question: str, state: ResearchState) -> list[str]:
