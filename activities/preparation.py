@@ -9,6 +9,7 @@ from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, least_ca
 from contracts.parse_request import unknown_to_strategy
 from contracts.presets import with_choice
 from contracts.protected_sources import protected_sources_of
+from contracts.recursive_roles import LIBRARIAN, MOST_SEARCHES
 from contracts.request import (
     Depth,
     EngineChoice,
@@ -444,8 +445,10 @@ def _searches(
     usd = {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
     limits = resolved.limits
     at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
-    fewest = min(FEWEST_SUB_QUERIES, limits.max_sub_queries) * at_once
-    return (fewest, limits.max_iterations * limits.max_sub_queries * len(usd)), usd
+    queries = (min(FEWEST_SUB_QUERIES, limits.max_sub_queries), limits.max_iterations * limits.max_sub_queries)
+    if (needs := calls_by_role(resolved).get(LIBRARIAN)) is not None:  # which names searches for each need
+        queries = needs[0], needs[1] * MOST_SEARCHES
+    return (queries[0] * at_once, queries[1] * len(usd)), usd
 
 
 def _capped(amount: Sequence[float], cap: float | None) -> Range:

@@ -42,7 +42,7 @@ def tree_calls(limits: EffectiveLimits, queries: int | None = None) -> Calls:
         SCANNER.name: (least, limits.max_sources),
         TREE_PLANNER.name: (least, most + gaps),
         EXTRACTOR.name: (least, nodes * limits.max_leaves + gaps),
-        EXECUTOR.name: (least, nodes + corrections),
+        EXECUTOR.name: (0, nodes + corrections),  # rules check a report without findings
         SYNTHESIZER.name: (1, 2 + nodes + corrections),
     }
 
@@ -72,6 +72,8 @@ def estimate_trees(
     """Return the least work for queries; `calls` are those of the whole run by role, none without a model."""
     leaves = [parts_of(query) for query in queries]
     counts = {role: fewest for role, (fewest, _) in calls.items() if fewest}
+    if EXTRACTOR in counts:  # a leaf for each thing that a query names
+        counts[EXTRACTOR] = max(counts[EXTRACTOR], sum(leaves))
     sizes = {role: least_call(role, source_characters) for role in counts}
     costs = [sizes[role].most_usd(prices.get(role.tier.value)) for role in counts]
     usd = [cost * count for cost, count in zip(costs, counts.values(), strict=True) if cost is not None]
@@ -120,12 +122,18 @@ def structural_objections(
         }
     for name, (amount, limit, noun) in amounts.items():
         if amount is not None and limit is not None and amount > limit:
-            together = "the queries take" if len(queries) > 1 else "the query takes"
-            remedy = f"ask fewer queries, or raise limits.{name}" if len(queries) > 1 else f"raise limits.{name}"
-            text = f"{together} at least {amount:,g} {noun}, and limits.{name} is {limit:,g}: {remedy}"
+            several = len(queries) > 1
+            remedy = f"ask fewer queries, or raise limits.{name}" if several else f"raise limits.{name}"
+            subject = "they take" if several else "it takes"
+            text = f"{subject} at least {_shown(amount)} {noun}, and limits.{name} is {_shown(limit)}: {remedy}"
             figures = {name: (float(amount), float(limit))}
-            found.append(Objection(kind=ObjectionKind.STRUCTURAL, text=text, figures=figures))
+            of = {} if several else {"query_id": queries[0].id, "query": queries[0].text} if queries else {}
+            found.append(Objection(kind=ObjectionKind.STRUCTURAL, text=text, figures=figures, **of))
     return found
+
+
+def _shown(amount: float) -> str:
+    return f"{amount:,.4f}".rstrip("0").rstrip(".")
 
 
 def _too_wide(query: PlanNode, parts: int, holds: int) -> Objection:

@@ -39,7 +39,7 @@ def nest_declared() -> Iterator[None]:
     try:
         yield
     finally:
-        del strategies.declared_strategies._declared[NEST.name]
+        del strategies._declared[NEST.name]
 
 
 def nest(name: str, text: str, *below: AgentTask, **fields: Any) -> AgentTask:

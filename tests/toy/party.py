@@ -28,14 +28,14 @@ PARTY = StrategyDeclaration(
 @contextmanager
 def party_declared() -> Iterator[None]:
     """Both strategies are known for the block, which may lie in another one."""
-    fresh = [strategy for strategy in (ERRAND, PARTY) if strategy.name not in strategies.declared_strategies._declared]
+    fresh = [strategy for strategy in (ERRAND, PARTY) if strategy.name not in strategies._declared]
     for strategy in fresh:
         strategies.declare(strategy)
     try:
         yield
     finally:
         for strategy in fresh:
-            del strategies.declared_strategies._declared[strategy.name]
+            del strategies._declared[strategy.name]
 
 
 def tasks_of(run: ResearchRun) -> list[AgentTask]:

@@ -33,8 +33,10 @@ SCOPING = replace(
 def scoping_declared() -> Iterator[None]:
     """The toy, for the time of a block."""
     strategies.declare(SCOPING)
-    yield
-    strategies.declared_strategies._declared.pop(SCOPING.name, None)
+    try:
+        yield
+    finally:
+        strategies._declared.pop(SCOPING.name, None)
 
 
 class ScopingStrategy(ToyStrategy):

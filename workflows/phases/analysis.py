@@ -190,8 +190,9 @@ def _merge_gaps(
     with _recorded_gap_changes(run):
         if query.gap_id and (fresh or not in_parts):
             state.gaps = gaps.after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
-        # A follow-up without findings does not open the same gap under another name.
-        opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
+        # A follow-up without findings does not open the same gap under another name; a leaf names what its source says.
+        may_open = fresh or not query.gap_id or query.source_id is not None
+        opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if may_open else []
         state.gaps = [*state.gaps, *opened]
         for gap in opened:
             run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)

@@ -8,6 +8,7 @@ from contracts.recursive_roles import ExtractInput
 from contracts.research_trees import TreeLeaf
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
+from contracts.strategies import declaration
 from contracts.vocabulary import NodeKind
 from workflows.rules.duplicates import protected_ids
 from workflows.rules.sub_queries import queries_to_analyze
@@ -94,6 +95,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     state = run.state
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
     return WriteInput(
+        caller=declaration(run.resolved.strategy).caller,
         brief=_brief(state),
         sub_queries=[
             PlanNode(id=query.id, text=query.text, facet=query.facet, iteration=query.iteration)

@@ -7,6 +7,7 @@ query is too wide is a model's opinion, which a person may overrule.
 from collections.abc import Sequence
 from typing import Final
 
+from contracts.addresses import normalized_text
 from contracts.plan import Objection, ObjectionKind, PlanNode
 from contracts.recursive_roles import MANAGER, JudgedQuery, ManagerAnswer, ScopeInput
 from contracts.roles import SubQuery
@@ -101,10 +102,11 @@ def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnsw
     refused = run.resolved.engine is not answer.account.engine and not run.state.fallbacks.get(MANAGER.name)
     pays = run.resolved.gates.requires_approval or not refused
     estimate = estimate_scope(run, [node.text for node in nodes])
+    judged = {normalized_text(one.query): one for one in answer.queries}
     opinions = [
         Objection(query_id=node.id, query=node.text, kind=ObjectionKind.OPINION, text=one.reason, splits=one.splits)
-        for node, one in zip(nodes, answer.queries, strict=False)
-        if not one.feasible
+        for node in nodes
+        if (one := judged.get(normalized_text(node.text))) is not None and not one.feasible
     ]
     return [*structural_objections(estimate, run.resolved.limits, nodes, of_payment=pays), *opinions]
 

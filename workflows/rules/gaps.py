@@ -7,8 +7,7 @@ from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.plan import PlanNode
 from contracts.roles import GapAssessment, ProposedGap
 from contracts.state import ResearchState
-from contracts.strategies import declaration
-from contracts.strategies.declared_strategies import MOST_GAPS
+from contracts.strategies import MOST_GAPS, declaration
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 
 

@@ -78,6 +78,15 @@ def test_a_limit_is_objected_to_exactly_where_the_least_exceeds_it(
     assert not {name for objection in unpaid for name in objection.figures} & set(amounts)
 
 
+def test_each_thing_that_a_query_names_is_a_leaf_with_its_call() -> None:
+    """Leaves, executors that hold them, and calls grow with what is enumerated (C4-10)."""
+    short = estimate_trees(TREES, ["How?"], ROLES, PRICES, 1_000)
+    long = estimate_trees(TREES, ["Compare a, b, c, d, e, f, g"], ROLES, PRICES, 1_000)
+    assert (short.nodes, short.leaves, short.calls) == (1, 1, 3)
+    assert (long.nodes, long.leaves, long.calls) == (2, 7, 8)
+    assert long.tokens > short.tokens
+
+
 def test_an_unknown_price_or_no_limit_is_no_objection() -> None:
     """A cost that nobody knows cannot exceed a cap; no model means no calls, tokens and cost."""
     tight = TREES.model_copy(update={"max_cost_usd": 0.000001})

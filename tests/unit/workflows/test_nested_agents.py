@@ -1,6 +1,7 @@
 """Agents of agents in one process: what the lowest ones find arrives at the run, with the node that it belongs to."""
 
 import asyncio
+import random
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -8,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from contracts.agents import AgentRecord, AgentTask, NodeEnd, NodeSummary
+from contracts.agents import AgentRecord, AgentTask, NodeEnd, NodeSummary, TaskResult
 from contracts.outcome import Usage
 from contracts.plan import Plan, PlanNode
 from contracts.roles import ProposedGap
-from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, StopReason
+from contracts.state import ResearchState
+from contracts.vocabulary import GapKind, GapStatus, NodeKind, NodeStatus, StopReason
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.states import finding, gap, resolved, source, state
 from tests.fakes.world import World
 from tests.toy.nest import NestStrategy, nest, nest_declared
 from tests.toy.party import party_declared
+from tests.unit.activities.reporting.sample import make_resolved, rendered
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.rules.agents import merge_agent, task_result
 from workflows.rules.gaps import open_gaps
@@ -175,3 +178,81 @@ def test_a_node_that_gave_no_result_is_in_the_tree_with_its_reason() -> None:
     assert result.node is not None
     assert [(one.id, one.level, one.end) for one in result.node.below] == [("node-b", 2, NodeEnd.TIME)]
     assert result.node.usage.searches == 5
+
+
+class RandomWorld:
+    """A tree of agents with leaves, gaps and findings by chance, and what its leaves stated in all."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self.open: dict[str, str] = {}
+        """Description of each gap that nothing closed → the goal of the executor whose leaf stated it first."""
+        self.closed: set[str] = set()
+        self.leaf_of: dict[str, str] = {}
+        """Finding → the leaf that stated it first."""
+        self.usage = Usage()
+
+    def agent(self, name: str, level: int = 1) -> tuple[AgentTask, TaskResult]:
+        """Return an executor's task and its result, made of its leaves and of executors below it, in plan order."""
+        chance, goal = self._chance, f"goal of {name}"
+        task = AgentTask(id=name, text=goal, strategy="nest", given={"level": level})
+        held = state(resolved=resolved(strategy="nest"), task=task)
+        for number in range(chance.randint(1, 3)):
+            self._leaf(held, f"leaf-{name}-{number}", goal)
+        own = Usage(model_calls=chance.randint(0, 5))
+        self.usage, held.usage = self.usage.plus(own), held.usage.plus(own)
+        for number in range(chance.randint(0, 2) if level < 3 else 0):
+            below, result = self.agent(f"{name}-{number}", level + 1)
+            node = PlanNode(id=below.id, text=below.text, parent=name, kind=NodeKind.TASK, needs_search=False)
+            held.plan = held.plan.with_nodes(node)
+            held.usage = held.usage.plus(result.usage)
+            merge_agent(held, below, result)
+            held.agents = [*held.agents, AgentRecord(task=below, result=result.model_copy(update={"packed": ""}))]
+        node_of_agent = NodeSummary(id=name, goal=goal, level=level)
+        return task, task_result(held, StopReason.NO_ACTIONABLE_GAPS, "", node=node_of_agent)
+
+    def _leaf(self, held: ResearchState, leaf: str, goal: str) -> None:
+        chance = self._chance
+        node = PlanNode(id=leaf, text=leaf, parent=held.scope, kind=NodeKind.LEAF, needs_search=False, source_id="s")
+        held.plan = held.plan.with_nodes(node)
+        for number in range(chance.randint(0, 4)):
+            text = f"matter {chance.randint(0, 60)} of {leaf[:7] if chance.random() < 0.3 else leaf} {number}"
+            if text in self.open or text in self.closed:
+                continue
+            closed = chance.random() < 0.3
+            kind = chance.choice([GapKind.QUESTION, GapKind.LIMITATION])
+            status = GapStatus.ADDRESSED if closed else chance.choice([GapStatus.OPEN, GapStatus.UNADDRESSABLE])
+            held.gaps = [*held.gaps, gap(text, kind=kind, status=status, origin=f"sub_query:{leaf}")]
+            if closed:
+                self.closed.add(text)
+            else:
+                self.open[text] = goal
+        for number in range(chance.randint(0, 2)):
+            made = finding(f"{leaf} found {number}", id=f"f-{leaf}-{number}", sub_query_id=leaf)
+            held.findings = [*held.findings, made]
+            self.leaf_of[made.id] = leaf
+
+
+def test_nothing_is_lost_on_the_way_up_in_a_hundred_random_worlds() -> None:
+    """Every gap of every leaf is in its section once with its goal, or was closed; findings keep their leaf, and the
+    usage of all nodes adds up (S4-037, S4-041).
+    """
+    for seed in range(100):
+        world = RandomWorld(seed)
+        task, result = world.agent("node")
+        root = PlanNode(id="node", text=task.text, kind=NodeKind.TASK, needs_search=False)
+        run = state(resolved=resolved(strategy="nest"), plan=Plan(nodes=[root]))
+        merge_agent(run, task, result)
+        assert {one.id: one.sub_query_id for one in run.findings} == world.leaf_of
+        used, waiting = Usage(), [result.node]
+        while waiting:
+            node = waiting.pop()
+            assert node is not None
+            used, waiting = used.plus(node.usage), [*waiting, *node.below]
+        assert used == world.usage
+        shown = rendered(resolved=make_resolved(strategy="nest"), gaps=run.gaps, plan=run.plan).markdown
+        part = shown.partition("## Open Questions")[2].partition("## Sources")[0].replace("\\", "")
+        lines = [line.removeprefix("- ") for line in part.splitlines() if line.startswith("- ")]
+        # An executor without anything says so itself.
+        lines = [line for line in lines if not line.startswith("Nothing in the sources answers")]
+        assert sorted(lines) == sorted(f"{text} – while working on “{goal}”" for text, goal in world.open.items())

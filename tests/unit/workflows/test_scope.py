@@ -52,10 +52,12 @@ async def scoped(folder: Path, engine: str = "model", **fields: Any) -> AsyncIte
     with scoping_declared():
         async with trial_of(folder, "scoping", engine, **({"gates": {}, "query": QUESTION} | fields)) as trial:
             trial.start()
-            yield trial
-            if not trial.task.done():
-                await trial.cancel()
-                await asyncio.wait([trial.task])
+            try:
+                yield trial
+            finally:
+                if not trial.task.done():
+                    await trial.cancel()
+                    await asyncio.wait([trial.task])
 
 
 @pytest.mark.parametrize("engine", ["model", "extractive"])
@@ -177,7 +179,8 @@ async def test_what_is_computed_binds(tmp_path: Path, monkeypatch: pytest.Monkey
         parts, calls = trial.state.plan.objections
         assert parts.figures == {"max_leaves": (20.0, 15.0)}
         assert "split it into 2 queries of at most 15 things each" in parts.text
-        estimate = estimate_scope(trial.run, [QUESTION])
+        estimate = estimate_scope(trial.run, [calls.query])
+        assert calls.query == parts.query == f"Compare {named}"
         assert calls.figures == {"max_model_calls": (float(estimate.calls), 4.0)}
         assert f"at least {estimate.calls} model calls, and limits.max_model_calls is 4" in calls.text
         with pytest.raises(inbox.Unacceptable, match="nothing overrules this"):

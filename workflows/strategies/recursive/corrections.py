@@ -1,11 +1,12 @@
 """Corrections of an executor: new sources for a gap, new leaves or executors for a question, grafted under itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Final
 
 from contracts.evidence import Gap
 from contracts.recursive_roles import TREE_PLANNER, TreeInput
-from contracts.research_trees import ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
+from contracts.research_trees import ResearchTree, TaskType, TreeBounds, TreeLeaf, leaf_id
 from contracts.texts import plural
 from contracts.vetting import Vetted
 from contracts.vocabulary import GapKind
@@ -27,13 +28,16 @@ async def correct(run: ResearchRun) -> None:
     wanted = set(position.material)
     gaps = [gap for gap in state.unaddressed_gaps() if gap.id in wanted][:MOST_GAPS]
     before = {leaf.id for leaf in position.tree.leaves}
+    work: dict[str, ResearchTree] = {}
     for caller, asked in (CALLER, False), ("planner", True):
         needs = [gap for gap in gaps if (gap.kind is GapKind.QUESTION) is asked]
         vetting = Vetting(run, position.vetted, caller, MOST_CANDIDATES, position.works)
         found = await vetting.carry_out([gap.description for gap in needs]) if needs else []
         for gap, vetted in zip(needs, found, strict=True):
             if vetted.accepted:
-                await _graft(run, position, gap, vetted)
+                work[gap.id] = await _planned(run, position, gap, vetted) if asked else _leaves(run, gap, vetted)
+    if work:
+        _graft(run, position, work)
     fresh = [leaf for leaf in position.tree.leaves if leaf.id not in before]
     position.corrections += 1
     text = f"{plural(len(gaps), 'gap')} taken on, {plural(len(fresh), 'new task')}"
@@ -42,21 +46,24 @@ async def correct(run: ResearchRun) -> None:
         position.ended = NO_SOURCES
 
 
-async def _graft(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> None:
-    """Add work on one gap; a tree that would not be feasible with it gets leaves alone."""
+def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, ResearchTree]) -> None:
+    """Add the work on all gaps of one correction; a tree that would not be feasible with it gets its leaves alone."""
     limits, root = run.resolved.limits, position.tree.root
-    sources = [one.source_id for one in vetted.accepted]
+    known = {leaf.id for leaf in root.leaves}
+    # In turn: each gap has its first leaf before one has its second.
+    in_turn = zip_longest(*(tree.root.leaves for tree in work.values()))
+    fresh = {leaf.id: leaf for leaves in in_turn for leaf in leaves if leaf is not None and leaf.id not in known}
+    leaves = list(fresh.values())[: limits.max_leaves]
+    below = [node for tree in work.values() for node in tree.nodes[1:]]
+    sources = {leaf.source_id for tree in work.values() for leaf in tree.leaves}
     bounds = TreeBounds(position.most_nodes, limits.max_leaves, sources, limits.max_levels, limits.max_corrections + 1)
-    addition = _leaves_for(root, gap, sources[: limits.max_leaves])
-    if gap.kind is GapKind.QUESTION:
-        addition = await _planned(run, position, gap, vetted)
+    top = root.model_copy(update={"leaves": leaves})
     try:
-        tree = graft(position.tree, root.id, addition, bounds)
+        tree = graft(position.tree, root.id, ResearchTree(nodes=[top, *below]), bounds)
     except InfeasibleTree as error:
         run.note("status", f"a correction was reduced to leaves: {error}", level="info")
-        tree = graft(position.tree, root.id, _leaves_for(root, gap, sources[:1]), bounds)
-    known = {leaf.id for leaf in position.tree.root.leaves}
-    position.gap_of |= {leaf.id: gap.id for leaf in tree.root.leaves if leaf.id not in known}
+        tree = graft(position.tree, root.id, ResearchTree(nodes=[top]), bounds)
+    position.gap_of |= {leaf.id: gap for gap, part in work.items() for leaf in part.root.leaves if leaf.id in fresh}
     position.tree = tree
 
 
@@ -77,16 +84,12 @@ async def _planned(run: ResearchRun, position: ExecutorPosition, gap: Gap, vette
     return answer.tree(request)
 
 
-def _leaves_for(root: TreeNode, gap: Gap, sources: Sequence[str]) -> ResearchTree:
-    """Return leaves that ask each of these sources about a gap, under the executor itself."""
-    detail = gap.description
+def _leaves(run: ResearchRun, gap: Gap, vetted: Vetted) -> ResearchTree:
+    """Return leaves that ask each of the vetted sources about a gap, under the executor itself."""
+    root, detail, task = position_of(run.state).tree.root, gap.description, TaskType.ANSWER_QUESTION
+    sources = [one.source_id for one in vetted.accepted][: run.resolved.limits.max_leaves]
     leaves = [
-        TreeLeaf(
-            id=leaf_id(root.id, source, TaskType.ANSWER_QUESTION, detail),
-            source_id=source,
-            task_type=TaskType.ANSWER_QUESTION,
-            task_detail=detail,
-        )
+        TreeLeaf(id=leaf_id(root.id, source, task, detail), source_id=source, task_type=task, task_detail=detail)
         for source in sources
     ]
-    return ResearchTree(nodes=[TreeNode(id=root.id, goal=root.goal, level=root.level, leaves=leaves)])
+    return ResearchTree(nodes=[root.model_copy(update={"leaves": leaves})])

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from contracts.agents import AgentTask, TaskResult
 from contracts.outcome import Pause, Progress
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
-from contracts.recursive_roles import TREE_PLANNER, TreeInput
+from contracts.recursive_roles import MANAGER, TREE_PLANNER, TreeInput
 from contracts.research_trees import ResearchTree
 from contracts.roles import ANALYZER, ProposedGap
 from contracts.state import OpenPause, ResearchState, Unit
@@ -27,7 +27,7 @@ from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.recursive.leaves import STRATEGY, failed, show_executors
 from workflows.strategies.units import UnitPosition, carry_out, judge_report, unit_progress, write_draft
 
-CALLER: Final = "manager"
+CALLER: Final = MANAGER.name
 """Name of the caller in the table of who may call whom."""
 MOST_CANDIDATES: Final = 12
 """Pages that are read for one query, where the limit of sources allows so many."""

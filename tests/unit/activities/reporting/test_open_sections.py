@@ -145,7 +145,7 @@ async def test_method_shows_each_node_of_the_tree() -> None:
     )  # fmt: skip
     made = forms(agents=[record(top)], calls={"executor": {"extractor": 3}})
     method = section(made.markdown, "Method and limits")
-    assert "**Tree:** 2 nodes, each worked on by an agent of its own." in method
+    assert "**Tree:** Each node has an agent of its own: 2 nodes." in method
     shown = "1 how freezing works – level 1; sources: 25.1. Routine Vacuuming; corrections: 2; a correction brought nothing new"
     assert shown in method.replace("\\", "")
     assert "1.1 what it costs – level 2; sources: –; corrections: 0; its time was over" in method.replace("\\", "")

@@ -74,6 +74,7 @@ def test_a_tree_is_printed_by_level(capsys: pytest.CaptureFixture[str]) -> None:
         PlanNode(id="node-a", text="All", parent="q", status=NodeStatus.EXECUTING, **task),
         PlanNode(
             id="leaf", text="facts", parent="node-b", source_id="src-1", task_type="SUMMARIZE",
+            rationale="Costs of freezing",
             status=NodeStatus.COMPLETED, **task,
         ),
         PlanNode(id="s", text="a search of the librarian", origin=CHOSEN_BY_AGENT),
@@ -83,7 +84,7 @@ def test_a_tree_is_printed_by_level(capsys: pytest.CaptureFixture[str]) -> None:
         "  ▸ How?",
         "    ▸ All",
         "      ○ Costs",
-        "        ✔ SUMMARIZE src-1: facts",
+        "        ✔ SUMMARIZE of “Costs of freezing”: facts",
     ]
 
 
