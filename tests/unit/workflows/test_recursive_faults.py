@@ -178,6 +178,7 @@ async def test_corrections_end_by_their_number_or_without_progress(
     monkeypatch.setattr(library_work, "tree", lambda prompt: planned(prompt) | {"nodes": []})
     trial = await run_of(tmp_path)
     assert [node.corrections for node in nodes_of(trial)] == [corrections]
+    assert any(gap.status is GapStatus.ADDRESSED for gap in trial.state.gaps) is fresh
 
 
 # --- what is passed on ---------------------------------------------------------------------------------------------
@@ -195,7 +196,27 @@ def in_world(seed: int) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize("seed", range(4))
+def tree_of(seed: int) -> Answer:
+    """A tree by chance, of up to three levels."""
+
+    def answer(prompt: str) -> dict[str, Any]:
+        chance, labels = random.Random(f"{seed}/{element(prompt, 'goal')}"), labels_of(prompt)
+        left = [int((re.findall(r"at most (\d+) executors", prompt) or ["1"])[-1]) - 1]
+
+        def grow(goal: str, level: int) -> dict[str, Any]:
+            leaves = [leaf(chance.choice(labels), f"point {chance.random()}?") for _ in range(chance.randint(1, 3))]
+            below = []
+            while level < 3 and left[0] > 0 and chance.random() < 0.6:
+                left[0] -= 1
+                below.append(grow(f"How does vacuum, part {chance.random()}, work?", level + 1))
+            return {"goal": goal, "leaves": leaves, "nodes": below}
+
+        return grow("the goal itself", 1)
+
+    return answer
+
+
+@pytest.mark.parametrize("seed", [100, 103, 116, 128])
 async def test_every_question_and_gap_is_in_its_section_or_closed(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +228,7 @@ async def test_every_question_and_gap_is_in_its_section_or_closed(
 
     monkeypatch.setattr(library_work, "extraction", world)
     monkeypatch.setattr(library_work, "self_check", judged)
+    monkeypatch.setattr(library_work, "tree", tree_of(seed))
     trial = await run_of(tmp_path)
     report = (await trial.report()).partition("Open Questions for Further Research")[2].partition("## Sources")[0]
     closed = {gap.description for gap in trial.state.gaps if gap.status is GapStatus.ADDRESSED}
