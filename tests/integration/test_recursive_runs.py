@@ -40,9 +40,9 @@ def _below(agents: Iterable[AgentProgress]) -> set[str]:
 async def test_a_run_is_authorized_and_its_calls_are_those_of_the_table(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the phrase nobody but the manager is asked; then roles call whom they may, at every level (S4-002, S4-008).
+    """Before the phrase nobody but the manager is asked; then roles call whom they may, at every level.
 
-    Looks at the run and its agents while they work change nothing; no history grows large.
+    Looks at the run and its agents while they work change nothing; no history grows large (S4-002, S4-008).
     """
     monkeypatch.setattr(library_work, "extraction", with_gaps)
     monkeypatch.setattr(library_work, "self_check", lambda prompt: checked(prompt) | {"sufficient": False})
