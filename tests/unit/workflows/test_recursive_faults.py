@@ -181,6 +181,27 @@ async def test_corrections_end_by_their_number_or_without_progress(
     assert any(gap.status is GapStatus.ADDRESSED for gap in trial.state.gaps) is fresh
 
 
+@pytest.mark.parametrize("nodes", [1, 9])
+async def test_a_question_is_closed_by_the_executor_that_was_made_for_it(
+    nodes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the limits have no room for another executor, its leaves belong to the one that asked (S4-033, C4-2)."""
+
+    def delegating(prompt: str) -> dict[str, Any]:
+        goal = element(prompt, "goal")
+        own = [leaf(labels_of(prompt)[-1], f"{goal}, in other words?")]
+        if not goal.startswith("What of turn"):
+            return {"leaves": own, "nodes": []}
+        return {"leaves": [], "nodes": [{"goal": f"Find out: {goal}", "leaves": own, "nodes": []}]}
+
+    monkeypatch.setattr(library_work, "extraction", Sentences(fresh=True))
+    monkeypatch.setattr(library_work, "self_check", never_content)
+    monkeypatch.setattr(library_work, "tree", delegating)
+    trial = await run_of(tmp_path, limits={"max_nodes": nodes})
+    assert (len(nodes_of(trial)) > 1) is (nodes > 1)
+    assert any(gap.status is GapStatus.ADDRESSED for gap in trial.state.gaps)
+
+
 # --- what is passed on ---------------------------------------------------------------------------------------------
 def in_world(seed: int) -> Answer:
     """An extractor that raises questions and gaps by chance."""

@@ -1,12 +1,12 @@
 """Corrections of an executor: new sources for a gap, new leaves or executors for a question, grafted under itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
 
 from contracts.evidence import Gap
 from contracts.recursive_roles import TREE_PLANNER, TreeInput
-from contracts.research_trees import ResearchTree, TaskType, TreeBounds, TreeLeaf, leaf_id
+from contracts.research_trees import ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
 from contracts.texts import plural
 from contracts.vetting import Vetted
 from contracts.vocabulary import GapKind
@@ -47,24 +47,30 @@ async def correct(run: ResearchRun) -> None:
 
 
 def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, ResearchTree]) -> None:
-    """Add the work on all gaps of one correction; a tree that would not be feasible with it gets its leaves alone."""
+    """Add the work on all gaps of one correction; where no tree would be feasible with it, its leaves alone."""
     limits, root = run.resolved.limits, position.tree.root
-    known = {leaf.id for leaf in root.leaves}
-    # In turn: each gap has its first leaf before one has its second.
-    in_turn = zip_longest(*(tree.root.leaves for tree in work.values()))
-    fresh = {leaf.id: leaf for leaves in in_turn for leaf in leaves if leaf is not None and leaf.id not in known}
-    leaves = list(fresh.values())[: limits.max_leaves]
-    below = [node for tree in work.values() for node in tree.nodes[1:]]
     sources = {leaf.source_id for tree in work.values() for leaf in tree.leaves}
     bounds = TreeBounds(position.most_nodes, limits.max_leaves, sources, limits.max_levels, limits.max_corrections + 1)
-    top = root.model_copy(update={"leaves": leaves})
+    below = [node for tree in work.values() for node in tree.nodes[1:]]
+    top = _in_turn([tree.root.leaves for tree in work.values()], root, limits.max_leaves)
     try:
         tree = graft(position.tree, root.id, ResearchTree(nodes=[top, *below]), bounds)
     except InfeasibleTree as error:
         run.note("status", f"a correction was reduced to leaves: {error}", level="info")
+        top = _in_turn([tree.leaves for tree in work.values()], root, limits.max_leaves)
         tree = graft(position.tree, root.id, ResearchTree(nodes=[top]), bounds)
-    position.gap_of |= {leaf.id: gap for gap, part in work.items() for leaf in part.root.leaves if leaf.id in fresh}
+    known = {node.id for node in position.tree.nodes} | {leaf.id for leaf in position.tree.leaves}
+    for gap, part in work.items():
+        added = {leaf.id for leaf in part.leaves} | {node.id for node in part.nodes if node.parent == root.id}
+        position.gap_of |= dict.fromkeys(sorted(added - known), gap)
     position.tree = tree
+
+
+def _in_turn(parts: Sequence[Sequence[TreeLeaf]], root: TreeNode, most: int) -> TreeNode:
+    """Return the executor with new leaves: each gap has its first before one has its second."""
+    known = {leaf.id for leaf in root.leaves}
+    found = [leaf for leaves in zip_longest(*parts) for leaf in leaves if leaf is not None and leaf.id not in known]
+    return root.model_copy(update={"leaves": list({leaf.id: leaf for leaf in found}.values())[:most]})
 
 
 async def _planned(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:

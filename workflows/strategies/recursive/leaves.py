@@ -17,6 +17,7 @@ from contracts.vocabulary import NodeKind, NodeStatus, SourceStatus
 from workflows.phases.analysis import merge
 from workflows.phases.role_calls import ask_for, spawn_for
 from workflows.phases.role_inputs import extract_input
+from workflows.rules.gaps import after_follow_up
 from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.host import abandon, side_by_side
 from workflows.run.research_run import ResearchRun
@@ -54,8 +55,11 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition, childr
     place = {node.id: number for number, node in enumerate(position.tree.children(position.tree.root), start=1)}
     tasks = [child_task(f"{run.state.scope}-{place[node.id]}", position, node) for node in children]
     show_executors(run, tasks, run.state.scope, position.tree.root.level)
+    known = {finding.id for finding in run.state.findings}
     results = await spawn_for(run, CALLER, tasks, run.resolved.limits.max_parallel)
     for node, result in zip(children, results, strict=True):
+        if (gap := position.gap_of.get(node.id)) and (fresh := [one for one in result.finding_ids if one not in known]):
+            run.state.gaps = after_follow_up(run.state.gaps, gap, fresh)
         position.done.append(node.id)
         position.failed += [node.id] if failed(result) else []
 

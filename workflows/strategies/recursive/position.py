@@ -46,7 +46,7 @@ class ExecutorPosition(UnitPosition):
     """Works that sources have mentioned: words for the librarian."""
     vetted: dict[str, Vetted] = {}
     gap_of: dict[str, str] = {}
-    """Leaf of a correction → the gap that it is to close."""
+    """Leaf, or executor below, of a correction → the gap that it is to close."""
     material: list[str] = []
     """Ids of the gaps that the last self-check wants closed."""
     corrections: int = 0
