@@ -294,6 +294,25 @@ async def test_a_branch_knows_nothing_of_another(tmp_path: Path, monkeypatch: py
         assert parts <= 1 or call.role in ("synthesizer", "executor", "reviewer"), (call.role, there)
 
 
+async def test_a_query_is_answered_by_what_another_has_found_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same statements for two queries count for both, and are in the report once (S4-039)."""
+
+    def twice(prompt: str) -> dict[str, Any]:
+        query, verdict = element(prompt, "question").strip(" ?"), {"feasible": True, "reason": "it fits", "splits": []}
+        return {"queries": [{"query": f"{query}{end}"} | verdict for end in ("?", ", and how?")]}
+
+    monkeypatch.setattr(library_work, "scope", twice)
+    trial = await run_of(tmp_path)
+    trial.assert_completed()
+    first, second = (record.result for record in trial.state.agents)
+    assert set(first.finding_ids) & set(second.finding_ids)
+    assert [query.finding_count for query in trial.state.plan.parts] == [
+        len(result.finding_ids) for result in (first, second)
+    ]
+
+
 async def test_who_called_whom_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a run whose executors look into questions and gaps every allowed call is made, and no other (S4-001, S4-002)."""
 

@@ -103,7 +103,7 @@ class ExecutorStrategy(ScopedStrategy):
         undone = [leaf.task_detail or position.tree.root.goal for leaf in due_leaves(position)]
         drafts = [ProposedGap(description=f"Not looked into to its end: {text}", priority=1) for text in undone]
         state.gaps = [*state.gaps, *open_gaps(state, drafts, f"sub_query:{state.scope}")]
-        if not state.findings and not undone:
+        if not state.findings and not state.unaddressed_gaps():
             drafts = [ProposedGap(description=f"Nothing in the vetted sources answers “{position.tree.root.goal}”.")]
             state.gaps = [*state.gaps, *open_gaps(state, drafts, f"sub_query:{state.scope}")]
         found = state.draft.summary if state.draft else state.findings[0].statement if state.findings else ""

@@ -258,7 +258,8 @@ async def _execute(run: ResearchRun) -> None:
                 run.branch_failed(f"{task.id}: {result.problem or result.stop_reason.text}")
     for query in queries_of(state):
         if (name := position.executors.get(query.id)) is not None:
-            found = sum(_is_of(state, finding.sub_query_id, name) for finding in state.findings)
+            # Also those that another query had already.
+            found = sum(node.finding_count for node in state.plan.nodes if node.id == name)
             update = {"status": NodeStatus.COMPLETED, "finding_count": found}
             state.plan = state.plan.with_nodes(state.plan.newest(query).model_copy(update=update))
 
@@ -271,11 +272,3 @@ def _executor_task(run: ResearchRun, position: RecursivePosition, number: int, q
     task = AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=given)
     show_executors(run, [task], query.id, 1)
     return task
-
-
-def _is_of(state: ResearchState, node: str | None, executor: str) -> bool:
-    """Return true for a node of the plan at or below an executor."""
-    parents, current = {one.id: one.parent for one in state.plan.nodes}, node
-    while current is not None and current != executor:
-        current = parents.get(current)
-    return current == executor
