@@ -308,7 +308,7 @@ async def test_a_query_is_answered_by_what_another_has_found_too(
     trial.assert_completed()
     first, second = (record.result for record in trial.state.agents)
     assert set(first.finding_ids) & set(second.finding_ids)
-    assert [query.finding_count for query in trial.state.plan.parts] == [
+    assert [query.finding_count for query in trial.state.plan.parts[:2]] == [
         len(result.finding_ids) for result in (first, second)
     ]
 
