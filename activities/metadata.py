@@ -11,7 +11,17 @@ from contracts.strategies import StrategyDeclaration, declaration, list_selectab
 from contracts.vocabulary import EngineKind
 
 NO_SETTINGS: Final = frozenset(
-    {"query", "context", "metadata", "protected_sources", "exclude", "follow_up_of", "continue_from", "tenant"}
+    {
+        "query",
+        "context",
+        "metadata",
+        "protected_sources",
+        "exclude",
+        "follow_up_of",
+        "continue_from",
+        "refresh",
+        "tenant",
+    }
 )
 """Fields of a request that belong to one question or to one client."""
 

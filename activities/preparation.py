@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from contracts import presets
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, reasoning_room
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, least_call, reasoning_room
 from contracts.parse_request import unknown_to_strategy
-from contracts.plan import MOST_ROUNDS
 from contracts.presets import with_choice
 from contracts.protected_sources import protected_sources_of
+from contracts.recursive_roles import LIBRARIAN, MOST_SEARCHES
 from contracts.request import (
     Depth,
     EngineChoice,
@@ -32,14 +32,16 @@ from contracts.resolved import (
     where_text_goes,
 )
 from contracts.roles import AGAIN_CHARACTERS, ANALYZER
-from contracts.strategies import CLOSING_ROLES, FEWEST_SUB_QUERIES, StrategyDeclaration, closing_calls, declaration
+from contracts.strategies import FEWEST_SUB_QUERIES, StrategyDeclaration, calls_by_role, declaration
 from contracts.tokens import TokenSettings
-from contracts.vocabulary import EngineKind, StopReason, ThinkMode, Tier
+from contracts.vocabulary import EngineKind, StopReason, Tier
 from providers.text import detect_language
 
 CORPUS: Final = "corpus"
 UNCHANGEABLE: Final = frozenset({"strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of"})
 """Fields of a request that the findings of its run depend on."""
+NOT_STORED: Final = frozenset({"query", "tenant", "continue_from", "refresh"})
+"""Fields of a request that are no settings of its run."""
 Candidates = dict[str, list[str]]  # by tier the model that is called first, then those that may take over from it
 
 
@@ -169,11 +171,15 @@ def resolve(
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
 def resolve_again(
-    stored: ResolvedResearch, request: ResearchRequest, configuration: ResearchConfiguration
+    stored: ResolvedResearch,
+    request: ResearchRequest,
+    configuration: ResearchConfiguration,
+    corpus: CorpusSnapshot | None = None,
 ) -> ResolvedResearch:
     """Resolve a resumed run: settings that its new request names replace those of the first one.
 
-    Engine, models and depth stay those of the run unless they are named. Raises `RunRefused` for another question, and
+    Engine, models and depth stay those of the run unless they are named, and so does the state of its corpus unless a
+    newer `corpus` is given. Raises `RunRefused` for another question, and
     by name for settings that a run cannot change.
     """
     if request.query != stored.query:
@@ -189,7 +195,8 @@ def resolve_again(
         "models": stored.models,
     }
     whole = ResearchRequest.model_validate(_over(_over(stored.requested, fixed), _named(request)))
-    again = resolve(stored.research_id, whole, configuration, stored.corpus, search_attributes=stored.search_attributes)
+    attributes = stored.search_attributes
+    again = resolve(stored.research_id, whole, configuration, corpus or stored.corpus, search_attributes=attributes)
     kept: dict[str, Any] = {name: getattr(stored, name) for name in ("follow_up", "canary", "tokens")}
     kept["requested"] = named
     if again.depth is stored.depth:
@@ -200,9 +207,7 @@ def resolve_again(
 
 def _named(request: ResearchRequest) -> dict[str, Any]:
     """Settings that a request names, as JSON, except those that a resumed run cannot change."""
-    given = request.model_dump(
-        mode="json", exclude_unset=True, exclude_none=True, exclude={"query", "tenant", "continue_from", *UNCHANGEABLE}
-    )
+    given = request.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude={*NOT_STORED, *UNCHANGEABLE})
     return {name: value for name, value in given.items() if value != "auto"}
 
 
@@ -368,9 +373,6 @@ def _providers(
 
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
-FEWEST_SOURCES: Final = 2  # sources of a sub-query that finds little
-
-
 def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
     """Estimate a run from the least to the most that it may choose for itself; None for one without any paid call."""
     possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
@@ -405,21 +407,20 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
     unpriced = [name for name, price in search_usd.items() if price is None]
     known = [price for price in search_usd.values() if price is not None] or [0.0]
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
-    by_role = _calls_by_role(resolved) if resolved.engine is EngineKind.MODEL else {}
+    by_role = calls_by_role(resolved) if resolved.engine is EngineKind.MODEL else {}
     # A source is considered at length once; other analyses that show it consider less.
     longest, shown = resolved.source_characters, limits.max_sources_per_query * by_role.get(ANALYZER, (0, 0))[1]
     at_length = min(1.0, limits.max_sources / shown) if shown else 1.0
     usual = round(at_length * longest + (1 - at_length) * min(longest, AGAIN_CHARACTERS))
-    least = {"sources": FEWEST_SOURCES, "findings": FEWEST_SUB_QUERIES, "source_characters": longest}
     most = {"sources": limits.max_sources_per_query, "findings": findings, "source_characters": usual}
-    sizes = (least, most | {"reasoning_tokens": reasoning_room(resolved.reasoning_tokens)})
+    most["reasoning_tokens"] = reasoning_room(resolved.reasoning_tokens)
     calls, tokens = [0.0, 0.0], [0.0, 0.0]
     # The providers share the searches: the dearest bounds from above, the cheapest from below.
     usd = [searches[0] * min(known), searches[1] * max(known)]
     for role, counts in by_role.items():
         model = resolved.models[role.tier.value]
-        for bound, count in enumerate(counts):
-            size = expected_call(role, **sizes[bound])
+        sizes = (least_call(role, longest), expected_call(role, **most))
+        for bound, (count, size) in enumerate(zip(counts, sizes, strict=True)):
             price = configuration.call_usd(model, size.input_tokens, size.output_tokens)
             calls[bound] += count
             tokens[bound] += count * size.tokens
@@ -436,21 +437,6 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
     )
 
 
-def _calls_by_role(resolved: ResolvedResearch) -> dict[Any, tuple[int, int]]:
-    """Return fewest and most calls by role."""
-    strategy = declaration(resolved.strategy)
-    expected = dict(strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL))
-    fewest, most = (1, MOST_ROUNDS) if resolved.gates.clarifies else (0, 0)
-    fewer, more = expected.get(strategy.clarifier.name, (0, 0))
-    expected[strategy.clarifier.name] = fewest + fewer, most + more
-    closing = closing_calls(resolved)
-    calls = {}
-    for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
-        (fewest, most), (fewer, more) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
-        calls[role] = (fewest + fewer, most + more)
-    return calls
-
-
 def _searches(
     resolved: ResolvedResearch, configuration: ResearchConfiguration
 ) -> tuple[tuple[int, int], Mapping[str, float | None]]:
@@ -459,8 +445,10 @@ def _searches(
     usd = {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
     limits = resolved.limits
     at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
-    fewest = min(FEWEST_SUB_QUERIES, limits.max_sub_queries) * at_once
-    return (fewest, limits.max_iterations * limits.max_sub_queries * len(usd)), usd
+    queries = (min(FEWEST_SUB_QUERIES, limits.max_sub_queries), limits.max_iterations * limits.max_sub_queries)
+    if (needs := calls_by_role(resolved).get(LIBRARIAN)) is not None:  # which names searches for each need
+        queries = needs[0], needs[1] * MOST_SEARCHES
+    return (queries[0] * at_once, queries[1] * len(usd)), usd
 
 
 def _capped(amount: Sequence[float], cap: float | None) -> Range:

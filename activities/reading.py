@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -12,10 +13,11 @@ from temporalio import activity
 from activities.assessment.source_assessment import Judge, best_quality
 from activities.failures import READING, attempt, check_permission
 from activities.roles.untrusted import INVISIBLE
-from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit
+from contracts.addresses import digest
+from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit, SourceDetails
 from contracts.lenient import line_of
 from contracts.messages import ReadRecord, ReadRequest
-from contracts.notebooks import SourceEntry
+from contracts.notebooks import MOST_LINKS, SourceEntry
 from providers.domains import domains_named
 from providers.errors import RateLimited, SourceUnreadable, StoreUnavailable, Unavailable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
@@ -52,20 +54,37 @@ class ReadingActivities:
             check_permission(request.permitted)
             if request.exposes_private_text:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
+            if request.known_entry:
+                return await self._read_again(request)
             request, hit = await self.notebooks.complete_read(request)
             domains = domains_named(request.domains_allow, request.domains_deny)
-            try:
+            with _patience(request):
                 document = await self.reader.read(request.url, tenant=request.tenant, domains=domains)
-            except (RateLimited, Unavailable) as error:
-                if not isinstance(error, StoreUnavailable):
-                    error.patience = WAIT_SECONDS if isinstance(error, RateLimited) else request.patience_seconds
-                raise
-            if not document.text.strip():
-                raise SourceUnreadable("no_text", "the document has no text")
             return await self._archive(request, hit or SearchHit(url=request.url, provider=""), document)
 
+    async def _read_again(self, request: ReadRequest) -> ReadRecord:
+        """Read a document anew; where its text is the same, the record is that of the stored entry about it."""
+        known = await self.notebooks.read(request.known_entry, SourceEntry)
+        assert known.raw is not None
+        assert known.text is not None
+        domains = domains_named(request.domains_allow, request.domains_deny)
+        with _patience(request):
+            document = await self.reader.read_again(request.url, known.validators, domains=domains)
+        if document is None or digest(document.text) == known.text.hash:
+            return ReadRecord(
+                content_hash=known.raw.hash, text=known.text, quality=known.quality, entry=request.known_entry
+            )
+        details = {name: getattr(known, name) for name in SourceDetails.model_fields}
+        hit = SearchHit(url=request.url, provider="", **details | {"published_at": None})
+        return await self._archive(request.model_copy(update={"needs_title": True}), hit, document)
+
     async def _archive(self, request: ReadRequest, hit: SearchHit, document: ExtractedDocument) -> ReadRecord:
-        """Store both forms of a document; its statements about itself come before those of the hit."""
+        """Store both forms of a document; its statements about itself come before those of the hit.
+
+        Raises `SourceUnreadable` for a document without text.
+        """
+        if not document.text.strip():
+            raise SourceUnreadable("no_text", "the document has no text")
         media_type = _line(document.media_type, LONGEST_LABEL)
         starts = json.dumps(document.pages) if document.pages else ""
         raw, text = document.stored or await asyncio.gather(
@@ -95,6 +114,8 @@ class ReadingActivities:
             text=text,
             sections=hit.sections if hit.content_hash in (None, text.hash) else [],
             warnings=[_line(warning, LONGEST_TITLE) for warning in document.warnings[:MOST_WARNINGS]],
+            validators=document.validators,
+            links=document.links[:MOST_LINKS],
         )
         return ReadRecord(
             url="" if found.url == request.url else found.url,
@@ -110,6 +131,17 @@ class ReadingActivities:
             cached=document.cached,
             entry=await self.notebooks.write(found),
         )
+
+
+@contextmanager
+def _patience(request: ReadRequest) -> Iterator[None]:
+    """Say with an error for how long the document may be tried."""
+    try:
+        yield
+    except (RateLimited, Unavailable) as error:
+        if not isinstance(error, StoreUnavailable):
+            error.patience = WAIT_SECONDS if isinstance(error, RateLimited) else request.patience_seconds
+        raise
 
 
 def _line(text: str | None, limit: int) -> str:

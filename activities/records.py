@@ -25,7 +25,7 @@ from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import apply_change, digest_of, unpack_json
-from contracts.strategies import declaration
+from contracts.strategies import declaration, list_selectable
 from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
@@ -160,14 +160,38 @@ class RecordsActivities:
             return messages.Prepared(
                 resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry
             )
-        resolved = resolve_again(state.resolved, asked, self.configuration)
-        finished = state.result is not None and state.result.outcome is Outcome.COMPLETED
+        if asked.refresh:
+            await self._require_refreshable(state)
+        corpus = state.resolved.corpus if asked.refresh else None
+        newest = await self._corpus(corpus.name, refresh=True) if corpus else None
+        resolved = resolve_again(state.resolved, asked, self.configuration, newest)
+        finished = not asked.refresh and state.result is not None and state.result.outcome is Outcome.COMPLETED
         return messages.Prepared(
             resolved=resolved,
             packed_state=None if finished else state.pack(),
             stored_result=state.result if finished else None,
             resolved_entry=await self.notebooks.write(resolved),
         )
+
+    async def _require_refreshable(self, state: ResearchState) -> None:
+        """Raise `RunRefused` for a run whose report cannot change by updates, or that has none to compare with."""
+        assert state.resolved is not None
+        if not declaration(state.resolved.strategy).live_report:
+            names = [strategy.name for strategy in list_selectable() if strategy.live_report]
+            raise RunRefused(
+                f"refresh: a report of the strategy {state.resolved.strategy} does not change by updates, as those of "
+                f"{' and '.join(names)} do: ask again instead"
+            )
+        if state.refresh is not None and state.ending is None:
+            return  # a refresh that was interrupted goes on
+        if state.result is None or state.result.files is None or state.draft is None:
+            raise RunRefused(f"refresh: the run has no finished report: `research resume {state.resolved.research_id}`")
+        try:
+            await self.content.get_text(state.result.files.json_document)
+        except ContentMissing:
+            raise RunRefused(
+                "refresh: the stored report is gone, so nothing can be compared with it: ask again"
+            ) from None
 
     async def _follow_up(self, resolved: ResolvedResearch, followed: str) -> FollowUp:
         """The earlier run with its sources. Raises `RunRefused` where there is no such run."""
@@ -216,13 +240,13 @@ class RecordsActivities:
         text = await self.content.get_text(DocumentRef.model_validate(result["report_ref"]))
         return state | {"result": result | {"report": text[:INLINE_REPORT_CHARACTERS]}}
 
-    async def _corpus(self, name: str | None) -> CorpusSnapshot | None:
+    async def _corpus(self, name: str | None, *, refresh: bool = False) -> CorpusSnapshot | None:
         if name is None:
             return None
         try:
             snapshot = await self.corpora.describe(name)
             # A corpus that was declared and never indexed is indexed by the first run that names it.
-            return snapshot if snapshot.indexed_at else await self.corpora.refresh(name)
+            return snapshot if snapshot.indexed_at and not refresh else await self.corpora.refresh(name)
         except CorpusUnknown as error:
             raise RunRefused(f"corpus: {error}; add it with `research corpus add`") from None
 

@@ -36,6 +36,7 @@ LIVING_QUERIES = (
     *many_pages.RELATED,
     "Which vents of the Velmar kiln are closed?",
     "What do open sources leave to the Velmar kiln?",
+    "At how many degrees does an ashen glaze resist crazing while they are held?",
 )
 
 
@@ -75,10 +76,11 @@ class Measured:
 
 
 async def measure(handle: WorkflowHandle[Any, ResearchResult], client: Client | None = None) -> Measured:
-    """Read a closed run's history; with a client the calls of its agents count as steps, too."""
+    """Read a closed run's history; with a client the calls of its agents, and of theirs, count as steps, too."""
     steps, agents, events, seconds = await _steps_of(handle)
-    for agent in agents if client else ():
-        steps += (await _steps_of(client.get_workflow_handle(agent)))[0]
+    while client and agents:
+        of_agent, below, _, _ = await _steps_of(client.get_workflow_handle(agents.pop()))
+        steps, agents = [*steps, *of_agent], [*agents, *below]
     description = await handle.describe()
     size = description.raw_description.workflow_execution_info.history_size_bytes
     return Measured(seconds, critical_path(steps), events, size)

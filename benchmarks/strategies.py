@@ -91,7 +91,7 @@ async def compare(call: float, questions: list[str], only: str | None) -> None:
             await deployed(made)
             for strategy in list_selectable():
                 for engine in ("model", "extractive"):
-                    if only not in (None, strategy.name) or (engine == "extractive" and strategy.needs.model):
+                    if only not in (None, strategy.name):
                         continue
                     request = {"strategy": strategy.name, "engine": engine, "gates": {"approve": "none"}}
                     runs = [await ask(made, question, request) for question in questions]

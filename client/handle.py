@@ -16,6 +16,12 @@ from temporalio.client import (
     Client,
     RPCError,
     RPCStatusCode,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleIntervalSpec,
+    ScheduleOverlapPolicy,
+    SchedulePolicy,
+    ScheduleSpec,
     WorkflowExecutionStatus,
     WorkflowFailureError,
     WorkflowHandle,
@@ -41,14 +47,14 @@ from client.client_errors import (
 from client.run_results import result_of_failure, with_stored
 from contracts import failures, names
 from contracts.evidence import ReportDraft, Source
-from contracts.messages import DocumentPiece, PrepareRequest
+from contracts.messages import DocumentPiece, PrepareRequest, refresh_schedule
 from contracts.outcome import AgentDecision, AgentProgress, Awaited, Event, EventPage, ResearchResult, ResearchStatus
 from contracts.plan import PlanAnswer
 from contracts.request import ResearchRequest, memo_of
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, shorten
-from contracts.vocabulary import AgentStatus, Outcome
+from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Outcome
 
 ANSWER_SECONDS: Final = 10.0
 """A worker answers a query or an update within this time."""
@@ -58,8 +64,8 @@ CLOSING_SECONDS: Final = 15.0
 """A cancelled run saves its state and closes within this time."""
 AGENT_ANSWER: Final = timedelta(seconds=2)
 """The same for the status of an agent; afterwards the status of its run is used."""
-TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Seconds between requests for a text that the stored record of a run does not name yet."""
+TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, *(8.0,) * 30)
+"""Seconds after requests for a text that the record does not name yet; those of the end are named when it is over."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
@@ -122,7 +128,7 @@ class ResearchClient:
                 id_reuse_policy=policy,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 task_timeout=TASK_TIMEOUT,
-                static_summary=static_summary(valid.query),
+                static_summary=as_markdown(valid.query, 180, 200),  # a line of the web UI, of at most 200 bytes
                 memo=memo_of(valid),
                 priority=Priority(
                     priority_key=valid.priority, fairness_key=valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
@@ -140,6 +146,39 @@ class ResearchClient:
         """Start again from the stored session of `research_id`."""
         again = request.model_dump(mode="json", exclude_unset=True) | {"continue_from": research_id}
         return await self.start(again, research_id, reuse=True)
+
+    async def schedule_refresh(self, request: ResearchRequest, research_id: str, every: timedelta) -> None:
+        """Have the server start refreshes of a run, each of them so long after the one before; replaces earlier times.
+
+        A refresh that is due while one is going on is left out. Raises `ServerUnreachable`.
+        """
+        schedule = Schedule(
+            action=ScheduleActionStartWorkflow(
+                names.RESEARCH_REFRESH,
+                request.model_dump(mode="json", exclude_unset=True),
+                id=refresh_schedule(research_id),
+                task_queue=names.WORKFLOWS_QUEUE,
+                task_timeout=TASK_TIMEOUT,
+            ),
+            # Intervals of a schedule count from 1970; the first refresh comes one interval from now.
+            spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=every, offset=_since_interval(every))]),
+            policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=10)),
+        )
+        await self.unschedule_refresh(research_id)
+        try:
+            await self.temporal.create_schedule(refresh_schedule(research_id), schedule)
+        except RPCError as error:
+            raise _rpc_failure(error, research_id) from error
+
+    async def unschedule_refresh(self, research_id: str) -> bool:
+        """Have the server refresh a run no more; true if it did. Raises `ServerUnreachable`."""
+        try:
+            await self.temporal.get_schedule_handle(refresh_schedule(research_id)).delete()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise _rpc_failure(error, research_id) from error
+            return False
+        return True
 
     async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
         """Ask the workers what a run of this request would use, and start none.
@@ -216,13 +255,15 @@ class ResearchHandle:
         return shown
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
-        """Add the state of a running agent, if it answers."""
+        """Add the state of a running agent and of its own agents, if it answers."""
         if agent.status is not AgentStatus.RUNNING:
             return agent
         shown = await self._query_agent(agent, names.STATUS, ResearchStatus)
         if shown is None:
             return agent
-        return agent.model_copy(update={"phase": shown.phase or "", "counts": shown.counts, "usage": shown.usage})
+        below = await asyncio.gather(*(self._with_newest(one) for one in shown.agents))
+        update = {"phase": shown.phase or "", "counts": shown.counts, "usage": shown.usage, "agents": below}
+        return agent.model_copy(update=update)
 
     async def _query_agent(
         self, agent: AgentProgress, query: str, answer: type[Answer], *arguments: object
@@ -295,12 +336,13 @@ class ResearchHandle:
         if not isinstance(found, ToolCallResult) or not isinstance(found.tool_output.raw_output, UpdateReportResult):
             return found
         update, text = found.tool_output.raw_output, None
-        for seconds in (*TEXT_PAUSES, None) if update.report else ():
+        for seconds in TEXT_PAUSES if update.report else ():
+            going_on = await self.is_running()  # asked first: a run saves its record before it is over
             try:
                 text = await self.document(update.report, tenant=tenant)
                 break
             except DocumentMissing:
-                if seconds is None or not await self.is_running():
+                if not going_on:
                     break
                 await asyncio.sleep(seconds)
         update = update.model_copy(update={"new_report_markdown": text})
@@ -360,8 +402,26 @@ class ResearchHandle:
         return await self._update(names.STOP_AND_REPORT)
 
     async def plan(self) -> PlanAnswer:
-        """Query the plan, its approved version, and the open question to a person."""
-        return await self._query(names.PLAN, PlanAnswer)
+        """Query the plan, its approved version, and the open question to a person.
+
+        What agents at work have in their own plans is below the nodes of their tasks, at all levels.
+        """
+        answer = await self._query(names.PLAN, PlanAnswer)
+        if not any(node.kind is NodeKind.TASK and node.status is NodeStatus.EXECUTING for node in answer.nodes):
+            return answer
+        return await self._with_plans(answer, (await self._query(names.STATUS, ResearchStatus)).agents)
+
+    async def _with_plans(self, answer: PlanAnswer, agents: Sequence[AgentProgress]) -> PlanAnswer:
+        """Add the plans of running agents, and of theirs, if they answer."""
+        for agent in agents:
+            if agent.status is not AgentStatus.RUNNING:
+                continue
+            shown = await self._query_agent(agent, names.PLAN, PlanAnswer)
+            status = await self._query_agent(agent, names.STATUS, ResearchStatus)
+            if shown is not None:
+                inner = await self._with_plans(shown, status.agents if status else [])
+                answer = answer.with_agent(agent.id, inner.nodes)
+        return answer
 
     async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
         """Answer the open questions in their order; without any answer the run continues without.
@@ -380,9 +440,10 @@ class ResearchHandle:
         sent = revision if isinstance(revision, str) else dict(revision)
         return await self._update(names.REVISE_PLAN, sent, *([] if version is None else [version]))
 
-    async def approve_plan(self, version: int, phrase: str | None = None) -> str:
-        """Approve the newest plan, and start the research."""
-        return await self._update(names.APPROVE_PLAN, version, *([] if phrase is None else [phrase]))
+    async def approve_plan(self, version: int, phrase: str | None = None, *, overrule: bool = False) -> str:
+        """Approve the newest plan, and start the research; `overrule` overrules opinions against its queries."""
+        more = [phrase, True] if overrule else [] if phrase is None else [phrase]
+        return await self._update(names.APPROVE_PLAN, version, *more)
 
     async def reject_plan(self, reason: str = "") -> str:
         """End the run without any work; its plan is stored."""
@@ -473,7 +534,8 @@ class ResearchHandle:
                 raise asyncio.CancelledError from error
             raise await self._silence(MAY_STILL_ARRIVE) from error
         except WorkflowUpdateFailedError as error:
-            raise MessageRefused(refusal_text(error)) from error
+            why = error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
+            raise MessageRefused(why) from error
         except RPCError as error:
             if "already completed" in error.message:
                 raise RunClosed(
@@ -498,20 +560,15 @@ class ResearchHandle:
         return NoWorker(f"{problem} {remedy}{consequence}")
 
 
-def refusal_text(error: WorkflowUpdateFailedError) -> str:
-    """Give the words of a run for a refused message: the field, the problem, the accepted values."""
-    return error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
-
-
 def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:
     """Make the id of an update, which a run accepts once: equal words in the same ten minutes are one message."""
     message = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
     return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
 
 
-def static_summary(question: str) -> str:
-    """Write the question as one line of the server's web UI, in Markdown: at most 180 characters and 200 bytes."""
-    return as_markdown(question, 180, 200)
+def _since_interval(every: timedelta) -> timedelta:
+    """Return the time since the last multiple of an interval."""
+    return timedelta(seconds=int(time.time()) % int(every.total_seconds()))
 
 
 def _foreign(research_id: str) -> RunForeign:

@@ -11,7 +11,7 @@ from contracts import messages
 from contracts.agents import PrepareAgentRequest
 from contracts.base import CompactModel
 from contracts.evidence import ReportDraft
-from contracts.report_updates import AppliedUpdates, DraftSteps, SplitRequest, UpdatesRequest
+from contracts.report_updates import AppliedUpdates, DraftSteps, SplitRequest, UpdatesRequest, WithdrawRequest
 from contracts.resolved import ResolvedResearch
 
 I = TypeVar("I", bound=CompactModel)
@@ -49,6 +49,8 @@ APPLY_REPORT_UPDATES: Final = ActivitySpec("apply_report_updates", UpdatesReques
 """Apply updates to a live report, one after the other."""
 SPLIT_DRAFT: Final = ActivitySpec("split_draft", SplitRequest, DraftSteps)
 """Divide the way from one text of a live report to another into steps within the bound."""
+WITHDRAW_EVIDENCE: Final = ActivitySpec("withdraw_evidence", WithdrawRequest, DraftSteps)
+"""Take what cites some passages out of a live report, in steps within the bound."""
 SAVE_SESSION: Final = ActivitySpec("save_session", messages.SaveRequest, NoneType)
 """Write a checkpoint."""
 RENDER_REPORT: Final = ActivitySpec("render_report", messages.RenderRequest, messages.RenderedReport)
@@ -67,5 +69,5 @@ READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceReque
 ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = (
     *(PREPARE_RESEARCH, PREVIEW_RESEARCH, PREPARE_AGENT, CHECK_PROVIDERS, TAKE_TURN, SEARCH, READ_SOURCE, JOIN_REPORT),
     *(SAVE_SESSION, RENDER_REPORT, EXTRACT_CLAIMS, FINALIZE_VERIFICATION, APPLY_CORRECTIONS, READ_DOCUMENT),
-    *(APPLY_REPORT_UPDATES, SPLIT_DRAFT, DESCRIBE_RESEARCH),
+    *(APPLY_REPORT_UPDATES, SPLIT_DRAFT, WITHDRAW_EVIDENCE, DESCRIBE_RESEARCH),
 )

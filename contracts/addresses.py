@@ -185,9 +185,10 @@ def _trim(doi: str) -> str:
     return doi
 
 
-def digest(text: str) -> str:
-    """SHA-256 of a text as `sha256:<hex>`."""
-    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def digest(data: str | bytes) -> str:
+    """SHA-256 of a text, or of bytes, as `sha256:<hex>`."""
+    data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def short_hash(*parts: object) -> str:

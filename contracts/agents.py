@@ -4,6 +4,8 @@ An agent knows its task alone, and no part of the run that started it. Its findi
 the notebook's entries that have the rest; ids are hashes, so the findings of several agents can be merged.
 """
 
+from collections.abc import Iterable
+from enum import StrEnum
 from typing import Any, Final
 
 from pydantic import Field
@@ -60,6 +62,12 @@ class AgentTask(CompactModel):
         return number if isinstance(number, int) else 0
 
     @property
+    def level(self) -> int:
+        """Number of agents from its run down to this one: 1 for an agent of the run itself."""
+        number = self.given.get("level", 1)
+        return max(1, number) if isinstance(number, int) else 1
+
+    @property
     def placement(self) -> dict[str, int]:
         """Place in its run's work: the turn, and the branch in it."""
         return {name: place for name in ("turn", "branch") if isinstance(place := self.given.get(name), int)}
@@ -79,6 +87,35 @@ class Ledger(Contract):
 
     queries: list[QueryRecord] = []
     pages: list[Source] = []
+
+
+class NodeEnd(StrEnum):
+    """Reason for which the work on a node ended."""
+
+    SUFFICIENT = "sufficient"
+    CORRECTIONS_USED = "corrections_used"
+    NO_PROGRESS = "no_progress"
+    BUDGET = "budget"
+    TIME = "time"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class NodeSummary(CompactModel):
+    """One node of a tree of agents, with those below it: what it was for, what it used, and why it ended."""
+
+    id: str
+    """Of the agent that worked on it, and of its node in the plan."""
+    goal: str
+    level: int = Field(default=1, ge=1)
+    source_ids: list[str] = []
+    """Sources that its own leaves are about."""
+    corrections: int = 0
+    end: NodeEnd = NodeEnd.SUFFICIENT
+    usage: Usage = Usage()
+    """Its own, without those below it."""
+    below: list["NodeSummary"] = []
+    """Nodes of agents that it started, in the order of their tasks."""
 
 
 class TaskResult(CompactModel):
@@ -105,6 +142,12 @@ class TaskResult(CompactModel):
     """Without times; the sum is `usage`."""
     lost: LostWork = LostWork()
     failed_branches: list[str] = []
+    node: NodeSummary | None = None
+    """Its part of a tree; None where its strategy works on none."""
+    calls: dict[str, dict[str, int]] = {}
+    """Number of calls of one role by another, by caller and role, those of its own agents included."""
+    agents: list[AgentProgress] = []
+    """Agents that it started."""
     packed: str = ""
     """The agent's state, packed, on its way to the run; empty once it is in the run's state."""
 
@@ -157,6 +200,20 @@ class PrepareAgentRequest(CompactModel):
     resolved: ResolvedResearch
 
 
+def nodes_of_records(records: Iterable[AgentRecord]) -> list[NodeSummary]:
+    """Return the nodes of agents, in the order of their tasks; those without a result of their own have failed."""
+    found = []
+    for record in records:
+        result, task = record.result, record.task
+        if result is not None and (result.node is not None or result.is_stub):
+            is_late = result.stop_reason is StopReason.BUDGET_TIME
+            failed = NodeSummary(
+                id=task.id, goal=task.text, level=task.level, end=NodeEnd.TIME if is_late else NodeEnd.FAILED
+            )
+            found.append(result.node or failed)
+    return found
+
+
 def progress_of_agent(record: AgentRecord) -> AgentProgress:
     """Return the progress of an agent, as its run knows it."""
     result = record.result
@@ -172,4 +229,5 @@ def progress_of_agent(record: AgentRecord) -> AgentProgress:
         summary=result.summary if result else "",
         counts=result.counts if result else Counts(),
         usage=result.usage if result else Usage(),
+        agents=result.agents if result else [],
     )

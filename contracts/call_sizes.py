@@ -12,6 +12,7 @@ from typing import Any, Final
 from contracts import checking_roles, roles
 from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
+from contracts.recursive_roles import EXTRACTOR, SCANNED_CHARACTERS, SCANNER, SHOWN_LINKS, ExtractInput
 from contracts.report_updates import REPORTER, UpdateInput
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
@@ -36,6 +37,8 @@ CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector: more at once are judged less well."""
 LONG_REPORT_WORDS: Final = 2_500
 """From this length on a model writes a report section by section, and then its frame."""
+FEWEST_SOURCES, FEWEST_FINDINGS = 2, 2
+"""Of a sub-query, and of a report, that finds little."""
 FEWEST_REPORT_SECTIONS, MOST_REPORT_SECTIONS = 2, 12
 
 # Tokens. One for each character of outside text, which no script exceeds by much.
@@ -90,6 +93,8 @@ def expected_call(
         checking_roles.CORRECTOR.name: claims * 450,
         checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
         roles.ANALYZER.name: min(sources, MOST_SOURCES) * source_tokens,
+        EXTRACTOR.name: source_tokens,
+        SCANNER.name: min(source_tokens, SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS),
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
         roles.REFINER.name: DRAFT_CHARACTERS,
         REPORTER.name: SECTION_CHARACTERS // BYTES_PER_TOKEN,
@@ -97,6 +102,12 @@ def expected_call(
     conversation = 5_000 if role.tools else 0
     size = FIXED_INPUT_TOKENS + conversation + material.get(role.name, 0)
     return CallSize(size, role.expected_output_tokens + reasoning_tokens)
+
+
+def least_call(role: RoleSpec[Any, Any], source_characters: int) -> CallSize:
+    """Usual size of a role's call in a run that finds little."""
+    characters = {"source_characters": source_characters}
+    return expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_FINDINGS, **characters)
 
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> CallSize:
@@ -149,7 +160,8 @@ def _material_tokens(request: RoleInput) -> int:
         transcript = request.transcript.size if request.transcript else 0
         return math.ceil(transcript / BYTES_PER_TOKEN) + sum(map(_answer_tokens, request.answers))
     if isinstance(request, AnalyzeInput):
-        return sum(
+        links = SHOWN_LINKS * LINE_TOKENS if isinstance(request, ExtractInput) else 0
+        return links + sum(
             _tokens(source.title + source.url)
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS

@@ -1,19 +1,18 @@
 """The roles that work on the report of every strategy: checker, corrector, reviewer."""
 
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
 from contracts.base import Contract
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ReviewScores
 from contracts.evidence import DocumentRef, Verdict
-from contracts.lenient import known_word, one_line, within
+from contracts.lenient import at_most, known_word, one_line, within
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.texts import plural
 from contracts.tokens import TokenShare
 from contracts.vocabulary import Tier
 
-MOST_NOTES: Final = 5
 JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNVERIFIED)
 """Words that a checker may use of a claim."""
 
@@ -124,7 +123,7 @@ class ReviewInput(RoleInput):
 
 
 Score = Annotated[float, within(0, 10), Field(json_schema_extra={"minimum": 0, "maximum": 10})]
-Line = Annotated[str, one_line(300)]
+Lines = Annotated[list[Annotated[str, one_line(300)]], at_most(5)]
 
 
 class ReviewerAnswer(RoleAnswer):
@@ -134,24 +133,14 @@ class ReviewerAnswer(RoleAnswer):
     support: Score = 5
     depth: Score = 5
     readability: Score = 5
-    reasons: list[Line] = Field(default=[], description="why, one line for each score")
-    missing: list[Line] = Field(default=[], description="what the question asks for and the draft lacks")
-    notes: list[Line] = Field(default=[], description="what a revision should do, most important first")
+    reasons: Lines = Field(default=[], description="why, one line for each score")
+    missing: Lines = Field(default=[], description="what the question asks for and the draft lacks")
+    notes: Lines = Field(default=[], description="what a revision should do, most important first")
 
     @property
     def scores(self) -> ReviewScores:
         """The four scores."""
-        return ReviewScores(
-            coverage=self.coverage, support=self.support, depth=self.depth, readability=self.readability
-        )
-
-    def fitted(self, request: ReviewInput, notes: list[str]) -> Self:
-        """Keep at most five lines of each kind."""
-        del request, notes
-        lines = {"reasons": self.reasons, "missing": self.missing, "notes": self.notes}
-        return self.model_copy(
-            update={name: [line for line in given if line][:MOST_NOTES] for name, given in lines.items()}
-        )
+        return ReviewScores.model_validate(self, from_attributes=True)
 
 
 CHECKER: Final = RoleSpec(

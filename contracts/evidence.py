@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from contracts.addresses import canonical_url, doi_of, evidence_id, source_id
+from contracts.addresses import canonical_url, doi_of, source_id
 from contracts.base import CompactModel, Contract
 from contracts.names import CORPUS_SCHEME
 from contracts.texts import DOCUMENT_HASH
@@ -100,11 +100,6 @@ class Evidence(Contract):
     entry: str | None = None
     """Hash of the stored entry with the other fields; None: all are here."""
 
-    @property
-    def place(self) -> "PassagePlace":
-        """Place from which the passage follows."""
-        return PassagePlace(source_id=self.source_id, start=self.start, end=self.end)
-
 
 class Finding(Contract):
     """A statement with the evidence that supports it."""
@@ -121,27 +116,6 @@ class Finding(Contract):
     iteration: int = 1
     entry: str | None = None
     """Hash of the stored entry with it and its evidence; None: all is here."""
-
-
-class PassagePlace(Contract):
-    """Place of a passage; its id follows from it."""
-
-    source_id: str
-    start: int
-    end: int
-
-    def evidence(self, entry: str | None) -> Evidence:
-        """Return the passage as the workflow knows it; `entry` has the rest."""
-        identity = evidence_id(self.source_id, self.start, self.end)
-        return Evidence(id=identity, source_id=self.source_id, start=self.start, end=self.end, entry=entry)
-
-
-class FindingLabel(Contract):
-    """A finding as the workflow knows it: its id follows from the rest, and an entry has the details."""
-
-    statement: str
-    confidence: Confidence = Confidence.LOW
-    places: list[PassagePlace] = []
 
 
 class Gap(Contract):
@@ -320,6 +294,13 @@ class ReadDetails(SourceDetails):
     raw: DocumentRef | None = None
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
+
+
+class Validators(Contract):
+    """Statements of a site about the version of a page that it sent, by which it can say that it has no other one."""
+
+    etag: str = ""
+    last_modified: str = ""
 
 
 OF_HIT: Final = ("url", "title", "provider", "doi", "rank")

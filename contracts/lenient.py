@@ -58,6 +58,11 @@ def distinct(items: Iterable[T], words: Callable[[T], str], known: Collection[st
     return found
 
 
+def at_most(most: int) -> AfterValidator:
+    """List of at most so many lines, each once and none empty."""
+    return AfterValidator(lambda lines: distinct(lines, str)[:most])
+
+
 def first(items: list[T], most: int, notes: list[str], noun: str) -> list[T]:
     """The first `most` items, with a note on how many were dropped."""
     if len(items) > most:

@@ -51,6 +51,11 @@ class PlannedRun(CompactModel):
     research_id: str
 
 
+def refresh_schedule(research_id: str) -> str:
+    """Return the id of the server's schedule that refreshes a run."""
+    return f"{research_id}-refresh"
+
+
 class MetadataRequest(CompactModel):
     """Input of `describe_research`."""
 
@@ -169,6 +174,8 @@ class ReadRequest(CompactModel):
     """False while a person has yet to approve the plan: no call is made."""
     needs_title: bool = False
     """True if the workflow does not know the title."""
+    known_entry: str = ""
+    """Hash of the stored entry about the document as it was read before: it is read again, and compared."""
     patience_seconds: float = 10.0
     """Time for which a site that does not answer, or answers 5xx, is tried."""
 

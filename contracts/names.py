@@ -9,6 +9,7 @@ RESEARCH_DOCUMENT: Final = "research-document"
 RESEARCH_PREVIEW: Final = "research-preview"
 DEEP_RESEARCH_PLAN: Final = "deep-research-plan"
 RESEARCH_METADATA: Final = "research-metadata"
+RESEARCH_REFRESH: Final = "research-refresh"
 
 # Task queues, one per worker pool.
 WORKFLOWS_QUEUE: Final = "research-workflows"

@@ -6,9 +6,9 @@ that needs the details gets the hashes and loads the entries (`providers.storage
 
 from typing import Any, Final, TypeVar
 
-from contracts.addresses import canonical_url, doi_of, finding_id
+from contracts.addresses import canonical_url, doi_of, evidence_id, finding_id
 from contracts.base import CompactModel
-from contracts.evidence import Evidence, Finding, FindingLabel, ReadDetails, SearchHit, together
+from contracts.evidence import Evidence, Finding, ReadDetails, SearchHit, Validators, together
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
@@ -54,6 +54,14 @@ class SourceEntry(ReadDetails):
 
     source_id: str = ""
     warnings: list[str] = []
+    validators: Validators | None = None
+    """None where the site gave none, and for documents of a corpus."""
+    links: list[str] = []
+    """Addresses of the web that the page refers to, `MOST_LINKS` at most; none is ever opened for that."""
+
+
+MOST_LINKS: Final = 100
+"""Of a page."""
 
 
 class AnalysisEntry(CompactModel):
@@ -75,26 +83,22 @@ def hit_of(entries: list[HitsEntry], url: str, doi: str | None = None) -> Search
     return found
 
 
-def labels_of(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
-    """Return an analysis with an entry as the workflow gets it: labels in place of details.
+def without_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
+    """Return an analysis with an entry as the workflow gets it, without what the entry has or what follows.
 
-    `with_what_follows` is its inverse.
+    `with_what_follows` is its inverse, as far as the workflow knows.
     """
     given = {source.id: source.quality for source in request.sources}
     seen_all = set(given) == set(output.analyzed_source_ids or ())
-    place_of = {item.id: item.place for item in output.evidence}
+    findings = [
+        Finding(id="", statement=each.statement, confidence=each.confidence, evidence_ids=each.evidence_ids)
+        for each in output.findings
+    ]
+    evidence = [Evidence(id="", source_id=each.source_id, start=each.start, end=each.end) for each in output.evidence]
     return output.model_copy(
         update={
-            "labels": [
-                FindingLabel(
-                    statement=finding.statement,
-                    confidence=finding.confidence,
-                    places=[place_of[key] for key in finding.evidence_ids],
-                )
-                for finding in output.findings
-            ],
-            "findings": [],
-            "evidence": [],
+            "findings": findings,
+            "evidence": evidence,
             # An opinion that is the one already known changes nothing.
             "quality_updates": [one for one in output.quality_updates if given.get(one.source_id) != one.quality],
             "analyzed_source_ids": None if seen_all else output.analyzed_source_ids,
@@ -103,25 +107,17 @@ def labels_of(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
 
 
 def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> AnalyzerResult:
-    """Restore findings and evidence from the labels; `source_ids` are those of the request."""
+    """Add ids, entry and the sources of findings; `source_ids` are those of the request."""
     if output.entry is None:
         return output
-    evidence: dict[str, Evidence] = {}
-    findings: list[Finding] = []
-    for label in output.labels:
-        passages = [place.evidence(output.entry) for place in label.places]
-        evidence |= {passage.id: passage for passage in passages}
-        keys = [passage.id for passage in passages]
-        findings.append(
-            Finding(
-                id=finding_id(label.statement, keys),
-                statement=label.statement,
-                confidence=label.confidence,
-                evidence_ids=keys,
-                source_ids=list(dict.fromkeys(passage.source_id for passage in passages)),
-                entry=output.entry,
-            )
-        )
+    evidence, findings = dict[str, Evidence](), list[Finding]()
+    for item in output.evidence:
+        key = evidence_id(item.source_id, item.start, item.end)
+        evidence[key] = item.model_copy(update={"id": key, "entry": output.entry})
+    for finding in output.findings:
+        sources = list(dict.fromkeys(evidence[key].source_id for key in finding.evidence_ids))
+        known = {"id": finding_id(finding.statement, finding.evidence_ids), "source_ids": sources}
+        findings.append(finding.model_copy(update=known | {"entry": output.entry}))
     analyzed = source_ids if output.analyzed_source_ids is None else output.analyzed_source_ids
     update = {"findings": findings, "evidence": list(evidence.values()), "analyzed_source_ids": analyzed}
     return output.model_copy(update=update)

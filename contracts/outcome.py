@@ -1,6 +1,6 @@
 """Progress and end of a run: usage, units, decisions, outcome."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, computed_field
 from contracts.base import Contract
 from contracts.checking import ReviewSummary, VerificationSummary
 from contracts.evidence import DocumentRef
-from contracts.plan import Waiting
+from contracts.plan import Objection, Waiting
 from contracts.resolved import EffectiveLimits, ProviderChoice
 from contracts.tokens import CallFidelity, FidelityTotals
 from contracts.vocabulary import (
@@ -334,6 +334,14 @@ class AgentProgress(Contract):
     summary: str = ""
     counts: Counts = Counts()
     usage: Usage = Usage()
+    agents: list["AgentProgress"] = []
+    """Its own agents, in the order in which they were given their tasks."""
+
+    def with_all_below(self, level: int = 1) -> Iterator[tuple[int, "AgentProgress"]]:
+        """Give this agent and all below it, each with its level, parents before their agents."""
+        yield level, self
+        for agent in self.agents:
+            yield from agent.with_all_below(level + 1)
 
 
 class ResearchStatus(Contract):
@@ -374,6 +382,8 @@ class ResearchStatus(Contract):
     """Questions of the plan to the person."""
     assumptions: list[str] = []
     """Answers that the plan assumes."""
+    objections: list[Objection] = []
+    """Reasons against queries of the plan, overruled ones included."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from contracts.protected_sources import protected_sources_of
 from contracts.request import Mode, ResearchRequest, published_between
-from contracts.strategies import PLANNED, list_selectable
+from contracts.strategies import list_selectable
 from contracts.texts import either, expectation
 
 MAX_REQUEST_BYTES = 1_000_000
@@ -54,6 +54,8 @@ def _beyond_models(request: ResearchRequest) -> list[str]:
     # A resumed run has the corpus and the domains of its session.
     if request.continue_from is None and (lines := protected_sources_of(request, request.search)[1]):
         return lines
+    if request.refresh and request.continue_from is None:
+        return ["refresh: only a finished run can be refreshed: name it in continue_from"]
     metadata = json.dumps(request.metadata or {}, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(metadata) > MAX_METADATA_BYTES:
         return [f"metadata: larger than {MAX_METADATA_BYTES} bytes"]
@@ -65,6 +67,7 @@ SPECIAL_LIMITS: Final = {
     "steps": ("min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step"),
     "agents": ("agent_seconds", "agent_wait_seconds"),
     "live report": ("max_update_characters",),
+    "trees": ("max_nodes", "max_leaves", "max_corrections", "max_levels"),
 }
 """Limits that only some strategies have: their presets are 0 elsewhere."""
 ORDERED_LIMITS: Final = (("agent_seconds", "agent_wait_seconds"), ("min_steps", "max_steps"))
@@ -77,8 +80,7 @@ def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
     """
     known = {strategy.name: strategy for strategy in list_selectable()}
     if name not in known:
-        what = "not available yet" if name in PLANNED else "unknown (no installed package declares it)"
-        return [f"strategy: {what}; choose {either(list(known))}"]
+        return [f"strategy: unknown (no installed package declares it); choose {either(list(known))}"]
     lines, limits = [], request.limits.model_dump(exclude_none=True)
     if request.mode not in (Mode.AUTO, Mode.DEEP, *known[name].modes):
         others = [other.name for other in known.values() if request.mode in other.modes]

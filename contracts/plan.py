@@ -1,6 +1,7 @@
 """The plan of a run, and the questions to a person about it."""
 
 import shlex
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -9,10 +10,13 @@ from pydantic import Field, StringConstraints, model_validator
 from contracts.base import Contract, StrictContract
 from contracts.outlines import WrittenOutline
 from contracts.request import Constraints
+from contracts.texts import shorten
 from contracts.vocabulary import NodeKind, NodeStatus
 
 APPROVAL_PHRASE: Final = "Authorized to execute"
 """Words of approval where a request has `gates.approve: phrase`."""
+AROUND_PHRASE: Final = " \t\r\n.!,:\"'“”„«»‘’‹›「」『』。！()"
+"""Signs around the words of approval that change nothing; a question mark does."""
 OTHER_FORM: Final = "form"
 """Facet of a query with the words of the question in another form."""
 WITHOUT_SEARCH: Final = "analysis"
@@ -30,6 +34,15 @@ class WaitKind(StrEnum):
 
     CLARIFICATION = "clarification"
     APPROVAL = "approval"
+
+
+class ObjectionKind(StrEnum):
+    """Kind of an objection to a query."""
+
+    STRUCTURAL = "structural"
+    """Computed: the work does not fit the limits of the run. It binds."""
+    OPINION = "opinion"
+    """A model's: a person may overrule it."""
 
 
 class QuestionRound(Contract):
@@ -59,6 +72,8 @@ class Waiting(Contract):
     """The version of the plan that is to be approved."""
     phrase: str | None = None
     """Words that approve it."""
+    objected: ObjectionKind | None = None
+    """Kind of the objections to the plan, `structural` if one of them binds; None where there is none."""
     since: str = ""
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
@@ -66,7 +81,16 @@ class Waiting(Contract):
 
     def for_plan(self, plan: "Plan") -> "Waiting":
         """Return the wait for the approval of another version of the plan."""
-        return self.model_copy(update={"plan_version": plan.version, "questions": plan.questions})
+        kinds = {objection.kind for objection in plan.open_objections}
+        objected = next((kind for kind in ObjectionKind if kind in kinds), None)
+        update = {"plan_version": plan.version, "questions": plan.questions, "objected": objected}
+        return self.model_copy(update=update)
+
+    def is_phrase(self, given: Any) -> bool:
+        """Return true for the words that approve, in any case and between quotation marks; a sentence may deny them."""
+        if not isinstance(given, str) or self.phrase is None:
+            return False
+        return " ".join(given.strip(AROUND_PHRASE).split()).casefold() == self.phrase.casefold()
 
     def describe(self) -> str:
         """Name the awaited act of a person, as a clause."""
@@ -80,13 +104,13 @@ class Waiting(Contract):
             return [f'research answer {research_id} "…"']
         phrase = f" --phrase {shlex.quote(self.phrase)}" if self.phrase else ""
         answers = [f'research answer {research_id} "…"'] if self.questions else []
-        return [
-            f"research approve {research_id} --version {self.plan_version}{phrase}",
-            *answers,
-            f"research plan {research_id} --edit",
-            f'research steer {research_id} "…"',
-            f"research reject {research_id}",
-        ]
+        approval = f"research approve {research_id} --version {self.plan_version}{phrase}"
+        changes = [f"research plan {research_id} --edit", f'research steer {research_id} "…"']
+        rejection = f"research reject {research_id}"
+        if self.objected is None:
+            return [approval, *answers, *changes, rejection]
+        overruling = [f"{approval} --overrule"] if self.objected is ObjectionKind.OPINION else []
+        return [*changes, *answers, *overruling, rejection]
 
 
 class PlannedQuery(StrictContract):
@@ -140,6 +164,10 @@ class PlanNode(Contract):
     facet: str = ""
     """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
     expected_contribution: str = ""
+    source_id: str | None = None
+    """The source that a leaf is about; None for any other node."""
+    task_type: str = ""
+    """The task of a leaf."""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
     status_reason: str = ""
@@ -161,6 +189,32 @@ class PlanNode(Contract):
         return self.origin.removeprefix("gap:") if self.origin.startswith("gap:") else None
 
 
+class Objection(Contract):
+    """Reason against a query of the plan: while there is one, the plan cannot be approved."""
+
+    query_id: str = ""
+    """The node of the plan; empty: all queries together."""
+    query: str = ""
+    """Its text."""
+    kind: ObjectionKind
+    text: str
+    """The reason, in one sentence."""
+    splits: list[str] = []
+    """Narrower queries that could take its place."""
+    figures: dict[str, tuple[float, float]] = {}
+    """Limit that is exceeded → the estimate and the limit; of a structural objection."""
+    overruled: bool = False
+    """True if a person has overruled it."""
+    followed: bool = False
+    """True if the narrower queries took its place, where nobody was asked."""
+
+    def line(self) -> str:
+        """Return query, reason and narrower queries in one line."""
+        subject = f"“{shorten(self.query, 200)}”" if self.query else "all queries together"
+        splits = " · ".join(f"“{shorten(text, 150)}”" for text in self.splits)
+        return f"{subject}: {self.text}" + (f"; split it, for example into {splits}" if splits else "")
+
+
 class Plan(Contract):
     """Plan of the work: a flat list of sub-queries, or a tree."""
 
@@ -174,16 +228,26 @@ class Plan(Contract):
     """Questions to the person, which may be answered before the approval."""
     assumptions: list[str] = []
     """Answers to its questions that the plan assumes."""
+    objections: list[Objection] = []
+    """Reasons against its queries, by a strategy that judges whether they can be answered within the limits."""
+    to_judge: bool = False
+    """True for a plan that a person edited, until the unit that makes plans has judged it."""
 
     def texts(self) -> dict[str, Any]:
         """Return all that a person approves of it, as events of the log have it."""
-        return {
+        objections = {"objections": [one.line() for one in self.open_objections]} if self.objections else {}
+        return objections | {
             "version": self.version,
             "clarifying_questions": self.questions,
             "expanded_queries": [node.text for node in self.parts],
             "outline": self.outline,
             "assumptions": self.assumptions,
         }
+
+    @property
+    def open_objections(self) -> list[Objection]:
+        """The objections that no person has overruled, and that no split has settled."""
+        return [objection for objection in self.objections if not (objection.overruled or objection.followed)]
 
     @property
     def sub_queries(self) -> list[PlanNode]:
@@ -215,6 +279,18 @@ class Plan(Contract):
         return self.model_copy(update={"nodes": list(nodes.values())})
 
 
+def nodes_of_agent(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: str) -> list[PlanNode]:
+    """Return the leaves and tasks of an agent's plan as nodes below that of its task, which is among the known ones."""
+    depths = {node.id: node.depth for node in known if node.id == task}
+    found = []
+    for node in nodes:
+        if node.kind in (NodeKind.LEAF, NodeKind.TASK) and node.id != task:
+            parent = node.parent if node.parent in depths else task
+            depths[node.id] = depths.get(parent or "", 0) + 1
+            found.append(node.model_copy(update={"parent": parent, "depth": depths[node.id]}))
+    return found
+
+
 class PlanAnswer(Contract):
     """Answer of the query `plan`."""
 
@@ -229,5 +305,12 @@ class PlanAnswer(Contract):
     outline: list[str] = []
     questions: list[str] = []
     assumptions: list[str] = []
+    objections: list[Objection] = []
     constraints: Constraints = Constraints()
     """Audience, region, timeframe and language that the request names."""
+
+    def with_agent(self, task: str, nodes: Iterable[PlanNode]) -> "PlanAnswer":
+        """Return the plan with the leaves and tasks of an agent's plan, in the place of what it had of them."""
+        known = {node.id: node for node in self.nodes}
+        known |= {node.id: node for node in nodes_of_agent(nodes, self.nodes, task)}
+        return self.model_copy(update={"nodes": list(known.values())})

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Self
 from pydantic import BeforeValidator, Field
 
 from contracts.base import Contract
-from contracts.lenient import UnfitAnswer, distinct, first, known_word, line_of, one_line
+from contracts.lenient import UnfitAnswer, at_most, distinct, first, known_word, line_of, one_line
 from contracts.plan import QuestionRound
 from contracts.request import Depth, Turn
 from contracts.roles import (
@@ -25,7 +25,6 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import NodeStatus, Tier
 
 MOST_QUESTIONS: Final = 3
-MOST_CHANGES: Final = 5
 
 
 class Route(StrEnum):
@@ -270,12 +269,9 @@ class ReflectorAnswer(RoleAnswer):
 
     decision: Annotated[ReflectionDecision, known_word(ReflectionDecision, ReflectionDecision.CONTINUE)]
     reasoning: Annotated[str, one_line(600)] = ""
-    suggested_changes: Annotated[list[Annotated[str, one_line(600)]], BeforeValidator(lambda value: value or [])] = []
-
-    def fitted(self, request: ReflectOnStepInput, notes: list[str]) -> Self:
-        """Keep at most five suggestions."""
-        del request, notes
-        return self.model_copy(update={"suggested_changes": distinct(self.suggested_changes, str)[:MOST_CHANGES]})
+    suggested_changes: Annotated[
+        list[Annotated[str, one_line(600)]], BeforeValidator(lambda value: value or []), at_most(5)
+    ] = []
 
 
 # --- responder -----------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from contracts.checking import Correction, ReviewSummary, VerificationSummary
 from contracts.evidence import Artifact, Finding, Gap, QueryRecord
 from contracts.outcome import AgentDecision, Guidance
 from contracts.plan import PlanNode
+from contracts.report_changes import ReportChanges, compare_reports
 from contracts.resolved import CorpusSnapshot
 from contracts.tokens import Band, ContentEntry, FidelityTotals, total_of
 from contracts.vocabulary import ReportKind
@@ -245,6 +246,8 @@ class Report(Contract):
     documents_searched: int | None = None
     skipped_files: BoundedList[ReportFile] = []
     agents: BoundedList[AgentRecord] = []
+    calls: BoundedMap[dict[str, int]] = {}
+    """Number of calls of one role by another, by caller and role, those of all agents included."""
     guidance: BoundedList[Guidance] = []
     fallbacks: BoundedMap[int] = {}
     """Number of times that each role fell back because its answers could not be used."""
@@ -256,6 +259,8 @@ class Report(Contract):
     degraded: BoundedList[str] = []
     failed_branches: BoundedList[str] = []
     limitations: BoundedList[str] = []
+    changes: ReportChanges | None = None
+    """Differences from the report before the sources were read again; None for a run that was not refreshed."""
 
     def cited_sources(self) -> Iterator[tuple[int, ReportSource]]:
         """Give the cited sources with their numbers, in order."""
@@ -276,3 +281,17 @@ def read_report(data: bytes) -> Report | list[tuple[str, str]]:
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)[:MOST_PROBLEMS]
         return [(".".join(str(part) for part in each["loc"]), each["msg"]) for each in problems]
+
+
+def compare_documents(before: bytes, after: bytes) -> ReportChanges | int:
+    """Compare two `report.json`: their differences, or the place of the first that is none, 0 or 1.
+
+    Files may come from strangers: this belongs into a process that can be killed, as reading them does.
+    """
+    reports = list[Report]()
+    for place, data in enumerate((before, after)):
+        report = read_report(data)
+        if not isinstance(report, Report):
+            return place
+        reports.append(report)
+    return compare_reports(reports[0], reports[1])

@@ -158,6 +158,12 @@ class SplitRequest(LiveReportRequest):
     after: ReportDraft
 
 
+class WithdrawRequest(LiveReportRequest):
+    """Passages that do not count any more, with everything that a live report says from them."""
+
+    evidence_ids: list[str]
+
+
 class DraftSteps(CompactModel):
     """The way from one text to another; empty where they do not differ."""
 

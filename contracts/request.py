@@ -184,6 +184,14 @@ class Limits(RequestPart):
     max_update_characters: int | None = Field(default=None, ge=200, le=8_000)
     """Inserted and removed by one update of a live report, together (elsewhere `max_report_update_size`,
     `max_update_size` or `patch_chunk_size`)."""
+    max_nodes: int | None = Field(default=None, ge=1, le=40)
+    """Executors of one query's tree, at all levels."""
+    max_leaves: int | None = Field(default=None, ge=1, le=20)
+    """Of one executor, each time that its work is planned."""
+    max_corrections: int | None = Field(default=None, ge=0, le=5)
+    """Of one executor."""
+    max_levels: int | None = Field(default=None, ge=1, le=3)
+    """Executors on one path of a tree."""
     max_wait_seconds: float | None = Field(default=None, ge=1, le=2_592_000)
     """Time that a person is waited for each time; it costs the run no time."""
 
@@ -278,6 +286,9 @@ class ResearchRequest(SharedSettings):
     follow_up_of: Name | None = None
     continue_from: Name | None = Field(
         default=None, description="a stored session to go on from; set by `research resume` and by continue-as-new"
+    )
+    refresh: bool = Field(
+        default=False, description="read every source of the finished run again; set by `research refresh`"
     )
 
 

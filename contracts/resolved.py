@@ -89,6 +89,14 @@ class EffectiveLimits(Contract):
     """Time after which the run goes on without the agent."""
     max_update_characters: int = 0
     """Characters that one update of a live report inserts and removes; 0 where a strategy has no live report."""
+    max_nodes: int = 0
+    """Executors of one query's tree, at all levels; 0 where a strategy has no trees."""
+    max_leaves: int = 0
+    """Of one executor, each time that its work is planned."""
+    max_corrections: int = 0
+    """Of one executor."""
+    max_levels: int = 0
+    """Executors on one path of a tree."""
 
 
 class Hook(Contract):

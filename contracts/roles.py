@@ -15,7 +15,6 @@ from contracts.evidence import (
     DocumentRef,
     Evidence,
     Finding,
-    FindingLabel,
     Gap,
     ReportDraft,
     SearchHit,
@@ -50,6 +49,8 @@ class RoleInput(CompactModel):
     tenant: str = "default"
     operation: str = ""
     """Logical id of the call (`plan/1`, `analyze/2/sq-…`): key of the journal, and the activity id."""
+    caller: str = ""
+    """Role that it works for, where one role calls another."""
     engine: EngineKind = EngineKind.EXTRACTIVE
     model: str | None = None
     date: str = ""
@@ -198,6 +199,8 @@ class SourceExtract(Contract):
     quality: Quality = Quality.UNKNOWN
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
+    links: list[str] = []
+    """Addresses that the page refers to."""
     entry: str | None = None
     """Hash of the stored entry with the other fields."""
     hit_entries: list[str] = []
@@ -210,6 +213,9 @@ class SourceExtract(Contract):
 
 class AnalyzeInput(RoleInput):
     """Hand-off to the analyzer: one sub-query with its sources."""
+
+    MOST_CHARACTERS: ClassVar[int | None] = None
+    """Of each source, at most, whatever the request has room for; None: no such limit."""
 
     brief: str = ""
     sub_query: PlanNode
@@ -299,8 +305,7 @@ class AnalyzerResult(RoleAnswer):
     dropped_quotes: int = 0
     """Number of quotes that are in no stored text word for word."""
     entry: str | None = None
-    """Hash of the stored entry with findings and evidence; only `labels` are here. None: all is here."""
-    labels: list[FindingLabel] = []
+    """Hash of the stored entry with findings and evidence; ids, statements and places are here. None: all is here."""
 
 
 # --- synthesizer ---------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from contracts.agents import AgentRecord, AgentTask, Ledger
 from contracts.checking import Verification
 from contracts.evidence import (
     Candidate,
+    DocumentRef,
     Evidence,
     Finding,
     Gap,
@@ -93,6 +94,21 @@ class OpenPause(BaseModel):
     """Its answer; it has no effect before the pause is concluded."""
 
 
+class Refresh(BaseModel):
+    """A refresh of a finished run: its sources are read again, and the report is compared with the one before."""
+
+    before: DocumentRef
+    """`report.json` before the refresh."""
+    draft: str = ""
+    """Hash of the text of the report then."""
+    due: list[str] = []
+    """Ids of sources that are still to be read again."""
+    unwritten: list[str] = []
+    """Ids of findings that the report did not cite then: it goes on without them."""
+    lost: dict[str, str] = {}
+    """Reason by the id of each source that could not be read again; its archived text still counts."""
+
+
 class ResearchState(BaseModel):
     """Ids, offsets, labels and short statements.
 
@@ -151,6 +167,8 @@ class ResearchState(BaseModel):
     findings: list[Finding] = []
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
+    refresh: Refresh | None = None
+    """The newest refresh, until the run is resumed otherwise."""
     revisions: list[str] = []
     """Hashes of the newest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
     verdicts_entry: str = ""
@@ -181,6 +199,8 @@ class ResearchState(BaseModel):
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
     usage_by_phase: dict[str, Usage] = {}
     """By phase; without times. The sum is `usage`."""
+    calls: dict[str, dict[str, int]] = {}
+    """Number of calls of one role by another, by caller and role; those of agents are added when they are over."""
     paid_failures: list[str] = []
     """Unusable answers of unfinished operations that are in `usage` already: reported again, they add nothing."""
     fallbacks: dict[str, int] = {}
@@ -227,6 +247,11 @@ class ResearchState(BaseModel):
     def scope(self) -> str:
         """The agent of this state, whose name prefixes the names of its calls; empty for a run of its own."""
         return self.task.id if self.task else ""
+
+    @property
+    def level(self) -> int:
+        """Number of agents from the run down to this one; 0 for a run of its own."""
+        return self.task.level if self.task else 0
 
     def unaddressed_gaps(self) -> list[Gap]:
         """Gaps that no later evidence has closed."""

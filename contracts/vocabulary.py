@@ -70,6 +70,13 @@ class ReportKind(StrEnum):
     PASSAGES = "passages"
 
 
+class ReportSection(StrEnum):
+    """Section behind the text of a report that is made from the state of its run, so that no writer can forget it."""
+
+    OPEN_QUESTIONS = "open_questions"
+    KNOWLEDGE_GAPS = "knowledge_gaps"
+
+
 class StopReason(StrEnum):
     """Reason for the end of a run; every run has exactly one."""
 
@@ -98,6 +105,7 @@ class StopReason(StrEnum):
     CLARIFICATION_EXPIRED = "clarification_expired", "nobody answered what the question means"
     APPROVAL_EXPIRED = "approval_expired", "nobody approved the plan in time"
     APPROVAL_REJECTED = "approval_rejected", "the plan was rejected"
+    INFEASIBLE = "infeasible", "the question is too wide for the limits of the run"
     USER_STOPPED = "user_stopped", "the user asked for the report early"
     USER_CANCELLED = "user_cancelled", "the user cancelled the run"
     INTERNAL_ERROR = "internal_error", "an internal error ended the run"

@@ -15,7 +15,7 @@ from contracts.request import (
     Depth,
     ResearchRequest,
 )
-from contracts.strategies import PLANNED, list_selectable
+from contracts.strategies import list_selectable
 from providers.search.declarations import search_variables
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
@@ -80,7 +80,7 @@ def request_defaults() -> str:
 def request_fields() -> str:
     """One row per field of the request."""
     schema = ResearchRequest.model_json_schema()
-    strategies = ", ".join([*(strategy.name for strategy in list_selectable()), *PLANNED])
+    strategies = ", ".join(strategy.name for strategy in list_selectable())
     rows = [
         f"| `{path}` | {strategies if path == 'strategy' else values} | {default} |"
         for path, values, default in fields(schema, schema["$defs"])

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from contracts.evidence import DocumentRef
+from contracts.evidence import DocumentRef, Validators
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from contracts.resolved import CorpusSnapshot
@@ -134,6 +134,8 @@ class ExtractedDocument(DocumentFacts):
     """True if it came from the cache, so that no site was asked."""
     stored: tuple[DocumentRef, DocumentRef] | None = None
     """Its bytes and its text in the content store, if its reader has just put them there."""
+    validators: Validators | None = None
+    """None where no site gave any."""
 
 
 NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: it is left out without a word
@@ -182,6 +184,12 @@ class SourceReader(Protocol):
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Fetch and extract within the domains; tenants share no pages. Raises `SourceUnreadable`, `Retryable`."""
+        ...
+
+    async def read_again(
+        self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
+    ) -> ExtractedDocument | None:
+        """Read past every cache; None if the site has no other version than the `known` one. Raises as `read` does."""
         ...
 
 

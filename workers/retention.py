@@ -15,6 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from contracts import names
 from contracts.evidence import DocumentRef
+from contracts.messages import refresh_schedule
 from contracts.texts import plural
 from providers.errors import ProviderError
 from providers.interfaces import ContentStore, SessionStore, SharedStore
@@ -154,6 +155,11 @@ class Retention:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
             removed += 1
+        try:  # it would be refreshed again
+            await self._client.get_schedule_handle(refresh_schedule(research_id)).delete()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
         return removed
 
 

@@ -30,7 +30,7 @@ from workflows.run.calls import (
     is_cancelled,
     reason_of,
 )
-from workflows.run.checkpoints import resume_state
+from workflows.run.checkpoints import begin_refresh, resume_state
 from workflows.run.context import Hooks, add_end, within_limits
 from workflows.run.host import Host, json_of
 from workflows.run.inbox import Interrupted
@@ -187,6 +187,7 @@ class DeepResearchWorkflow(PersonMessages):
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
         stored = state.snapshot(PACKED_EVENTS) if prepared.packed_state else None
         if prepared.packed_state and not _is_continued():
+            begin_refresh(state, requested=self._request.refresh)
             state = resume_state(state, resolved, started_at, strategy.resume)
         state.take_resolution(resolved, prepared.resolved_entry)
         state.started_at = state.started_at or started_at

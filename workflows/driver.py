@@ -89,6 +89,7 @@ class Driver:
         A pause that an earlier process left open is concluded first. Raises `Interrupted`.
         """
         run, state = self._run, self._run.state
+        drafted = state.draft
         run.inbox.check_interruption()
         if state.open_pause is None and not await self._gate.wait_for_approval():
             self._strategy.replan(state)
@@ -104,7 +105,11 @@ class Driver:
         pause = await self._strategy.pause(run, opened)
         state.open_pause = None
         run.inbox.check_interruption()
-        run.checkpoints.save_now_and_then()
+        if state.draft is not drafted:
+            # A text is served once the stored session names it, and the calls that check it carry what is new since.
+            run.checkpoints.save_in_background()
+        else:
+            run.checkpoints.save_now_and_then()
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await run.hooks.continue_as_new()
         return None

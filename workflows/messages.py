@@ -159,8 +159,11 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.REPLY)
     async def reply(self, text: Any) -> str:
-        """A text for whatever is waited for: an answer, or words for the planner."""
-        self._inbox.replies.append(inbox.read_reply(self._state, self._inbox.replies, text))
+        """A text for whatever is waited for: an answer, the words of approval, or words for the planner."""
+        taken = inbox.read_reply(self._state, self._inbox.replies, text)
+        self._inbox.replies.append(taken)
+        if taken.approved is not None:
+            return _approved(taken.approved)
         answers = self._waits_for(WaitKind.CLARIFICATION)
         return "taken: the run goes on with your answer" if answers else self._rebuilt()
 
@@ -175,6 +178,8 @@ class PersonMessages(StateQueries):
         self._inbox.replies.append(taken)
         if taken.plan is None:
             return self._rebuilt()
+        if taken.plan.to_judge:
+            return f"taken: plan version {taken.plan.version} is judged now; look at it with `research plan`"
         return f"taken: the plan is version {taken.plan.version} now; approve it to begin"
 
     @revise_plan.validator
@@ -182,14 +187,17 @@ class PersonMessages(StateQueries):
         _checked(lambda: inbox.read_revision(self._state, self._inbox.replies, revision, version))
 
     @workflow.update(name=names.APPROVE_PLAN)
-    async def approve_plan(self, version: Any, phrase: Any = None) -> str:
-        """Agree with the newest plan; `phrase` where the request demands one."""
-        self._inbox.replies.append(inbox.read_approval(self._state, self._inbox.replies, version, phrase))
-        return f"approved: the research goes by plan version {version}"
+    async def approve_plan(self, version: Any, phrase: Any = None, overrule: Any = False) -> str:
+        """Agree with the newest plan; `phrase` where the request demands one.
+
+        `overrule` is true where opinions against queries of the plan are to be overruled.
+        """
+        self._inbox.replies.append(inbox.read_approval(self._state, self._inbox.replies, version, phrase, overrule))
+        return _approved(version)
 
     @approve_plan.validator
-    def _check_approval(self, version: Any, phrase: Any = None) -> None:
-        _checked(lambda: inbox.read_approval(self._state, self._inbox.replies, version, phrase))
+    def _check_approval(self, version: Any, phrase: Any = None, overrule: Any = False) -> None:
+        _checked(lambda: inbox.read_approval(self._state, self._inbox.replies, version, phrase, overrule))
 
     @workflow.update(name=names.REJECT_PLAN)
     async def reject_plan(self, reason: Any = "") -> str:
@@ -207,6 +215,10 @@ class PersonMessages(StateQueries):
     def _rebuilt(self) -> str:
         newest = self._state.plan.version + 1
         return f"taken: the planner makes version {newest}; look at it with `research plan`, and approve it to begin"
+
+
+def _approved(version: int) -> str:
+    return f"approved: the research goes by plan version {version}"
 
 
 def _checked(read: Callable[[], R]) -> R:

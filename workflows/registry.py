@@ -1,8 +1,10 @@
 """The workflows of the pool `workflows`, with the smallest of them: answers to clients that reach only the engine."""
 
+from contextlib import suppress
+
 from temporalio import workflow
-from temporalio.common import Priority, RawValue
-from temporalio.exceptions import ApplicationError
+from temporalio.common import Priority, RawValue, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 
 from contracts import activities, failures, names
 from contracts.messages import (
@@ -14,7 +16,7 @@ from contracts.messages import (
     ResearchMetadata,
 )
 from contracts.parse_request import InvalidRequest, parse_request
-from contracts.request import Approve, memo_of
+from contracts.request import Approve, ResearchRequest, memo_of
 from contracts.resolved import ResolvedResearch
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
@@ -84,11 +86,46 @@ class DeepResearchPlanWorkflow:
             task_timeout=workflow.info().task_timeout,
             static_summary=show_summary(parsed.query),
             memo=memo_of(parsed),
-            priority=Priority(
-                priority_key=parsed.priority, fairness_key=parsed.tenant[: names.FAIRNESS_KEY_CHARACTERS]
-            ),
+            priority=_priority_of(parsed),
         )
         return PlannedRun(research_id=research_id)
+
+
+@workflow.defn(name=names.RESEARCH_REFRESH, failure_exception_types=[TypeError])
+class ResearchRefreshWorkflow:
+    """Starts a refresh under the id of its run, and ends: the ids that a schedule starts have a time appended.
+
+    A run that is going on is refreshed the next time.
+    """
+
+    @workflow.run
+    async def run(self, request: RawValue) -> PlannedRun:
+        """Start the refresh. Raises `ApplicationError` for an invalid request."""
+        try:
+            parsed = parse_request(json_of(request))
+        except InvalidRequest as error:
+            raise _refused(*error.lines) from None
+        if not parsed.refresh or parsed.continue_from is None:
+            raise _refused("refresh: name a finished run in continue_from, and set refresh")
+        with suppress(WorkflowAlreadyStartedError):
+            await workflow.start_child_workflow(
+                names.DEEP_RESEARCH,
+                parsed.model_dump(mode="json", exclude_unset=True),
+                id=parsed.continue_from,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                task_queue=names.WORKFLOWS_QUEUE,
+                parent_close_policy=workflow.ParentClosePolicy.ABANDON,
+                cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
+                task_timeout=workflow.info().task_timeout,
+                static_summary=show_summary(parsed.query),
+                memo=memo_of(parsed),
+                priority=_priority_of(parsed),
+            )
+        return PlannedRun(research_id=parsed.continue_from)
+
+
+def _priority_of(request: ResearchRequest) -> Priority:
+    return Priority(priority_key=request.priority, fairness_key=request.tenant[: names.FAIRNESS_KEY_CHARACTERS])
 
 
 def _refused(*lines: str) -> ApplicationError:
@@ -102,4 +139,5 @@ WORKFLOWS: list[type] = [
     ResearchDocumentWorkflow,
     ResearchPreviewWorkflow,
     ResearchMetadataWorkflow,
+    ResearchRefreshWorkflow,
 ]

@@ -63,6 +63,7 @@ class AgentDriver:
         self._hooks = hooks
         self.state = ResearchState(resolved=request.resolved, task=request.task)
         """Its own state; the one to go by once it has begun."""
+        self._strategy: ScopedStrategy | None = None
 
     async def conduct(self) -> TaskResult:
         """Work on the task. Cancelled, it returns a partial result and makes no further call."""
@@ -83,7 +84,7 @@ class AgentDriver:
         entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
         self.state = scoped_state(self._request, entry, now)
         run = ResearchRun(self.state, Inbox(), self._host, self._hooks)
-        strategy = cast("ScopedStrategy", strategy_of(self._request.task.strategy))
+        self._strategy = strategy = cast("ScopedStrategy", strategy_of(self._request.task.strategy))
         run.clock.set_alarm()
         driver = Driver(run, strategy, stored=True)
         try:
@@ -111,4 +112,5 @@ class AgentDriver:
     def result(self, reason: StopReason, summary: str, problem: str) -> TaskResult:
         """Return the result of the agent, made of its present state."""
         self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
-        return task_result(self.state, reason, summary, problem)
+        node = self._strategy.describe_node(self.state) if self._strategy else None
+        return task_result(self.state, reason, summary, problem, node)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.agents import AgentRecord, progress_of_agent
-from contracts.outcome import HOOK, PERSON, Awaited, Progress, ResearchStatus
+from contracts.agents import progress_of_agent
+from contracts.outcome import HOOK, PERSON, AgentProgress, Awaited, Progress, ResearchStatus
 from contracts.plan import PlanAnswer
 from contracts.request import Constraints
 from contracts.state import ResearchState
@@ -63,6 +63,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         outline=state.plan.outline,
         questions=state.plan.questions,
         assumptions=state.plan.assumptions,
+        objections=state.plan.objections,
         counts=state.counts(),
         usage=state.usage,
         usage_by_role=state.usage_by_role,
@@ -118,7 +119,8 @@ def details_markdown(
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
     lines += _outline_lines(state)
-    lines += [_agent_line(record) for record in state.agents[-MOST_AGENTS:]]
+    agents = [each for record in state.agents for each in progress_of_agent(record).with_all_below()]
+    lines += [_agent_line(level, agent) for level, agent in agents[-MOST_AGENTS:]]
     if state.decisions:
         last = state.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]
@@ -128,7 +130,7 @@ def details_markdown(
 
 
 def _outline_lines(state: ResearchState) -> list[str]:
-    """Return the headings of the report, with the words under each once it grows, and the assumptions of the plan."""
+    """Return the headings of the report with the words under each, the assumptions, and objections to the plan."""
     lengths = state.draft.words_by_section if state.draft else {}
     headings = [
         f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
@@ -138,14 +140,19 @@ def _outline_lines(state: ResearchState) -> list[str]:
     ]
     assumptions = [_show(text, 120) for text in state.plan.assumptions]
     shown = (("Outline", headings), ("Assumptions", assumptions))
-    return [line for label, texts in shown if texts for line in ("", f"{label}: {' · '.join(texts)}")]
+    lines = [line for label, texts in shown if texts for line in ("", f"{label}: {' · '.join(texts)}")]
+    if objections := state.plan.open_objections:
+        lines += ["", "Too wide:", *(f"- {_show(one.line(), 500)}" for one in objections)]
+    return lines
 
 
-def _agent_line(record: AgentRecord) -> str:
+def _agent_line(level: int, agent: AgentProgress) -> str:
     """An agent with its task and the workflow that shows it."""
-    brought = f" · {plural(len(record.result.finding_ids), 'finding')}" if record.result else ""
-    where = f" · workflow `{record.workflow_id}`" if record.workflow_id else ""
-    return f"- {AGENT_MARKS[record.status]} {record.task.id}{brought}{where}: {_show(record.task.text, 120)}"
+    is_over = agent.status not in (AgentStatus.QUEUED, AgentStatus.RUNNING)
+    brought = f" · {plural(agent.counts.findings, 'finding')}" if is_over else ""
+    where = f" · workflow `{agent.workflow_id}`" if agent.workflow_id else ""
+    indent = "  " * (level - 1)
+    return f"{indent}- {AGENT_MARKS[agent.status]} {agent.id}{brought}{where}: {_show(agent.task, 120)}"
 
 
 def _asked_of_person(state: ResearchState) -> list[str]:
@@ -184,5 +191,6 @@ def plan_of(state: ResearchState) -> PlanAnswer:
         outline=state.plan.outline,
         questions=state.plan.questions,
         assumptions=state.plan.assumptions,
+        objections=state.plan.objections,
         constraints=state.resolved.constraints if state.resolved else Constraints(),
     )

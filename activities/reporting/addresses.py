@@ -79,24 +79,21 @@ class KnownAddresses:
     def filter(self, foreign: list[str]) -> Pass:
         """Make the pass that takes out foreign links and addresses, which it adds to `foreign`; the last pass."""
 
-        def filtered(inlines: list[Inline], _: bool) -> list[Inline]:
-            kept: list[Inline] = []
-            for inline in inlines:
-                kept += self._filter(inline, foreign) if isinstance(inline, Run) else [inline]
-            return kept
+        def filtered(run: Inline) -> Iterator[Inline]:
+            if not isinstance(run, Run):
+                yield run
+                return
+            link = None if run.link is None else self.link_of(run.link)
+            if run.link and link is None and not run.link.startswith("#") and not run.link.endswith(run.text):
+                foreign.append(run.link)
+            run = replace(run, text=run.text.translate(PLAIN_BRACKETS), link=link)
+            for piece, own in self._pieces(run.text, foreign):
+                if own is None or run.code or link:
+                    yield replace(run, text=piece if own is None else own)
+                else:
+                    yield replace(run, text=own, link=self.link_of(own), code=own in self.mail)
 
-        return filtered
-
-    def _filter(self, run: Run, foreign: list[str]) -> Iterator[Run]:
-        link = None if run.link is None else self.link_of(run.link)
-        if run.link and link is None and not run.link.startswith("#") and not run.link.endswith(run.text):
-            foreign.append(run.link)
-        run = replace(run, text=run.text.translate(PLAIN_BRACKETS), link=link)
-        for piece, own in self._pieces(run.text, foreign):
-            if own is None or run.code or link:
-                yield replace(run, text=piece if own is None else own)
-            else:
-                yield replace(run, text=own, link=self.link_of(own), code=own in self.mail)
+        return lambda inlines, _: [each for inline in inlines for each in filtered(inline)]
 
     def _pieces(self, text: str, foreign: list[str]) -> Iterator[tuple[str, str | None]]:
         """Split a text into words and addresses, each address with what takes its place."""

@@ -4,12 +4,11 @@ What it reads is foreign: a file may come from anybody, so it is bounded where i
 process that can be killed.
 """
 
-import hashlib
 import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Final
 
@@ -17,19 +16,12 @@ from pydantic import TypeAdapter
 
 from activities.reporting.addresses import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.citations import ReportMarks
-from activities.reporting.claims import (
-    CitedWords,
-    FoundClaim,
-    judge,
-)
-from activities.reporting.html import compose_html
-from activities.reporting.inputs import ReportInputs, gather_inputs
+from activities.reporting.claims import CitedWords, FoundClaim, judge
+from activities.reporting.inputs import ReportInputs, gather_inputs, words_around
 from activities.reporting.markdown import write
-from activities.reporting.page_reading import read_page, squeezed
-from activities.reporting.passages import words_around
-from activities.reporting.render import compose_document
-from activities.reporting.report_text import compose_text
-from activities.reporting.tree import CitationPlace, Run, Sentence, change_sentences, parse, sentences
+from activities.reporting.render import compose_document, compose_html
+from activities.reporting.report_text import compose_text, section_titles
+from activities.reporting.tree import Blocks, CitationPlace, Run, Sentence, change_sentences, parse, sentences
 from activities.reporting.words import ReportWords
 from activities.roles.claim_checking import UNUSABLE, find_objection
 from activities.roles.grounding import evidence_at
@@ -50,6 +42,7 @@ from contracts.report import (
     fidelity_of_run,
     read_report,
 )
+from contracts.report_changes import words_of_claim
 from contracts.request import Verify
 from contracts.state import ResearchState
 from contracts.vocabulary import LIMITS, Outcome, StopReason
@@ -63,6 +56,8 @@ BytesOf = Callable[[str], Awaitable[bytes]]
 
 Texts = Mapping[str, str | None]
 
+CONTEXT: Final = re.compile(r'<span class="context">[^<]*</span>')
+"""The words around a quote in the HTML form, which only a stored text has."""
 PAGE_STARTS: Final = TypeAdapter(list[int])
 COMPARING_SECONDS: Final = 120.0
 """For the comparison of the largest report, of a thousand sources, on a busy machine."""
@@ -188,14 +183,10 @@ async def _load(
     except ContentMissing:
         result.problem(f"{kind}_missing", source.id, f"the stored {kind} is gone")
         return None
-    if name == (digest(found) if isinstance(found, str) else _digest_of_bytes(found)):
+    if name == digest(found):
         return found
     result.problem(f"{kind}_differs", source.id, f"the stored {kind} is not what its hash says")
     return None
-
-
-def _digest_of_bytes(data: bytes) -> str:
-    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def _check_forms(report: Report, markdown: str | None, html: bytes | None, result: AuditResult) -> None:
@@ -204,7 +195,7 @@ def _check_forms(report: Report, markdown: str | None, html: bytes | None, resul
     for noun, kind, expected, found in (
         ("text in report.json", "text_altered", forms.get(MARKDOWN_FILE), text),
         (MARKDOWN_FILE, "markdown_differs", text, None if markdown is None else digest(markdown)),
-        (HTML_FILE, "html_differs", forms.get(HTML_FILE), None if html is None else _digest_of_bytes(html)),
+        (HTML_FILE, "html_differs", forms.get(HTML_FILE), None if html is None else digest(html)),
     ):
         if expected is None or found is None:
             result.skip(noun)
@@ -235,12 +226,12 @@ class _Comparison:
         # A model may have written in another language than that of the question.
         languages = [ReportWords(code) for code in (report.language, *KNOWN_LANGUAGES)]
         self._say = say = next((each for each in languages if each("method") in last), languages[0])
-        labels = tuple(squeezed([each]) for each in (say.name("outcome", report.outcome), say("not_verified")) if each)
+        labels = tuple(_squeeze(each) for each in (say.name("outcome", report.outcome), say("not_verified")) if each)
         below = self._blocks[1:2]
-        first = squeezed(each.words for each in sentences(below)) if below and below[0].kind == "quote" else ""
-        self._noticed = first.startswith(labels)
+        noticed = bool(below) and below[0].kind == "quote" and _squeeze(*_words(below)).startswith(labels)
         # Below the title and the line about the outcome.
-        self._body = self._blocks[1 + self._noticed : last.get(say("sources"), last.get(say("method")))]
+        ends = [*section_titles(report.strategy, say).values(), say("sources"), say("method")]
+        self._body = self._blocks[1 + noticed : next((last[name] for name in ends if name in last), None)]
 
     def run(self, page: str | None) -> None:
         """Make every check; `page` is the HTML form."""
@@ -249,7 +240,11 @@ class _Comparison:
         self._check_ids()
         for evidence in self._report.evidence:
             self._check_passage(evidence)
-        self._check_findings()
+        for finding in self._report.findings:
+            self._count("findings")
+            cited = [self._evidence[key].source_id if key in self._evidence else "" for key in finding.evidence_ids]
+            if finding.source_ids != list(dict.fromkeys(cited)):
+                self._problem("finding_differs", finding.id, "its sources are not those of its passages")
         self._check_rendering(page)
 
     def _check_ids(self) -> None:
@@ -306,14 +301,6 @@ class _Comparison:
         if page != evidence.page:
             self._problem("place_differs", evidence.id, "it begins on another page" if page else "it has no page")
 
-    def _check_findings(self) -> None:
-        """Check that the passages of findings are listed, and that their sources are those of the passages."""
-        for finding in self._report.findings:
-            self._count("findings")
-            cited = [self._evidence[key].source_id if key in self._evidence else "" for key in finding.evidence_ids]
-            if finding.source_ids != list(dict.fromkeys(cited)):
-                self._problem("finding_differs", finding.id, "its sources are not those of its passages")
-
     # --- claims ------------------------------------------------------------------------------------------------------
     def _check_claim(self, claim: ReportClaim, found: FoundClaim) -> None:
         """Judge a claim again: the same rules on the same words must give what the report states."""
@@ -349,8 +336,8 @@ class _Comparison:
             passages.append(shown)
         start, end = PASSAGES_SAY.split("{}")
         if claim.reason.startswith(start):  # else it is in the model's own words
-            words = squeezed([claim.reason.removeprefix(start).removesuffix(end).removesuffix("…")])
-            if not any(words in squeezed([shown.text]) for shown in passages):
+            words = _squeeze(claim.reason.removeprefix(start).removesuffix(end).removesuffix("…"))
+            if not any(words in _squeeze(shown.text) for shown in passages):
                 self._problem("verdict_differs", claim.id, "its passages do not say what its reason quotes")
         if claim.verdict != Verdict.SUPPORTED:
             return
@@ -366,6 +353,7 @@ class _Comparison:
         try:
             inputs = self._inputs()
             self._check_work(inputs.state)
+            self._check_changes()
             text = compose_text(inputs)
             html = compose_html(inputs, text)
             document = json.loads(compose_document(inputs, text, html))
@@ -377,7 +365,8 @@ class _Comparison:
         for claim, made in zip(self._report.claims, inputs.claims, strict=False):
             self._check_claim(claim, made.claim)
         # Where a stored text is left out, the words around a passage are not there either.
-        unknown = {"forms", "evidence"} if None in self._texts.values() else {"forms"}
+        # What was in the report before a refresh is in no part of this one.
+        unknown = {"forms", "changes", *(["evidence"] if None in self._texts.values() else [])}
         for place in sorted(report.keys() - unknown):
             self._count("fields of the report")
             if report[place] != document[place]:
@@ -391,12 +380,17 @@ class _Comparison:
                 self._problem("section_altered", name, "report.json gives other words for it")
         if page is None:
             return
-        shown, expected = read_page(page), read_page(html)
-        differing = [noun for noun in expected if shown[noun] != expected[noun]]
-        if not differing and page != html and None not in self._texts.values():
-            differing.append("page")
-        for noun in differing:
-            self._problem("page_differs", noun, "the HTML form shows something else than report.json")
+        if None in self._texts.values():
+            page, html = CONTEXT.sub("", page), CONTEXT.sub("", html)
+        if page != html:
+            self._problem("page_differs", HTML_FILE, "the HTML form shows something else than report.json")
+
+    def _check_changes(self) -> None:
+        """Check that what a refresh is said to have brought is in this report."""
+        claims = {(words_of_claim(claim), claim.verdict) for claim in self._report.claims}
+        for number, change in enumerate(self._report.changes.claims if self._report.changes else ()):
+            if change.after and (change.after, change.verdict_after) not in claims:
+                self._problem("field_differs", f"changes.claims.{number}", "the report makes no such statement")
 
     def _check_work(self, state: ResearchState) -> None:
         """Check that the outcome follows from what was cut short, and that searches and usage add up."""
@@ -426,8 +420,7 @@ class _Comparison:
             inlines = [each if isinstance(each, Run) else CitationPlace(next(marks, ())) for each in signed]
             return replace(sentence, inlines=tuple(inlines))
 
-        no_draft = squeezed([self._say("no_draft")])
-        is_drafted = not squeezed(each.words for each in sentences(self._body)).startswith(no_draft)
+        is_drafted = not _squeeze(*_words(self._body)).startswith(_squeeze(self._say("no_draft")))
         draft = write([*self._blocks[:1], *change_sentences(self._body, as_drafted)]).text if is_drafted else None
         sources = {
             each.id: each.model_dump()
@@ -486,6 +479,15 @@ class _Comparison:
             signs += " " * (min(item.end, LARGEST_REPORT) - len(signs))
             signs[item.start : item.end] = item.quote
         return "".join(signs)
+
+
+def _squeeze(*texts: str) -> str:
+    """Return texts without white space."""
+    return "".join("".join(text.split()) for text in texts)
+
+
+def _words(blocks: Blocks) -> Iterator[str]:
+    return (each.words for each in sentences(blocks))
 
 
 def _by_section(markdown: str) -> dict[str, str]:

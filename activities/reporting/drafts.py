@@ -52,7 +52,11 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
     `quotes` gives the words of passages by evidence id.
     """
     foreign: list[str] = []
-    text = _unwrap(clean_characters(markdown))
+    text = clean_characters(markdown)
+    # A code fence around the whole text, which says Markdown or in which a heading comes first, is none of it.
+    fence = r"\s*(`{3,}|~{3,})[ \t]*(?:(?:markdown|md)[ \t]*\n|\n(?=\s*#))(.*)\n\1\s*"
+    wrapped = re.fullmatch(fence, text, re.DOTALL | re.IGNORECASE)
+    text = wrapped[2] if wrapped else text
     # Some models escape the brackets of their citations.
     text = text if marks.exact else re.sub(r"\\([\[\]])", r"\1", text)
     blocks = parse(text, marks, registry.filter(foreign))
@@ -64,13 +68,6 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
 def parse_draft(markdown: str) -> Blocks:
     """Parse a stored draft: whatever looks like an evidence id is a citation."""
     return parse(markdown, read_stored_marks)
-
-
-def _unwrap(text: str) -> str:
-    """Remove a code fence around the whole text that says Markdown, or in which a heading comes first."""
-    fence = r"\s*(`{3,}|~{3,})[ \t]*(?:(?:markdown|md)[ \t]*\n|\n(?=\s*#))(.*)\n\1\s*"
-    found = re.fullmatch(fence, text, re.DOTALL | re.IGNORECASE)
-    return found[2] if found else text
 
 
 def without_source_lists(blocks: Blocks) -> Blocks:

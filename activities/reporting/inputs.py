@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Final
 
 from activities.reporting.addresses import KnownAddresses, addresses_of
 from activities.reporting.citations import DraftMarks, citation_labels, number_citations, without_signs
 from activities.reporting.claims import CitedWords, FoundClaim, Tallied, count_verdicts, find_claims, judge
 from activities.reporting.drafts import without_source_lists
-from activities.reporting.passages import QuotedPassage, cut_passages
 from activities.reporting.tree import Blocks, CitationPlace, Run, Sentence, change_sentences, one_line, parse, sentences
 from activities.reporting.words import ReportWords
+from contracts.addresses import digest
 from contracts.checking import Correction, CorrectionAction, VerificationSummary
-from contracts.evidence import ClaimVerdict, Finding, Source, Verdict
+from contracts.evidence import ClaimVerdict, Evidence, Finding, Source, Verdict
 from contracts.outcome import Citation, Ending
 from contracts.report import ReportFidelity, fidelity_of_run
 from contracts.request import Verify
@@ -21,8 +22,34 @@ from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.tokens import ContentEntry
 from contracts.vocabulary import EngineKind, SourceStatus
-from providers.errors import InvalidCall
+from providers.errors import ContentCorrupt, ContentMissing, InvalidCall
 from providers.interfaces import SkippedFile
+
+SELECTOR_CHARACTERS: Final = 32
+"""Length of prefix and suffix of a text quote selector (Web Annotation)."""
+
+
+@dataclass(frozen=True)
+class QuotedPassage:
+    """A verbatim passage: `quote == text[start:end]` of the stored text of its source."""
+
+    evidence: Evidence
+    text: str
+
+    @property
+    def quote(self) -> str:
+        """The words of the passage."""
+        return self.text[self.evidence.start : self.evidence.end]
+
+    @property
+    def prefix(self) -> str:
+        """The characters before it."""
+        return self.text[max(0, self.evidence.start - SELECTOR_CHARACTERS) : self.evidence.start]
+
+    @property
+    def suffix(self) -> str:
+        """The characters after it."""
+        return self.text[self.evidence.end : self.evidence.end + SELECTOR_CHARACTERS]
 
 
 @dataclass(frozen=True)
@@ -123,7 +150,11 @@ def gather_inputs(
     given = {verdict.claim_id: verdict for verdict in verdicts}
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, given, passages, registry, state)
-    checked = _summarize(judged, state, resolved)
+    figures = count_verdicts(
+        [Tallied(one.judged.verdict, one.judged.method, len(one.claim.numbers), one.claim.section) for one in judged],
+        state.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0),
+    )
+    checked = state.verification.summary.model_copy(update=figures | {"mode": resolved.verify.value})
     words = ReportWords.of(state.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # which is said under the title
         numbered, judged = _with_signs(numbered, judged, words)
@@ -144,7 +175,11 @@ def gather_inputs(
         unread=[source for source in others if source.status is not SourceStatus.FULL],
         skipped=list(skipped),
         registry=registry,
-        contradictions=_contradictions(state.findings),
+        contradictions=[
+            (one, other)
+            for one, other in combinations(state.findings, 2)
+            if other.id in one.contradicts or one.id in other.contradicts
+        ],
         corrections=corrections,
         replaced_list=len(body) < len(blocks),
         unresolved=list(dict.fromkeys(marks.unresolved)),
@@ -220,17 +255,30 @@ def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportWords) -
     return change_sentences(body, lambda each: changed.get(each, each)), signed
 
 
-def _summarize(claims: Sequence[JudgedClaim], state: ResearchState, resolved: ResolvedResearch) -> VerificationSummary:
-    """Return the figures of the claims of the report."""
-    summary = state.verification.summary
-    figures = count_verdicts(
-        [Tallied(one.judged.verdict, one.judged.method, len(one.claim.numbers), one.claim.section) for one in claims],
-        summary.correction_counts.get(CorrectionAction.REMOVE, 0),
-    )
-    return summary.model_copy(update=figures | {"mode": resolved.verify.value})
+# --- passages --------------------------------------------------------------------------------------------------------
+def words_around(text: str, start: int, end: int, most: int = 100) -> tuple[str, str]:
+    """Return the text before and after a place, at most so many characters of each, cut between words."""
+    before, after = text[max(0, start - most) : start], text[end : end + most]
+    if start > most and " " in before:
+        before = before.split(" ", 1)[1]
+    if end + most < len(text) and " " in after:
+        after = after.rsplit(" ", 1)[0]
+    return before, after
 
 
-def _contradictions(findings: Sequence[Finding]) -> list[tuple[Finding, Finding]]:
-    """Return the findings that an analysis linked, each pair once."""
-    pairs = combinations(findings, 2)
-    return [(one, other) for one, other in pairs if other.id in one.contradicts or one.id in other.contradicts]
+def cut_passages(
+    evidence: Mapping[str, Evidence], sources: Mapping[str, Source], texts: Mapping[str, str]
+) -> dict[str, QuotedPassage]:
+    """Cut every passage of a run out of its text, by evidence id; `texts` are the stored texts by hash.
+
+    Raises `ContentMissing` if a passage has no source or no stored text, `ContentCorrupt` if its words differ.
+    """
+    passages = {}
+    for identity, item in evidence.items():
+        source = sources.get(item.source_id)
+        if source is None or source.text is None or source.text.hash not in texts:
+            raise ContentMissing(f"{identity}: there is no stored text for its source")
+        passage = passages[identity] = QuotedPassage(item, texts[source.text.hash])
+        if len(passage.quote) != item.end - item.start or digest(passage.quote) != item.quote_hash:
+            raise ContentCorrupt(f"{identity}: the stored text does not have the quoted words at their place")
+    return passages

@@ -1,12 +1,19 @@
 """The activity `render_report`: three forms of one report, written into the content store."""
 
 import asyncio
+import base64
+import hashlib
 import json
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
 from typing import Any, Final, NamedTuple
 
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
 from pydantic import BaseModel
 from temporalio import activity
 
@@ -14,24 +21,25 @@ from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.addresses import KnownAddresses
 from activities.reporting.citations import without_markers
-from activities.reporting.html import compose_html
-from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs
-from activities.reporting.passages import QuotedPassage
-from activities.reporting.report_text import RenderedText, compose_text
-from activities.reporting.tree import sentences
+from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs, words_around
+from activities.reporting.report_text import RenderedText, compose_text, pages_of, quality_words
+from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
 from activities.roles.grounding import load_texts
 from contracts.addresses import digest
 from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
-from contracts.evidence import ClaimVerdict, DocumentRef, Finding, Source, Verdict, VerdictsEntry, artifacts_of
+from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, VerdictsEntry, artifacts_of
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
-from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan
+from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan, read_report
+from contracts.report_changes import VERDICT_SIGNS, ReportChanges, compare_reports
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
 from contracts.strategies import usage_by_share
+from contracts.texts import shorten
 from contracts.tokens import ContentEntry, tokens_of_share
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
+from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, SessionStore, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.storage.stored_notebooks import Notebooks
@@ -41,7 +49,7 @@ SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
 
 FOREIGN: Final = (
     "findings", "gaps", "decisions", "plan", "queries", "query_ledger", "degraded", "failed_branches", "limitations",
-    "agents", "guidance", "skipped_files",
+    "agents", "guidance", "skipped_files", "changes",
 )  # fmt: skip
 """Parts of the document that have words of models and pages."""
 
@@ -68,8 +76,11 @@ def render(
     verdicts: Sequence[ClaimVerdict] = (),
     corrections: Sequence[Correction] = (),
     shortened: Sequence[ContentEntry] = (),
+    before: str | None = None,
 ) -> RenderedForms:
     """Make the three forms of a report. Pure: the same state and texts give the same bytes.
+
+    `before` is the `report.json` before a refresh, with which the report is compared.
 
     Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
@@ -77,7 +88,7 @@ def render(
     report = compose_text(inputs)
     html = compose_html(inputs, report)
     summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
-    document = compose_document(inputs, report, html)
+    document = compose_document(inputs, report, html, before)
     verdicts_of_claims = [claim.judged.verdict for claim in inputs.claims]
     return RenderedForms(
         report.written.text, html, document, summary, inputs.citations, inputs.checked, verdicts_of_claims
@@ -124,9 +135,10 @@ class ReportingActivities:
             entry = state.verification.corrections_entry if entry else ""
             corrected = (await self.notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
             shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
+            before = await self.content.get_text(state.refresh.before) if state.refresh else None
             state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))
             rendered = await self.isolated.call(
-                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened
+                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened, before
             )
             forms = RenderedForms(*rendered)
             markdown, html, json_document = await asyncio.gather(
@@ -145,19 +157,84 @@ class ReportingActivities:
             )
 
 
+# --- report.html ------------------------------------------------------------------------------------------------------
+def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
+    """Render the page."""
+    checks: defaultdict[Sentence, JudgedClaim | None] = defaultdict(lambda: None)
+    by_passage: defaultdict[str, list[JudgedClaim]] = defaultdict(list)
+    for claim in inputs.claims:
+        checks |= dict.fromkeys(claim.claim.sentences, claim)
+        by_passage[next(iter(claim.claim.evidence_ids), "")].append(claim)
+    anchors: dict[tuple[Sentence, int], str] = {}
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for sentence in sentences(report.body):
+        for place, inline in enumerate(sentence.inlines):
+            if isinstance(inline, CitationPlace) and not inline.sign:
+                anchor = anchors[sentence, place] = f"cite-{len(anchors) + 1}"
+                for key in inline.evidence_ids:
+                    places[key].append(anchor)
+    headings = [block for block in report.body if block.kind == "heading" and block.level == 2]
+    language = inputs.words.language
+    template, style, style_hash = _load_template()
+    page: str = template.render(
+        inputs=inputs,
+        report=report,
+        corpus=inputs.resolved.corpus,
+        language=language if re.fullmatch(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}", language) else "en",
+        sections={block: f"section-{number}" for number, block in enumerate(headings, start=1)},
+        checks=checks,
+        by_passage=by_passage,
+        anchors=anchors,
+        places=places,
+        signs=VERDICT_SIGNS,
+        counts=Counter(claim.judged.verdict.value for claim in inputs.claims),
+        say=inputs.words,
+        rel="noopener noreferrer nofollow ugc",
+        style=style,
+        style_hash=style_hash,
+        pages_of=pages_of,
+        quality_words=quality_words,
+        shorten=shorten,
+        words_around=words_around,
+    )
+    return page + "\n"
+
+
+@lru_cache(maxsize=1)
+def _load_template() -> tuple[Template, Markup, str]:
+    """Load the template, the style sheet, and the style's hash for the Content-Security-Policy."""
+    folder = resources.files("activities.reporting")
+    style = (folder / "report_style.css").read_text("utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, finalize=_finalize)
+    template = environment.from_string((folder / "report.html.j2").read_text("utf-8"))
+    return template, Markup(style), base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()  # noqa: S704
+
+
+def _finalize(value: object) -> object:
+    """Clean the characters of every text that is printed; the template then escapes it."""
+    return clean_characters(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 # --- report.json ------------------------------------------------------------------------------------------------------
-def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> str:
-    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page."""
+def compose_document(inputs: ReportInputs, report: RenderedText, html: str, before: str | None = None) -> str:
+    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page.
+
+    Raises `InvalidCall` for an unreadable report `before`.
+    """
     state, markdown, registry = inputs.state, report.written.text, inputs.registry
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
-    own = [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
-    document = Report.model_validate({
+    opposed: defaultdict[str, list[str]] = defaultdict(list)
+    for pair in (*inputs.contradictions, *((other, one) for one, other in inputs.contradictions)):
+        opposed[pair[0].id].append(pair[1].id)
+    own = [section.label for section in report.sections]
+    own += [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
+    whole = Report.model_validate({
         **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_taken(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
         **_taken(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
         **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
-        **_taken(state, "agents", "guidance", "query_ledger", "documents_searched"),
+        **_taken(state, "agents", "calls", "guidance", "query_ledger", "documents_searched"),
         "outcome_before_check": state.ending.outcome if state.ending else "",
         "list_replaced": inputs.replaced_list,
         "skipped_files": inputs.skipped,
@@ -176,8 +253,13 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         "artifacts": [
             _plain(file) | {"name": registry.strip(file.name)} for file in artifacts_of(state.sources.values())
         ],
-        "evidence": [_evidence(passage, registry) for passage in inputs.passages.values()],
-        "findings": [_plain(one) | {"contradicts": _opposed(one, inputs)} for one in state.findings],
+        "evidence": [
+            _plain(passage.evidence)
+            | _taken(passage, "quote", "prefix", "suffix")
+            | {"heading": registry.strip(passage.evidence.heading)}
+            for passage in inputs.passages.values()
+        ],
+        "findings": [_plain(one) | {"contradicts": opposed[one.id]} for one in state.findings],
         "claims": [_claim(item, report) for item in inputs.claims],
         "citations": [
             {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
@@ -190,9 +272,20 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str) -> s
         "usage": _usage(state),
         "fidelity": inputs.fidelity,
         "verification": _verification(inputs),
-    }, from_attributes=True).model_dump(mode="json", context=WHOLE)  # fmt: skip
+    }, from_attributes=True)  # fmt: skip
+    if before is not None:
+        whole = whole.model_copy(update={"changes": _changes_since(before, whole, state)})
+    document = whole.model_dump(mode="json", context=WHOLE)
     document |= {name: _without_addresses(document[name], registry) for name in FOREIGN}
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _changes_since(before: str, report: Report, state: ResearchState) -> ReportChanges:
+    """Return the differences from the report before a refresh."""
+    earlier = read_report(before.encode())
+    if not isinstance(earlier, Report):
+        raise InvalidCall("the stored report before the refresh is malformed")
+    return compare_reports(earlier, report, state.refresh.lost if state.refresh else None)
 
 
 def _taken(part: object, *names: str) -> dict[str, Any]:
@@ -229,17 +322,6 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
         "cited": any(item.source.id == source.id for item in inputs.cited),
         "query_ids": source.sub_query_ids,
     }
-
-
-def _evidence(passage: QuotedPassage, registry: KnownAddresses) -> dict[str, Any]:
-    words = _taken(passage, "quote", "prefix", "suffix")
-    return _plain(passage.evidence) | words | {"heading": registry.strip(passage.evidence.heading)}
-
-
-def _opposed(finding: Finding, inputs: ReportInputs) -> list[str]:
-    """Return the findings that cannot be true beside this one."""
-    pairs = [*inputs.contradictions, *((other, one) for one, other in inputs.contradictions)]
-    return [other.id for one, other in pairs if one.id == finding.id]
 
 
 def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
 from activities.reporting.markdown import Written, write
 from activities.reporting.tree import Block, Blocks, Inline, Run, heading, paragraph
 from activities.reporting.words import ReportWords
+from contracts.agents import NodeSummary, nodes_of_records
 from contracts.checking import Correction, CorrectionAction
-from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Source, Verdict
+from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.protected_sources import NAMED
+from contracts.report_updates import REPORTER
 from contracts.request import EARLIER, Verify
 from contracts.resolved import Estimate, between
-from contracts.strategies import writer_engine
+from contracts.strategies import list_declared, writer_engine
 from contracts.texts import shorten
 from contracts.tokens import LOW_FIDELITY
 from contracts.vocabulary import (
@@ -24,8 +26,11 @@ from contracts.vocabulary import (
     AgentStatus,
     Completeness,
     EngineKind,
+    GapKind,
+    GapStatus,
     NodeStatus,
     Outcome,
+    ReportSection,
     SourceStatus,
     StopReason,
 )
@@ -58,6 +63,8 @@ class RenderedText:
     checking: str
     """Extent of the check of its citations."""
     facts: list[Fact]
+    sections: list[Fact]
+    """The sections behind the text that its strategy declares: a heading, and either a list or a sentence."""
 
 
 def compose_text(inputs: ReportInputs) -> RenderedText:
@@ -70,13 +77,18 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
     if notice:
         see = say("see_method", method=say("method"))
         top.append(Block("quote", parts=((paragraph(Run(f"{notice[0]}:", bold=True), f" {notice[1]} {see}"),),)))
-    tail = []
+    tail, sections = [], open_sections(inputs)
+    for section in sections:
+        tail.append(heading(2, section.label))
+        tail += [paragraph(inputs.show(section.value))] if section.value else []
+        items = tuple((paragraph(inputs.show(item)),) for item in section.items)
+        tail += [Block("list", parts=items)] if items else []
     if inputs.cited:
         tail.append(heading(2, say("sources")))
         tail.append(Block("list", parts=tuple((_source_line(inputs, item),) for item in inputs.cited)))
     tail += [heading(2, say("method")), paragraph(checking)]
     tail.append(Block("list", parts=tuple(_fact_item(inputs, fact) for fact in facts)))
-    return RenderedText(write([*top, *body, *tail]), body, notice, checking, facts)
+    return RenderedText(write([*top, *body, *tail]), body, notice, checking, facts, sections)
 
 
 def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
@@ -87,6 +99,9 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
     if inputs.ending.outcome is not Outcome.COMPLETED:
         also = _shortfall(inputs) if inputs.checked.warning else ""
         return say.name("outcome", inputs.ending.outcome), ". ".join(dict.fromkeys(filter(None, (why, also)))) + "."
+    if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
+        # Other reports of passages say so themselves; a live one has its agreed headings alone.
+        return say.name("outcome", inputs.ending.outcome), say.without_model
     return (say("not_verified"), say("not_checked")) if unchecked else None
 
 
@@ -132,10 +147,58 @@ def _fact_item(inputs: ReportInputs, fact: Fact) -> Blocks:
     return (paragraph(*inlines), Block("list", parts=items)) if items else (paragraph(*inlines),)
 
 
+# --- what stays open ------------------------------------------------------------------------------------------------
+def section_titles(strategy: str, say: ReportWords) -> dict[ReportSection, str]:
+    """Return the headings of the sections that a strategy declares; none for an unknown one."""
+    declared = next((each.report_sections for each in list_declared() if each.name == strategy), ())
+    return {section: say(f"section_{section.value}") for section in declared}
+
+
+def open_sections(inputs: ReportInputs) -> list[Fact]:
+    """Return the declared sections, made of the gaps that nothing has closed; they have no claims."""
+    say, found = inputs.words, []
+    for section, title in section_titles(inputs.resolved.strategy, say).items():
+        items = [_open_line(inputs, gap) for gap in inputs.state.gaps if _section_of(gap) is section]
+        found.append(Fact(title, "" if items else say(f"none_{section.value}"), items))
+    return found
+
+
+def _section_of(gap: Gap) -> ReportSection | None:
+    """Return the section for a gap; None for one that is closed."""
+    if gap.status not in (GapStatus.OPEN, GapStatus.UNADDRESSABLE):
+        return None
+    return ReportSection.OPEN_QUESTIONS if gap.kind is GapKind.QUESTION else ReportSection.KNOWLEDGE_GAPS
+
+
+def _open_line(inputs: ReportInputs, gap: Gap) -> str:
+    """Return a gap with the source of the leaf that raised it, and the node whose work ended with it."""
+    say, nodes = inputs.words, {node.id: node for node in inputs.state.plan.nodes}
+    text = say.translated(gap.description)
+    if (node := nodes.get(gap.origin.removeprefix("sub_query:"))) is None:
+        return text
+    goal = nodes[node.parent].text if node.source_id and node.parent in nodes else node.text
+    source = inputs.state.sources.get(node.source_id or "")
+    if source is None:
+        return say("raised_by_node", gap=text, goal=goal)
+    return say("raised_by_source", gap=text, goal=goal, source=source.title or source.url)
+
+
 # --- method and limits ------------------------------------------------------------------------------------------------
 def report_facts(inputs: ReportInputs) -> list[Fact]:
     """Return all facts in the order in which they are read."""
-    parts = (_verification, _outcome, _engine, _requested, _corpus, _agents, _searching, _contradictions, _limits, _run)
+    parts = (
+        _verification,
+        _outcome,
+        _engine,
+        _requested,
+        _corpus,
+        _agents,
+        _tree,
+        _searching,
+        _contradictions,
+        _limits,
+        _run,
+    )
     return [fact for part in parts for fact in part(inputs, inputs.words)]
 
 
@@ -236,14 +299,19 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield Fact(say("fact_asked"), say("wishes_not_told"), [wish for wish in wishes if wish])
     if resolved.approval_waived:
         yield _fact(say, "approval")
+    objections = inputs.state.plan.objections
+    if overruled := [one.line() for one in objections if one.overruled]:
+        yield _fact(say, "overruled", overruled)
+    if followed := [one.line() for one in objections if one.followed]:
+        yield _fact(say, "split", followed)
     given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
         yield _fact(say, "guidance", items)
     offered = any(record.provider == EARLIER for record in inputs.state.query_ledger)
-    if offered and (followed := resolved.follow_up):
+    if offered and (earlier := resolved.follow_up):
         again = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
-        sources = say.count("source", followed.sources)
-        yield _fact(say, "follows", id=followed.research_id, query=followed.query, sources=sources, again=again)
+        sources = say.count("source", earlier.sources)
+        yield _fact(say, "follows", id=earlier.research_id, query=earlier.query, sources=sources, again=again)
 
 
 def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
@@ -257,8 +325,10 @@ def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give the task of each agent, and what it brought back or what ended it."""
+    """Give the task of each agent, and what it brought back or what ended it; a tree of agents is another fact."""
     lines = []
+    if any(record.result and record.result.node for record in inputs.state.agents):
+        return
     for record in inputs.state.agents:
         found = say.count("finding", len(record.result.finding_ids) if record.result else 0)
         interrupted = record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED)
@@ -266,6 +336,24 @@ def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         lines.append(f"{record.task.id}: {record.task.text} – {brought}")
     if lines:
         yield _fact(say, "agents", lines, agents=say.count("agent", len(lines)))
+
+
+def _tree(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+    """Give each node of a tree of agents with its place, level, sources and corrections, and why it ended."""
+    tops = nodes_of_records(inputs.state.agents)
+    if not any(record.result and record.result.node for record in inputs.state.agents):
+        return
+
+    def lines(nodes: Sequence[NodeSummary], above: str) -> Iterator[str]:
+        for number, node in enumerate(nodes, start=1):
+            known = [inputs.state.sources[name] for name in node.source_ids if name in inputs.state.sources]
+            titles = "; ".join(_first([source.title or source.url for source in known], say))
+            figures = {"level": node.level, "corrections": node.corrections, "sources": titles or "–"}
+            yield f"{above}{number} {say('node_words', goal=node.goal, end=say.name('end', node.end), **figures)}"
+            yield from lines(node.below, f"{above}{number}.")
+
+    items = list(lines(tops, ""))
+    yield _fact(say, "tree", items, nodes=say.count("node", len(items)))
 
 
 def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
@@ -315,9 +403,11 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         words += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""
         words += f" {say('low_fidelity')}" if fidelity.fidelity < LOW_FIDELITY else ""
         yield Fact(say("fact_shown"), words)
+    own_sections = section_titles(inputs.resolved.strategy, say)
     gaps = [
         f"{say.translated(gap.description)} – {say.name('gap', gap.status)}, {say.name('severity', gap.severity)}"
         for gap in state.gaps
+        if _section_of(gap) not in own_sections
     ]
     if gaps:
         yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(gaps)), open=len(state.unaddressed_gaps()))

@@ -7,7 +7,7 @@ Sections are read one by one from the text that `write` made, so that a change c
 
 import asyncio
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -49,6 +49,7 @@ from contracts.report_updates import (
     ReportUpdate,
     SplitRequest,
     UpdatesRequest,
+    WithdrawRequest,
 )
 from contracts.texts import shorten
 from contracts.vocabulary import ReportKind
@@ -538,6 +539,36 @@ def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -
     return after, inserted, removed
 
 
+def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: int) -> list[LiveText]:
+    """Return the reports on the way to one without the sentences, items and blocks that cite any of these passages.
+
+    Each differs from the one before it by at most `most_characters`, or by a single part that exceeds them.
+    """
+    steps: list[LiveText] = []
+    for place, (_, body) in enumerate(report.sections):
+        done = current = body
+        while (shorter := _without_first(current, evidence_ids)) is not None:
+            if current != done and sum(measure(done, shorter)) > most_characters:
+                report, done = report.with_body(place, current), current
+                steps.append(report)
+            current = shorter
+        if current != done:
+            report = report.with_body(place, current)
+            steps.append(report)
+    return steps
+
+
+def _without_first(body: str, evidence_ids: Collection[str]) -> str | None:
+    """Return a section without its first part that cites one of these passages; None where none does."""
+    cells = [_split_block(block) for block in read_body(body)]
+    for parts in cells:
+        for place, part in enumerate(parts):
+            if not set(cited_evidence((part,))).isdisjoint(evidence_ids):
+                del parts[place]
+                return write_body(_whole(cells))
+    return None
+
+
 def kind_after(draft: ReportDraft, update: ReportUpdate) -> ReportKind:
     """Return `report` once a model has written a part of it."""
     written = ReportKind.REPORT in (update.kind, draft.kind if not draft.empty else update.kind)
@@ -583,6 +614,19 @@ class LiveReportActivities:
                 counts = await asyncio.to_thread(measure_reports, earlier, report)
                 steps.append(await self._stored(request.after, report, *counts))
             return DraftSteps(steps=[*map(_without_figures, steps[:-1]), *steps[-1:]], unreached=unreached)
+
+    @activity.defn(name="withdraw_evidence")
+    async def withdraw_evidence(self, request: WithdrawRequest) -> DraftSteps:
+        """Store each text on the way to one that cites none of the passages."""
+        async with attempt(RECORDS):
+            base, before = await self._base(request)
+            keys = frozenset(request.evidence_ids)
+            reports = await asyncio.to_thread(withdraw, before, keys, request.most_characters)
+            steps: list[DraftStep] = []
+            for earlier, report in zip([before, *reports], reports, strict=False):
+                counts = await asyncio.to_thread(measure_reports, earlier, report)
+                steps.append(await self._stored(base, report, *counts))
+            return DraftSteps(steps=steps)
 
     async def _base(self, request: LiveReportRequest) -> tuple[ReportDraft, LiveText]:
         """Return the text to be changed; the headings of the outline where there is none."""

@@ -2,22 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final
 
+from contracts.report_changes import VERDICT_SIGNS
 from contracts.request import SAME_LANGUAGE
 from contracts.strategies import writers
 from contracts.vocabulary import EngineKind
 from providers.text import KNOWN_LANGUAGES, language_data, translate
-
-VERDICT_SIGNS: Final = {
-    "supported": "✓",
-    "partial": "±",
-    "unsupported": "✗",
-    "contradicted": "≠",
-    "not_enough_information": "○",
-    "unverified": "–",
-}
-"""In the order in which readers are shown them."""
 
 
 class ReportWords:
@@ -30,6 +20,8 @@ class ReportWords:
         self.code = words.code
         """The two letters of the language."""
         self._messages = words.report
+        self.without_model = words.brief["note"]
+        """What a report of passages says of itself."""
 
     @classmethod
     def of(cls, engine_by_role: Mapping[str, str], asked: object, question: str) -> "ReportWords":

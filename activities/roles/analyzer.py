@@ -6,11 +6,12 @@ from typing import Final
 from activities.roles.claim_checking import find_objection
 from activities.roles.grounding import RoleWork, evidence_at, find_quote
 from activities.roles.untrusted import label_all
-from contracts.addresses import finding_id
+from contracts.addresses import canonical_url, finding_id
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.evidence import Evidence, Finding, Verdict, bounded_confidence, supported_confidence, voice_of
 from contracts.exclusions import mentions_any
 from contracts.lenient import line_of
+from contracts.recursive_roles import ExtractorAnswer, ExtractorResult, MentionedWork
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, ProposedFinding, Quote, SourceExtract
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
@@ -70,6 +71,23 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         ],
         dropped_quotes=dropped_quotes,
     )
+
+
+def ground_extraction(work: Work) -> ExtractorResult:
+    """The analysis of one source, with the further works that it really mentions."""
+    assert isinstance(work.answer, ExtractorAnswer)
+    texts = [work.documents.get(source.text.hash, "") for source in work.request.sources if source.text]
+    links = {canonical_url(link) for source in work.request.sources for link in source.links}
+    works = list[MentionedWork]()
+    for named in work.answer.fitted(work.request, []).mentioned_works:
+        words = named.words if any(find_quote(text, named.words) for text in texts) else ""
+        address = named.address if canonical_url(named.address) in links else ""
+        if words or address:
+            works.append(MentionedWork(words=words, address=address))
+    if len(works) < len(work.answer.mentioned_works):
+        work.warnings.append("works that the source does not mention were dropped")
+    found = ground_analysis(work)
+    return ExtractorResult.model_validate({**dict(found), "mentioned_works": works})
 
 
 def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> Evidence | None:

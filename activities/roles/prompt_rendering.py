@@ -24,6 +24,7 @@ from activities.roles.untrusted import break_lines, data, guard, guard_line, lab
 from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
+from contracts.recursive_roles import SHOWN_LINKS
 from contracts.request import Turn
 from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract
 from contracts.texts import shorten
@@ -166,6 +167,10 @@ class PromptBlocks:
         values = {source.id: self._priority(source, place / len(given)) for place, source in enumerate(given)}
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
         return [self._source(source, topic, values[source.id], best=source.id in best) for source in given]
+
+    def links(self) -> list[str]:
+        """The first links of the sources."""
+        return [link for source in self.request.sources for link in source.links[:SHOWN_LINKS]]
 
     def iterations(self) -> Iterator[tuple[list[str], list[PromptBlock], list[SourceExtract]]]:
         """Sub-queries, findings and newly cited sources of each iteration; a later prompt begins with the same ones.

@@ -16,7 +16,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.failures import MODELS, attempt
 from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
-from activities.roles.analyzer import ground_analysis
+from activities.roles.analyzer import ground_analysis, ground_extraction
 from activities.roles.archiving import archive_content
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
@@ -25,13 +25,14 @@ from activities.roles.reporter import ground_update
 from activities.roles.synthesizer import ground_report
 from activities.roles.turn_taking import ground_turn, turn_task
 from activities.roles.untrusted import label_all, remove_signs_of
-from contracts import checking_roles, failures, report_updates, roles, summaries
+from contracts import checking_roles, failures, recursive_roles, report_updates, roles, summaries
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
 from contracts.lenient import UnfitAnswer
-from contracts.notebooks import AnalysisEntry, labels_of
+from contracts.notebooks import AnalysisEntry, without_details
 from contracts.outcome import CallAccount
+from contracts.recursive_roles import SelfCheckAnswer, SelfCheckInput, TreeAnswer, TreeInput
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
@@ -149,15 +150,15 @@ class RoleActivities:
         return result
 
     async def _stored_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
-        """The result with labels of findings and evidence; they themselves are in the notebook."""
+        """The result with the places of findings and evidence; their details are in the notebook."""
         cited = {source_id for finding in result.findings for source_id in finding.source_ids}
         sources = [
-            source.model_copy(update={"snippet": "", "sections": [], "entry": None, "hit_entries": []})
+            source.model_copy(update={"snippet": "", "sections": [], "links": [], "entry": None, "hit_entries": []})
             for source in request.sources
             if source.id in cited
         ]
         entry = AnalysisEntry(findings=result.findings, evidence=result.evidence, sources=sources)
-        return labels_of(result, request).model_copy(update={"entry": await self.notebooks.write(entry)})
+        return without_details(result, request).model_copy(update={"entry": await self.notebooks.write(entry)})
 
 
 # --- from input to task, from answer to result -----------------------------------------------------------------------
@@ -252,6 +253,29 @@ def _ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerAns
     return named.fitted(work.request, work.warnings)
 
 
+def _ground_tree(work: RoleWork[TreeInput, TreeAnswer]) -> TreeAnswer:
+    """Replace the labels of sources, by which a model knows them, and check the tree."""
+    names = label_all((source.id for source in work.request.vetted), work.request)
+
+    def named(part: Any) -> Any:
+        if isinstance(part, list):
+            return [named(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        source = {"source": names.get(part["source"].strip(), part["source"])} if "source" in part else {}
+        return {name: named(value) for name, value in part.items()} | source
+
+    tree = TreeAnswer.model_validate(named(work.answer.whole()))
+    return tree.fitted(work.request, work.warnings)
+
+
+def _ground_self_check(work: RoleWork[SelfCheckInput, SelfCheckAnswer]) -> SelfCheckAnswer:
+    """Replace the labels of gaps, by which a model knows them, and fit the check."""
+    names = label_all((gap.id for gap in work.request.gaps), work.request)
+    judged = [one.model_copy(update={"gap_id": names.get(one.gap_id.strip(), one.gap_id)}) for one in work.answer.gaps]
+    return work.answer.model_copy(update={"gaps": judged}).fitted(work.request, work.warnings)
+
+
 def _ground_summary(work: RoleWork[summaries.SummarizeInput, summaries.SummarizerAnswer]) -> summaries.SummarizerResult:
     """Put a summary, which the engine has checked, into `work.texts`."""
     work.texts.append(work.answer.summary.strip())
@@ -265,4 +289,7 @@ GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     checking_roles.CORRECTOR.name: ground_corrections,
     summaries.SUMMARIZER.name: _ground_summary,
     report_updates.REPORTER.name: ground_update,
+    recursive_roles.TREE_PLANNER.name: _ground_tree,
+    recursive_roles.EXTRACTOR.name: ground_extraction,
+    recursive_roles.EXECUTOR.name: _ground_self_check,
 }

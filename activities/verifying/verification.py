@@ -19,8 +19,17 @@ from activities.reporting.drafts import describe_draft, parse_draft, store_draft
 from activities.reporting.markdown import write
 from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
-from activities.verifying.claims import Material, ask, conclude, extract_claims, is_judged
-from activities.verifying.correction import apply, choose, find_doubtful, try_proposals
+from activities.verifying.claims import (
+    Material,
+    apply,
+    ask,
+    choose,
+    conclude,
+    extract_claims,
+    find_doubtful,
+    is_judged,
+    try_proposals,
+)
 from contracts import checking, messages
 from contracts.addresses import digest
 from contracts.base import CompactModel

@@ -5,17 +5,15 @@ from typing import Annotated
 
 import typer
 
-from client.cli.context import CommandContext, open_context
+from client.cli.context import CommandContext
 from client.cli.errors import CommandError, ExitCode, quote
-from client.cli.options import AsJson, Commands, ConfigFile
+from client.cli.options import AsJson, Commands
 from client.cli.output import print_hint, print_json, print_progress, print_result
-from client.cli.reports import write_atomically
+from client.cli.reports import write_for_person
 from client.view.words import local_time, printable
 from contracts.texts import plural
 from contracts.tokens import ArchiveRecord
 from providers.errors import ContentMissing
-from workers.own_process import files_of_person
-from workers.settings.loading import Flags
 
 archive = Commands(
     no_args_is_help=True,
@@ -34,10 +32,9 @@ Hash = Annotated[str, typer.Argument(metavar="HASH", help="the hash of the text,
 
 
 @archive.command("list")
-async def list_archive(*, as_json: AsJson = False, config: ConfigFile = None) -> int:
+async def list_archive(context: CommandContext, *, as_json: AsJson = False) -> None:
     """List what was archived, the newest first: hash, time, item, reason, tokens, title."""
-    async with open_context(Flags(config=config)) as context:
-        found = (await context.stores.archive.read()).values()
+    found = (await context.stores.archive.read()).values()
     records = sorted(filter(None, found), key=lambda record: record.archived_at, reverse=True)
     if as_json:
         print_json([record.model_dump(mode="json") for record in records])
@@ -47,47 +44,37 @@ async def list_archive(*, as_json: AsJson = False, config: ConfigFile = None) ->
         print_result(f"{record.content_hash[7:19]}  {local_time(str(record.archived_at))}  {item}  {title}")
     if len(records) < len(found):
         print_hint(f"{plural(len(found) - len(records), 'record')} cannot be read: `research archive verify`")
-    return ExitCode.COMPLETED
 
 
 @archive.command("show")
-async def show(given: Hash, *, config: ConfigFile = None) -> int:
+async def show(context: CommandContext, given: Hash) -> None:
     """Print the record of a text as JSON: what it belongs to, why it was archived, and until when it stays."""
-    async with open_context(Flags(config=config)) as context:
-        print_json((await _find(context, given)).model_dump(mode="json"))
-    return ExitCode.COMPLETED
+    print_json((await _find(context, given)).model_dump(mode="json"))
 
 
 @archive.command("restore")
 async def restore(
+    context: CommandContext,
     given: Hash,
     *,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="write the text there")],
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """Write an archived text to a file, after its hash was verified."""
-    async with open_context(Flags(config=config)) as context:
-        record = await _find(context, given)
-        if problem := await _problem(context, record):
-            raise CommandError(f"{record.content_hash}: {problem}", ExitCode.FAILED)
-        data = await context.stores.content.get(record.content)
-    with files_of_person():
-        write_atomically(out, data)
-    print_progress(str(out))
-    return ExitCode.COMPLETED
+    record = await _find(context, given)
+    if problem := await _problem(context, record):
+        raise CommandError(f"{record.content_hash}: {problem}", ExitCode.FAILED)
+    write_for_person(out, await context.stores.content.get(record.content))
 
 
 @archive.command("verify")
-async def verify(*, config: ConfigFile = None) -> int:
+async def verify(context: CommandContext) -> int:
     """Read every record and its text again, and compare them with their hashes. Exit code 1 on any difference."""
-    damaged = 0
-    async with open_context(Flags(config=config)) as context:
-        archive, records = context.stores.archive, await context.stores.archive.read()
-        own = {digest: record for digest, record in records.items() if record is None or archive.is_own(record)}
-        for digest, record in own.items():
-            if problem := await _problem(context, record):
-                damaged += 1
-                print_result(f"{digest}: {problem}")
+    damaged, archive, records = 0, context.stores.archive, await context.stores.archive.read()
+    own = {digest: record for digest, record in records.items() if record is None or archive.is_own(record)}
+    for digest, record in own.items():
+        if problem := await _problem(context, record):
+            damaged += 1
+            print_result(f"{digest}: {problem}")
     others = f", {len(records) - len(own)} of other homes" if len(own) < len(records) else ""
     print_progress(f"{plural(len(own), 'record')}, {damaged} damaged{others}")
     return ExitCode.INTERNAL if damaged else ExitCode.COMPLETED

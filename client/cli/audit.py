@@ -1,6 +1,5 @@
 """`audit` and `export`: check a report against its archived sources, and hand it on."""
 
-import hashlib
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -16,8 +15,8 @@ from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.corpus import read_start
 from client.cli.errors import CommandError, ExitCode
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
-from client.cli.output import print_json, print_progress, print_result
-from client.cli.reports import FORMATS, write_atomically
+from client.cli.output import print_json, print_result
+from client.cli.reports import FORMATS, write_for_person
 from client.exchange.bundle import (
     BYTE_LIMIT,
     SIGNATURE,
@@ -30,13 +29,13 @@ from client.exchange.bundle import (
     text_path,
 )
 from client.view.words import printable
+from contracts.addresses import digest
 from contracts.evidence import DocumentRef
 from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import SAFE_ID
-from workers.own_process import files_of_person
 from workers.settings.loading import Flags
 
 EXPORTS: Final = {
@@ -81,11 +80,13 @@ async def audit(
     """
     if key is not None and not target.endswith(".zip"):
         raise CommandError("--key belongs to a bundle, FILE.zip: only bundles are signed")
+    result = AuditResult()
     if target.endswith(".zip"):
-        name, result = await _audit_bundle(Path(target), None if key is None else _read_key(public_key, key))
+        sender = None if key is None else _read_key(public_key, key)
+        name, result = await _audit_bundle(Path(target), sender, result)
     else:
         async with open_context(Flags(config=config)) as context:
-            name, result = await _audit_archived(context, target)
+            name, result = await _audit_archived(context, target, result)
     if as_json:
         print_json(asdict(result) | {"passed": result.passed})
     else:
@@ -93,10 +94,9 @@ async def audit(
     return ExitCode.COMPLETED if result.passed else ExitCode.INTERNAL
 
 
-async def _audit_archived(context: CommandContext, target: str) -> tuple[str, AuditResult]:
+async def _audit_archived(context: CommandContext, target: str, result: AuditResult) -> tuple[str, AuditResult]:
     """Audit a run or a `report.json` against the content store of this machine. Raises `CommandError`."""
-    result, content = AuditResult(), context.stores.content
-    is_file = "/" in target or target.endswith(".json")
+    is_file, content = "/" in target or target.endswith(".json"), context.stores.content
     if is_file:
         forms, name = _load_files(Path(target)), target
     else:
@@ -125,12 +125,12 @@ def _read_key(read: Callable[[bytes], K], path: Path) -> K:
         raise CommandError(f"{path}: {error}") from None
 
 
-async def _audit_bundle(path: Path, key: Ed25519PublicKey | None) -> tuple[str, AuditResult]:
+async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditResult) -> tuple[str, AuditResult]:
     """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
     read_start(path, 1, "the bundle")
     try:
         with closing(BundleReader(path)) as bundle:
-            result = AuditResult(checked={"files of the bundle": len(bundle.manifest.files)})
+            result.checked["files of the bundle"] = len(bundle.manifest.files)
             for found in bundle.differences():
                 result.problem(*found)
             if key is not None:
@@ -177,11 +177,9 @@ async def _check(
 def _load_files(path: Path) -> dict[str, bytes]:
     """Load a `report.json`, or that of a folder, with the other forms beside it. Raises `CommandError`."""
     path = path / JSON_FILE if path.is_dir() else path
-    forms = {"json": read_start(path, LARGEST_REPORT + 1, "the report")}
-    for form, name in FORMATS.items():
-        if form != "json" and (beside := path.with_name(name)).is_file():
-            forms[form] = read_start(beside, LARGEST_REPORT + 1, "the report")
-    return forms
+    beside = {form: path.with_name(name) for form, name in FORMATS.items()} | {"json": path}
+    files = {form: file for form, file in beside.items() if form == "json" or file.is_file()}
+    return {form: read_start(file, LARGEST_REPORT + 1, "the report") for form, file in files.items()}
 
 
 async def _compare_with_store(context: CommandContext, data: bytes, result: AuditResult) -> None:
@@ -190,7 +188,7 @@ async def _compare_with_store(context: CommandContext, data: bytes, result: Audi
     stored = await (await context.load_run(result.research_id)).result() if known else None
     if stored is not None and stored.files is not None:
         result.count("report.json against the store")
-        if stored.files.json_document.hash != "sha256:" + hashlib.sha256(data).hexdigest():
+        if stored.files.json_document.hash != digest(data):
             result.problem("report_differs", JSON_FILE, "it is not the report that is stored of this run")
 
 
@@ -216,24 +214,16 @@ def _reference(text: str) -> DocumentRef:
         raise ContentMissing("the report names a document by something other than a hash") from None
 
 
-async def _read(pool: SubprocessPool, data: bytes, research_id: str) -> Report:
-    """Read the stored report of a run. Raises `CommandError`, `InputUnprocessable`."""
-    report = await pool.call(READ, data)
-    if isinstance(report, Report):
-        return report
-    raise CommandError(f"the stored report of {research_id} cannot be read: see `research audit {research_id}`")
-
-
 def _print_audit(result: AuditResult, name: str) -> None:
     for problem in result.problems:
         print_result(f"✖ {problem.kind} {printable(problem.id)}: {printable(problem.message)}")
         print_result(f"    → {problem.remedy}")
     verdict = "✔ no difference" if result.passed else f"✖ {plural(len(result.problems), 'difference')}"
     print_result(f"{verdict} in {printable(name)}")
-    compared = ", ".join(f"{count} {noun}" for noun, count in result.checked.items())
-    print_result(f"  compared: {compared or 'nothing'}")
-    if result.unchecked:
-        print_result(f"  not compared: {', '.join(f'{count} {noun}' for noun, count in result.unchecked.items())}")
+    for label, counts in (("compared", result.checked), ("not compared", result.unchecked)):
+        if counts or counts is result.checked:
+            listed = ", ".join(f"{count} {noun}" for noun, count in counts.items())
+            print_result(f"  {label}: {listed or 'nothing'}")
 
 
 # --- export --------------------------------------------------------------------------------------------------------
@@ -241,6 +231,7 @@ def _print_audit(result: AuditResult, name: str) -> None:
 
 @commands.command("export")
 async def export(
+    context: CommandContext,
     given: RunId = "last",
     *,
     bundle: Annotated[
@@ -258,8 +249,7 @@ async def export(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="write it there [ID with the format's suffix]")
     ] = None,
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
 
     A bundle is a ZIP file: the report in its three forms, the archived text of each source, and a manifest of SHA-256
@@ -281,36 +271,26 @@ async def export(
     key = None if sign is None else _read_key(private_key, sign)
     if out is not None and out.is_dir():
         raise CommandError(f"{out} is a folder: name a file in it")
-    async with (
-        open_context(Flags(config=config)) as context,
-        SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool,
-    ):
-        run = await context.find(given)
-        forms = await _load_forms(context, run)
-        try:
-            report = await _read(pool, forms["json"], run.research_id)
-            make, suffix = EXPORTS[form] if form is not None else (None, ".zip")
-            if make is None:
-                data = await _bundle(context, report, forms, quotes_only, key)
-            else:
-                data = await pool.call(make, report, seconds=EXPORT_SECONDS)
-        except InputUnprocessable as error:
-            raise CommandError(f"{run.research_id} cannot be exported: {error}") from None
-    out = out or Path(run.research_id + suffix)
-    with files_of_person():
-        write_atomically(out, data)
-    print_progress(str(out))
-    return ExitCode.COMPLETED
-
-
-async def _load_forms(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
-    """Load the three forms of a finished report. Raises `CommandError`."""
+    run = await context.find(given)
     result = await run.result()
     forms = {} if result is None else await context.report_documents(result)
     if set(forms) != set(FORMATS):
         problem = f"this run has no finished report to export: see `research status {run.research_id}`"
         raise CommandError(problem, ExitCode.FAILED)
-    return forms
+    make, suffix = EXPORTS[form] if form is not None else ("", ".zip")
+    async with SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
+        try:
+            report = await pool.call(READ, forms["json"])
+            if not isinstance(report, Report):
+                problem = f"the stored report of {run.research_id} cannot be read"
+                raise CommandError(f"{problem}: see `research audit {run.research_id}`")
+            if make:
+                data = await pool.call(make, report, seconds=EXPORT_SECONDS)
+            else:
+                data = await _bundle(context, report, forms, quotes_only, key)
+        except InputUnprocessable as error:
+            raise CommandError(f"{run.research_id} cannot be exported: {error}") from None
+    write_for_person(out or Path(run.research_id + suffix), data)
 
 
 async def _bundle(

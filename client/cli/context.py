@@ -18,7 +18,7 @@ from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.output import print_hint
 from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient, ResearchHandle
-from client.run_results import bare_result
+from client.run_results import STOP_REASONS, bare_result
 from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.resolved import ResolvedResearch
@@ -46,12 +46,7 @@ LISTED_RUNS: Final = 500
 RUNNING: Final = "running"
 ID_ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # without characters that look alike
 ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-OUTCOMES: Final = {
-    RunStatus.CANCELLED: Outcome.CANCELLED,
-    RunStatus.TIMED_OUT: Outcome.TIMED_OUT,
-    RunStatus.FAILED: Outcome.FAILED,
-    RunStatus.REFUSED: Outcome.REFUSED,
-}
+OUTCOMES: Final = {RunStatus(outcome.value): outcome for outcome in STOP_REASONS}
 """The outcome of a stored run that has no result."""
 
 

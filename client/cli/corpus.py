@@ -8,19 +8,19 @@ from typing import Annotated, Final
 
 import typer
 
-from client.cli.context import ALLOWED_ID, CommandContext, open_context
+from client.cli.context import ALLOWED_ID, CommandContext
 from client.cli.errors import CommandError, ExitCode, quote, reason_of
-from client.cli.options import AsJson, Commands, ConfigFile, Quiet
+from client.cli.options import AsJson, Commands, Quiet
 from client.cli.output import print_hint, print_json, print_progress, print_result
 from client.view.words import pasteable, printable
 from contracts.addresses import short_hash
 from contracts.resolved import CorpusSnapshot
 from contracts.texts import plural
-from workers.settings.loading import Flags
 
 SET_HOME: Final = "set RESEARCH_HOME to another folder"
 KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
 NAME_CHARACTERS: Final = 48
+ELSEWHERE: Final = "published by another host"
 PROGRESS_STEP: Final = 320  # documents between two lines of progress, a multiple of what is read at once
 
 corpus = Commands(
@@ -40,69 +40,59 @@ CorpusName = Annotated[str, typer.Argument(metavar="NAME", help="the name of the
 
 @corpus.command("add")
 async def add_corpus(
+    context: CommandContext,
     folder: Annotated[str, typer.Argument(metavar="DIR", help="the folder")],
     *,
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="[the folder's name]")] = None,
     quiet: Quiet = False,
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """Register a folder under a name and index it."""
-    path = usable_folder(folder)
-    async with open_context(Flags(config=config)) as context:
-        registered = await context.stores.corpus_folders()
-        chosen = name_of_folder(path, registered) if name is None else name
-        if not ALLOWED_ID.fullmatch(chosen):
-            raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
-        if registered.get(chosen, path) != path:
-            raise CommandError(f"the name {chosen} is that of {registered[chosen]}: choose another --name")
-        snapshot = await index_corpus(context, chosen, path, quiet=quiet)
+    path, registered = usable_folder(folder), await context.stores.corpus_folders()
+    chosen = name_of_folder(path, registered) if name is None else name
+    if not ALLOWED_ID.fullmatch(chosen):
+        raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
+    if registered.get(chosen, path) != path:
+        raise CommandError(f"the name {chosen} is that of {registered[chosen]}: choose another --name")
+    snapshot = await index_corpus(context, chosen, path, quiet=quiet)
     print_result(pasteable(f"{snapshot.name}: {summary(snapshot)}"))
     print_hint(f'research run "…" --corpus {snapshot.name}')
-    return ExitCode.COMPLETED
 
 
 @corpus.command("list")
-async def list_corpora(*, config: ConfigFile = None) -> int:
+async def list_corpora(context: CommandContext) -> None:
     """List the corpora known here with their folders."""
-    async with open_context(Flags(config=config)) as context:
-        library = await context.stores.corpora()
-        folders = await library.searchable()
-        rows = [(await library.describe(name), folders[name]) for name in sorted(folders)]
-    for snapshot, folder in rows:
-        place = folder or "published by another host"
-        print_result(pasteable(f"{snapshot.name:<20} {summary(snapshot):<40} {place}"))
-    if not rows:
+    library = await context.stores.corpora()
+    folders = await library.searchable()
+    for name in sorted(folders):
+        snapshot, place = await library.describe(name), folders[name] or ELSEWHERE
+        print_result(pasteable(f"{name:<20} {summary(snapshot):<40} {place}"))
+    if not folders:
         print_hint("there is no corpus yet: research corpus add ./folder")
-    return ExitCode.COMPLETED
 
 
 @corpus.command("status")
-async def corpus_status(name: CorpusName, *, as_json: AsJson = False, config: ConfigFile = None) -> int:
+async def corpus_status(context: CommandContext, name: CorpusName, *, as_json: AsJson = False) -> None:
     """Print the contents of an index, and the files that were skipped with their reasons."""
-    async with open_context(Flags(config=config)) as context:
-        library = await context.stores.corpora()
-        snapshot, skipped = await library.describe(name), await library.skipped(name)
-        folder = str((await library.searchable())[name] or "published by another host")
+    library = await context.stores.corpora()
+    snapshot, skipped = await library.describe(name), await library.skipped(name)
+    folder = str((await library.searchable())[name] or ELSEWHERE)
     if as_json:
         files = [entry.__dict__ for entry in skipped]
         print_json(snapshot.model_dump(mode="json") | {"folder": folder, "skipped_files": files})
-        return ExitCode.COMPLETED
+        return
     print_result(f"{snapshot.name}: {summary(snapshot)} in {folder}")
     print_result(f"digest {snapshot.digest or '-'}, indexed {snapshot.indexed_at or 'not yet'}")
     for entry in skipped:
         print_result(f"  skipped {printable(entry.path)}  {entry.kind}: {printable(entry.reason)}")
-    return ExitCode.COMPLETED
 
 
 @corpus.command("remove")
-async def remove_corpus(name: CorpusName, *, config: ConfigFile = None) -> int:
+async def remove_corpus(context: CommandContext, name: CorpusName) -> None:
     """Forget a folder and its index; the documents themselves stay."""
-    async with open_context(Flags(config=config)) as context:
-        library = await context.stores.corpora()
-        await library.describe(name)  # raises for an unknown one
-        await library.remove(name)
+    library = await context.stores.corpora()
+    await library.describe(name)  # raises for an unknown one
+    await library.remove(name)
     print_result(f"{name} is removed; its documents stay in their folder")
-    return ExitCode.COMPLETED
 
 
 # --- the folder of a run -------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ import typer
 from temporalio.client import RPCError
 
 from client.cli.app import installed_version
-from client.cli.context import CommandContext, open_context
+from client.cli.context import CommandContext
 from client.cli.corpus import ensure_folder, find_corpus, index_corpus
 from client.cli.errors import CommandError, ExitCode, quote
-from client.cli.options import AsJson, Commands, ConfigFile, Corpus
+from client.cli.options import AsJson, Commands, Corpus
 from client.cli.output import print_json, print_progress, print_result
 from client.cli.preflight import OF_RUN
 from client.handle import ResearchClient
@@ -32,7 +32,7 @@ from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import malformed, probe, probe_address
 from providers.search.corpus import ingest_file
 from providers.storage.content import hash_of
-from workers.settings.loading import Flags, Settings
+from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
 from workers.web_access import open_search_providers, open_web_reader, search_choices
@@ -60,6 +60,7 @@ class Check:
 
 @commands.command("doctor")
 async def doctor(
+    context: CommandContext,
     *,
     read: Annotated[
         list[str], typer.Option("--read", metavar="FILE|URL", help="read this as a worker does; repeatable")
@@ -72,7 +73,6 @@ async def doctor(
         str | None, typer.Option("--provider", metavar="NAME", help="with --search: the provider of the web")
     ] = None,
     as_json: AsJson = False,
-    config: ConfigFile = None,
 ) -> int:
     """Report what is configured, reachable or missing, and what to do about it. Exit code 0 or 1.
 
@@ -84,17 +84,16 @@ async def doctor(
     research doctor --search "transaction id wraparound" --corpus manual
     research doctor --search "transaction id wraparound" --provider wikipedia
     """
-    async with open_context(Flags(config=config)) as context:
-        if search is not None:
-            return await _try_search(context, search, corpus, provider, as_json=as_json)
-        if read:
-            return await _try_reads(context, read, as_json=as_json)
-        checks: list[Check] = []
-        async for check in _checks(context):
-            checks.append(check)
-            if not as_json:
-                remedy = f"\n{'':<18}→ {check.remedy}" if check.remedy else ""
-                print_result(pasteable(f"{check.grade:<5}{check.name:<12} {check.found}{remedy}"))
+    if search is not None:
+        return await _try_search(context, search, corpus, provider, as_json=as_json)
+    if read:
+        return await _try_reads(context, read, as_json=as_json)
+    checks: list[Check] = []
+    async for check in _checks(context):
+        checks.append(check)
+        if not as_json:
+            remedy = f"\n{'':<18}→ {check.remedy}" if check.remedy else ""
+            print_result(pasteable(f"{check.grade:<5}{check.name:<12} {check.found}{remedy}"))
     if as_json:
         print_json([asdict(check) for check in checks])
     return ExitCode.INTERNAL if any(check.grade == "fail" for check in checks) else ExitCode.COMPLETED

@@ -86,10 +86,10 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     return None
 
 
-def run_guarded(command: Callable[[], int]) -> int:
+def run_guarded(command: Callable[[], int | None]) -> int:
     """Run a command at the edge of the process: an error becomes a message and a code."""
     try:
-        return command()
+        return command() or ExitCode.COMPLETED
     except KeyboardInterrupt:
         complain("stopped")
         return ExitCode.CANCELLED

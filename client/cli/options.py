@@ -6,13 +6,17 @@ import textwrap
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from client.cli.context import open_context
 from client.cli.errors import run_guarded
 from workers.own_process import run_to_end
 from workers.settings.loading import Flags
+
+KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
+Work = Callable[..., Coroutine[Any, Any, int | None]]
 
 
 def _require_name(value: str | None) -> str | None:
@@ -58,7 +62,7 @@ class RunOptions:
         list[str], typer.Option("--protect", metavar="ADDRESS", help="read this first, never drop it; repeatable")
     ] = field(default_factory=list)
     strategy: Annotated[
-        str | None, typer.Option("--strategy", help="supervisor, reflective, orchestrator, living; later recursive")
+        str | None, typer.Option("--strategy", help="supervisor, reflective, orchestrator, living, recursive")
     ] = None
     depth: Annotated[str | None, typer.Option("--depth", help="auto, light, medium or extended")] = None
     engine: Annotated[str | None, typer.Option("--engine", help="auto, model or extractive")] = None
@@ -103,7 +107,7 @@ class RunOptions:
 
 
 class Commands(typer.Typer):
-    """The commands of one file: coroutines that give an exit code, and whose docstrings are their help."""
+    """The commands of one file: coroutines that may give an exit code, and whose docstrings are their help."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(rich_markup_mode=None, **options)
@@ -111,20 +115,23 @@ class Commands(typer.Typer):
     def command(self, name: str, *, without: Collection[str] = ()) -> Callable[[Any], Any]:  # type: ignore[override]
         """Register a coroutine function as a command.
 
-        The fields of its parameter `options`, a dataclass, become options of the command line, except those that it is
-        `without`.
+        A parameter `context` is opened for it with the settings of `--config`. The fields of a parameter `options`, a
+        dataclass, become options of the command line, except those that it is `without`.
         """
 
-        def register(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., Coroutine[Any, Any, int]]:
+        def register(work: Work) -> Work:
             parameters = {each.name: each for each in inspect.signature(work).parameters.values()}
-            options = parameters.pop("options", None)
+            options, context = parameters.pop("options", None), parameters.pop("context", None)
             shared = {} if options is None else _parameters_of(options.annotation, without)
+            if context is not None and options is None:
+                parameters["config"] = inspect.Parameter("config", KEYWORD, default=None, annotation=ConfigFile)
 
             @functools.wraps(work)
             def call(**given: Any) -> None:
                 if options is not None:
                     given["options"] = options.annotation(**{name: given.pop(name) for name in shared})
-                raise typer.Exit(run_guarded(lambda: run_to_end(work(**given))))
+                run = work if context is None else functools.partial(_in_context, work)
+                raise typer.Exit(run_guarded(lambda: run_to_end(run(**given))))
 
             call.__signature__ = inspect.Signature([*parameters.values(), *shared.values()])  # type: ignore[attr-defined]
             super(Commands, self).command(name, help=help_of(work))(call)
@@ -133,12 +140,18 @@ class Commands(typer.Typer):
         return register
 
 
+async def _in_context(work: Work, *, config: Path | None = None, **given: Any) -> int | None:
+    """Run a command in the context of its options."""
+    async with open_context(given["options"].flags() if "options" in given else Flags(config=config)) as context:
+        return await work(context, **given)
+
+
 def _parameters_of(options: Any, without: Collection[str]) -> dict[str, inspect.Parameter]:
     """Give the fields of the options as parameters of a function."""
     return {
         each.name: inspect.Parameter(
             each.name,
-            inspect.Parameter.KEYWORD_ONLY,
+            KEYWORD,
             default=each.default if each.default_factory is MISSING else each.default_factory(),
             annotation=each.type,
         )

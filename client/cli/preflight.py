@@ -8,7 +8,7 @@ from typing import Final
 
 from activities.preparation import RunRefused, resolve, resolve_again
 from client.cli.context import CommandContext, RunInfo
-from client.cli.errors import CommandError, ExitCode
+from client.cli.errors import CommandError, ExitCode, exit_code
 from client.cli.options import RunOptions
 from client.cli.output import print_json, print_progress, print_result
 from client.cli.request import RequestedRun
@@ -19,7 +19,7 @@ from contracts.presets import highest_limits
 from contracts.request import EngineChoice, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
 from contracts.texts import plural
-from contracts.vocabulary import EngineKind, StopReason
+from contracts.vocabulary import EngineKind, Outcome, StopReason
 from providers.models.endpoints import split_name
 from providers.search.availability import probe_address
 from workers.resolution_inputs import configuration_of
@@ -142,8 +142,7 @@ async def _ask_workers(
     try:
         return await client.preview(asked, known.research_id)
     except PreviewRefused as refusal:
-        nothing = refusal.stop_reason == StopReason.NO_PROVIDERS
-        code = ExitCode.NOTHING_TO_WORK_WITH if nothing else ExitCode.USAGE
+        code = exit_code(Outcome.REFUSED, StopReason(refusal.stop_reason))
         message = f"{refusal}\n{doers}, and these settings are theirs: start them again with what is missing"
         raise CommandError(f"{message}, or stop them, and this command works by itself", code) from None
 
@@ -166,8 +165,7 @@ def resolve_here(
             _require_known_host(stored, settings)
         return resolve_again(stored, request, configuration_of(settings))
     except RunRefused as refusal:
-        nothing = refusal.reason is StopReason.NO_PROVIDERS
-        raise CommandError(str(refusal), ExitCode.NOTHING_TO_WORK_WITH if nothing else ExitCode.USAGE) from None
+        raise CommandError(str(refusal), exit_code(Outcome.REFUSED, refusal.reason)) from None
 
 
 def _require_known_host(stored: ResolvedResearch, settings: Settings) -> None:

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from client.cli.context import CommandContext, RunInfo, open_context
+from client.cli.context import CommandContext, RunInfo
 from client.cli.errors import CommandError, ExitCode, exit_code, quote
-from client.cli.options import AsJson, Commands, ConfigFile, RunId
+from client.cli.options import AsJson, Commands, RunId
 from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
-from client.cli.reports import FORMATS, fidelity_in, write_atomically, write_report
+from client.cli.reports import FORMATS, fidelity_in, write_for_person, write_report
 from client.handle import DEFAULT_TENANT
 from client.run_results import refusal_of
 from client.view.words import CLOCK, LOW_FIDELITY_ADVICE, fidelity_lines, levels_shown, local_time, printable
@@ -25,7 +25,6 @@ from contracts.tokens import LOW_FIDELITY
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.errors import ContentMissing
 from workers.own_process import files_of_person
-from workers.settings.loading import Flags
 
 SHOWN_FIGURES: Final = ("turn", "coerced_from", "score", "sub_queries", "source_count", "finding_count", "gap_count")
 
@@ -34,6 +33,7 @@ commands = Commands()
 
 @commands.command("report")
 async def report(
+    context: CommandContext,
     given: RunId = "last",
     *,
     form: Annotated[str, typer.Option("--format", metavar="md|html|json", help="the form")] = "md",
@@ -42,8 +42,7 @@ async def report(
         bool, typer.Option("--include-metadata", help="with what models were shown, on standard error or as --json")
     ] = False,
     as_json: AsJson = False,
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """Print the report of a run, or write it to a file; of a running one its draft.
 
     research report last
@@ -54,16 +53,13 @@ async def report(
         raise CommandError("--json needs --include-metadata; `--format json` prints report.json")
     if form not in FORMATS:
         raise CommandError(f"--format is one of {', '.join(FORMATS)}; other forms: `research export --format`")
-    async with open_context(Flags(config=config)) as context:
-        run = await context.find(given)
-        documents = await _load_documents(context, run)
+    run = await context.find(given)
+    documents = await _load_documents(context, run)
     data = documents.get(form)
     if data is None:
         raise CommandError(f"this run has no report as {form}: use --format md", ExitCode.FAILED)
     if out is not None:
-        with files_of_person():
-            write_atomically(out, data)
-        print_progress(str(out))
+        write_for_person(out, data)
     elif not as_json:
         print_bytes(data)
     if include_metadata and as_json:
@@ -72,7 +68,6 @@ async def report(
     elif include_metadata:
         for line in fidelity_lines(fidelity_in(documents)):
             print_progress(printable(line))
-    return ExitCode.COMPLETED
 
 
 def _metadata(shown: ReportFidelity | None) -> dict[str, Any]:
@@ -82,73 +77,67 @@ def _metadata(shown: ReportFidelity | None) -> dict[str, Any]:
 
 
 @commands.command("open")
-async def open_report(given: RunId = "last", *, config: ConfigFile = None) -> int:
+async def open_report(context: CommandContext, given: RunId = "last") -> None:
     """Open the report of a run in the browser, and print its path.
 
     research open last
     """
-    async with open_context(Flags(config=config)) as context:
-        run = await context.find(given)
-        paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
+    run = await context.find(given)
+    paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
     path = paths.get("html") or paths["md"]
     print_result(str(path))
     with files_of_person():  # the downloads of a browser are the person's
         opened = await asyncio.to_thread(webbrowser.open, path.as_uri())
     if not opened:
         print_progress("no browser can be opened here: open the file above yourself")
-    return ExitCode.COMPLETED
 
 
 @commands.command("sources")
 async def sources(
+    context: CommandContext,
     given: RunId = "last",
     source_id: Annotated[
         str | None, typer.Argument(metavar="SOURCE", help="a source id or citation number: print its archived text")
     ] = None,
     *,
     as_json: AsJson = False,
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """List the sources of a run (cited, read, skipped, and why), or print the archived text of one.
 
     research sources last
     research sources last 1                the text that the report cites as [1], exactly as it was quoted
     """
-    async with open_context(Flags(config=config)) as context:
-        state = await context.full_state(await context.find(given))
-        if source_id is not None:
-            source = find_source(state, source_id)
-            if source.text is None:
-                reason = source.status_reason or source.status.value.replace("_", " ")
-                raise CommandError(f"nothing of {source.id} is archived: {reason}", ExitCode.FAILED)
-            print_bytes(await context.stores.content.get(source.text))
-            return ExitCode.COMPLETED
+    state = await context.full_state(await context.find(given))
+    if source_id is not None:
+        source = find_source(state, source_id)
+        if source.text is None:
+            reason = source.status_reason or source.status.value.replace("_", " ")
+            raise CommandError(f"nothing of {source.id} is archived: {reason}", ExitCode.FAILED)
+        print_bytes(await context.stores.content.get(source.text))
+        return
     numbers = {citation.source_id: citation.number for citation in state.citations}
     ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
     if as_json:
         print_json([source_document(each, state.findings) | {"citation": numbers.get(each.id)} for each in ordered])
-        return ExitCode.COMPLETED
+        return
     for each in ordered:
         print_result(_source_line(each, numbers.get(each.id)))
-    return ExitCode.COMPLETED
 
 
 @commands.command("decisions")
-async def decisions(given: RunId = "last", *, as_json: AsJson = False, config: ConfigFile = None) -> int:
+async def decisions(context: CommandContext, given: RunId = "last", *, as_json: AsJson = False) -> None:
     """Print the decisions of a run: time, phase, agent, action and reason.
 
     research decisions last
     """
-    async with open_context(Flags(config=config)) as context:
-        state = await context.full_state(await context.find(given))
+    state = await context.full_state(await context.find(given))
     if as_json:
         print_json([each.model_dump(mode="json") for each in state.decisions])
-        return ExitCode.COMPLETED
+        return
     for each in state.decisions:
         print_result(_decision_line(each))
     if state.decisions_dropped:
         print_progress(f"{plural(state.decisions_dropped, 'later decision')} did not fit into the log")
-    return ExitCode.COMPLETED
 
 
 async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, bytes]:

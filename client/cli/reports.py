@@ -13,13 +13,14 @@ from rich.text import Text
 
 from client.cli.context import CommandContext
 from client.cli.errors import exit_code
-from client.cli.output import print_json, print_result
+from client.cli.output import print_json, print_progress, print_result
 from client.run_results import shortcomings_of
 from client.view.rendering import render_ending
-from client.view.words import fidelity_words, pasteable, printable
+from client.view.words import change_words, fidelity_words, pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
 from contracts.report import ReportFidelity
+from contracts.report_changes import ReportChanges
 from contracts.texts import from_markdown, visible
 from contracts.tokens import Band, total_of
 from workers.own_process import files_of_person
@@ -63,6 +64,13 @@ def write_atomically(path: Path, data: bytes) -> None:
         aside.unlink(missing_ok=True)
 
 
+def write_for_person(path: Path, data: bytes) -> None:
+    """Write a file with the person's own permissions, and print its path as progress. Raises OSError."""
+    with files_of_person():
+        write_atomically(path, data)
+    print_progress(str(path))
+
+
 async def deliver_report(
     context: CommandContext, result: ResearchResult, folder: Path | None, *, as_json: bool, quiet: bool, resume: str
 ) -> int:
@@ -100,6 +108,8 @@ def _print_summary(
     shown = fidelity_in(documents)
     if shown is not None and shown.band is not Band.FULL:
         print_result(Text(f"  shown to models: {fidelity_words(total_of(shown.phases.values()))}", style="yellow"))
+    if (changes := changes_in(documents)) is not None:
+        print_result(pasteable(f"  changed since {changes.since[:10]}: {change_words(changes)}"))
     main = paths.get("html") or paths.get("md")
     if main is not None:
         others = ", ".join(form for form in paths if paths[form] != main)
@@ -117,6 +127,12 @@ def fidelity_in(documents: Mapping[str, bytes]) -> ReportFidelity | None:
     """Return what models were shown, from `report.json`; None where nothing is known of it."""
     found = json.loads(documents["json"])["fidelity"] if "json" in documents else None
     return found and ReportFidelity.model_validate(found)
+
+
+def changes_in(documents: Mapping[str, bytes]) -> ReportChanges | None:
+    """Return the changes of a refresh from `report.json`; None for a run that was not refreshed."""
+    found = json.loads(documents["json"]).get("changes") if "json" in documents else None
+    return found and ReportChanges.model_validate(found)
 
 
 def first_section(documents: Mapping[str, bytes]) -> list[str]:

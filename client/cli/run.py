@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from client.cli import options as option
-from client.cli.context import CommandContext, RunInfo, check_id, new_id, open_context
+from client.cli.context import CommandContext, RunInfo, check_id, new_id
 from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
 from client.cli.errors import CommandError, ExitCode, exit_code
 from client.cli.options import RunOptions
@@ -49,7 +49,7 @@ commands = option.Commands()
 
 
 @commands.command("run")
-async def run(options: RunOptions) -> int:
+async def run(context: CommandContext, options: RunOptions) -> int:
     """Start a run, show it live, write the report.
 
     Starts missing parts: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
@@ -66,11 +66,12 @@ async def run(options: RunOptions) -> int:
     With --id: a running one is joined, an unfinished one is resumed, of a finished one the stored report is printed;
     another question under the same id is refused.
     """
-    return await _run(options)
+    return await _run(context, options)
 
 
 @commands.command("ask", without=("question", "request_file", "research_id"))
 async def ask(
+    context: CommandContext,
     earlier: Annotated[str, typer.Argument(metavar="ID", help="the run that the question follows, or `last`")],
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="what you want to know")],
     options: RunOptions,
@@ -82,9 +83,7 @@ async def ask(
     research ask last "And what does it cost?"
     research ask 7k3f "How is it in version 16?" --depth light
     """
-    async with open_context(options.flags()) as context:
-        before = await context.find(earlier)
-    return await _run(follow_up_options(options, question, before))
+    return await _run(context, follow_up_options(options, question, await context.find(earlier)))
 
 
 def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> RunOptions:
@@ -103,7 +102,7 @@ def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> Ru
 
 
 @commands.command("start", without=("out",))
-async def start(options: RunOptions) -> int:
+async def start(context: CommandContext, options: RunOptions) -> int:
     """Start a run on a running server with workers (`research serve`) and print its id at once.
 
     research start "How does vacuum work?" --corpus manual
@@ -112,7 +111,7 @@ async def start(options: RunOptions) -> int:
     The workers are asked first where text goes and what the run may cost. With --id: a running one is joined, an
     unfinished one is resumed, of a completed one the stored report is printed.
     """
-    return await _run(options, follow=False)
+    return await _run(context, options, follow=False)
 
 
 NOT_OF_RESUME: Final = (
@@ -124,6 +123,7 @@ NOT_OF_RESUME: Final = (
 
 @commands.command("resume", without=NOT_OF_RESUME)
 async def resume(
+    context: CommandContext,
     options: RunOptions,
     given: option.RunId = "last",
     *,
@@ -135,34 +135,31 @@ async def resume(
     research resume 7k3f --set limits.max_iterations=5 --set limits.deadline_seconds=1800
     research resume last --now             write the report from what is there
     """
-    async with open_context(options.flags()) as context:
-        known = await context.find(given)
-        if not known.running:
-            changed = bool(options.assignments or options.model)
-            require_resumable(known, await known.result(), changed=changed)
-        again = {"query": await known.question()} if known.resolved is None else _request_again(known.resolved, options)
-        request = build_request(merge(again, parse_assignments(options.assignments)))
-        others = await preflight(context, RequestedRun(request), options, known)
-        command = RunCommand(context, RequestedRun(request), known.research_id, options, others=others, report_now=now)
-        return await command.execute()
+    known = await context.find(given)
+    if not known.running:
+        require_resumable(known, await known.result(), changed=bool(options.assignments or options.model))
+    again = {"query": await known.question()} if known.resolved is None else request_again(known.resolved, options)
+    wanted = RequestedRun(build_request(merge(again, parse_assignments(options.assignments))))
+    others = await preflight(context, wanted, options, known)
+    command = RunCommand(context, wanted, known.research_id, options, others=others, report_now=now)
+    return await command.execute()
 
 
-async def _run(options: RunOptions, *, follow: bool = True) -> int:
+async def _run(context: CommandContext, options: RunOptions, *, follow: bool = True) -> int:
     """Start, join or resume a run, and `follow` it to its report."""
-    async with open_context(options.flags()) as context:
-        wanted = await read_request(context, options)
-        known = RunInfo(new_id())
-        if options.research_id is not None:
-            known = await context.load_run(check_id(options.research_id))
-        await check_request(known, wanted.request)
-        done = None if known.state is None else known.state.result
-        if done is not None and done.outcome is Outcome.COMPLETED and not options.dry_run:
-            return await RunCommand(context, wanted, known.research_id, options).print_stored(done)
-        others = await preflight(context, wanted, options, known, works=follow)
-        command = RunCommand(context, wanted, known.research_id, options, others=others)
-        if options.dry_run:
-            return ExitCode.COMPLETED
-        return await (command.execute() if follow else command.start())
+    wanted = await read_request(context, options)
+    known = RunInfo(new_id())
+    if options.research_id is not None:
+        known = await context.load_run(check_id(options.research_id))
+    await check_request(known, wanted.request)
+    done = None if known.state is None else known.state.result
+    if done is not None and done.outcome is Outcome.COMPLETED and not options.dry_run:
+        return await RunCommand(context, wanted, known.research_id, options).print_stored(done)
+    others = await preflight(context, wanted, options, known, works=follow)
+    command = RunCommand(context, wanted, known.research_id, options, others=others)
+    if options.dry_run:
+        return ExitCode.COMPLETED
+    return await (command.execute() if follow else command.start())
 
 
 # --- a run before the command works for it -------------------------------------------------------------------------
@@ -193,7 +190,7 @@ def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: b
         )
 
 
-def _request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
+def request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
     """Give the request of a resumed run: the same question, with another model if one is named."""
     again = {name: getattr(resolved, name) for name in ("query", "strategy", "tenant", "priority")}
     return again if set(resolved.models.values()) == {options.model} else merge(again, options.values())

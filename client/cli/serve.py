@@ -65,7 +65,7 @@ async def worker(
     pool: Annotated[
         str, typer.Option("--pool", metavar="NAMES", help="pools, separated by commas")
     ] = "workflows,models,search,reading,records",
-) -> int:
+) -> None:
     """Run worker pools until stopped, against TEMPORAL_ADDRESS or the server that runs on this machine.
 
     Indexes of known corpora are brought up to date first. Prints the addresses of health and metrics.
@@ -81,11 +81,10 @@ async def worker(
     configure_logging(log_format, logging.INFO, secrets=settings.secrets())
     ready = f"polling as {', '.join(pools)}; Ctrl-C drains and stops"
     await run(settings, pools, options.process(), partial(_announce, settings, ready, log_format))
-    return ExitCode.COMPLETED
 
 
 @commands.command("serve")
-async def serve(options: ServeOptions) -> int:
+async def serve(options: ServeOptions) -> None:
     """Run the server and all pools on this machine until stopped; prints the addresses.
 
     Indexes of known corpora are brought up to date first; start it again after a folder has changed, or use
@@ -102,7 +101,6 @@ async def serve(options: ServeOptions) -> int:
     ready = 'ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops'
     process = replace(options.process(), drain=DRAIN, ui=True)
     await run(settings, choose_pools(None), process, partial(_announce, settings, ready, log_format))
-    return ExitCode.COMPLETED
 
 
 async def _announce(settings: Settings, ready: str, log_format: LogFormat, process: WorkerProcess) -> None:

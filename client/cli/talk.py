@@ -5,8 +5,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -15,19 +14,19 @@ import typer
 from pydantic import ValidationError
 from rich.text import Text
 
-from client.cli.context import RunInfo, open_context
+from client.cli.context import CommandContext, RunInfo
 from client.cli.corpus import read_start
 from client.cli.errors import CommandError, ExitCode
-from client.cli.options import Commands, ConfigFile, RunId
+from client.cli.options import Commands, RunId
 from client.cli.output import print_hint, print_progress, print_result
 from client.client_errors import MessageRefused
 from client.handle import CLOSING_SECONDS, ResearchHandle
 from client.view.console import Ask
 from client.view.words import local_time, printable
 from contracts.parse_request import error_lines
-from contracts.plan import PlanAnswer, PlanRevision, Waiting, WaitKind
-from workers.settings.loading import Flags, editor_command
-from workflows.status import plan_of
+from contracts.plan import CHOSEN_BY_AGENT, PlanAnswer, PlanNode, PlanRevision, Waiting, WaitKind
+from workers.settings.loading import editor_command
+from workflows.status import MARKS, plan_of
 
 LARGEST_PLAN: Final = 200_000  # bytes
 PLAN_HEAD: Final = """\
@@ -46,19 +45,16 @@ LABELS: Final = ("outline", "questions", "assumptions")
 commands = Commands()
 
 
-@asynccontextmanager
-async def _open_run(given: str, config: Path | None) -> AsyncIterator[ResearchHandle]:
-    """Open a handle on a run that is going on. Raises `CommandError`."""
-    async with open_context(Flags(config=config)) as context:
-        run = await context.find(given)
-        if run.handle is not None and run.running:
-            yield run.handle
-            return
-        name = run.research_id
-        if await run.result() is not None:
-            raise CommandError(f"the run {name} has already finished: see `research status {name}`")
-        problem = context.server_away or f"the run {name} is interrupted"
-        raise CommandError(f"{problem}: `research resume {name}` goes on with it", ExitCode.FAILED)
+async def _running(context: CommandContext, given: str) -> ResearchHandle:
+    """Give the handle of a run that is going on. Raises `CommandError`."""
+    run = await context.find(given)
+    if run.handle is not None and run.running:
+        return run.handle
+    name = run.research_id
+    if await run.result() is not None:
+        raise CommandError(f"the run {name} has already finished: see `research status {name}`")
+    problem = context.server_away or f"the run {name} is interrupted"
+    raise CommandError(f"{problem}: `research resume {name}` goes on with it", ExitCode.FAILED)
 
 
 # --- commands ------------------------------------------------------------------------------------------------------
@@ -66,14 +62,14 @@ async def _open_run(given: str, config: Path | None) -> AsyncIterator[ResearchHa
 
 @commands.command("plan")
 async def plan(
+    context: CommandContext,
     given: RunId = "last",
     *,
     edit: Annotated[bool, typer.Option("--edit", help="open it in $EDITOR, and send what you save")] = False,
     set_file: Annotated[
         Path | None, typer.Option("--set", metavar="FILE|-", help="replace it by this text, written as --edit shows it")
     ] = None,
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """Print the plan of a run; while it waits for approval, replace it by an edited one.
 
     research plan last
@@ -83,26 +79,24 @@ async def plan(
     if edit and set_file is not None:
         raise CommandError("--edit and --set exclude each other: use one of them")
     if not edit and set_file is None:
-        async with open_context(Flags(config=config)) as context:
-            run = await context.find(given)
-            known = await _load_plan(run)
-        print_plan(known, run.research_id)
-        return ExitCode.COMPLETED
-    async with _open_run(given, config) as handle:
-        known = await handle.plan()
-        before = plan_as_text(known, handle.research_id)
-        text = await edit_text(before) if edit else _read_text(set_file)
-        if text == before:
-            print_result("nothing was changed")
-        else:
-            print_result(await handle.revise_plan(parse_plan(text), known.version))
-            revised = known.waiting and known.waiting.model_copy(update={"plan_version": known.version + 1})
-            print_hint(revised.ways(handle.research_id)[0] if revised else f"research watch {handle.research_id}")
-    return ExitCode.COMPLETED
+        run = await context.find(given)
+        print_plan(await _load_plan(run), run.research_id)
+        return
+    handle = await _running(context, given)
+    known = await handle.plan()
+    before = plan_as_text(known, handle.research_id)
+    text = await edit_text(before) if edit else _read_text(set_file)
+    if text == before:
+        print_result("nothing was changed")
+    else:
+        print_result(await handle.revise_plan(parse_plan(text), known.version))
+        revised = known.waiting and known.waiting.model_copy(update={"plan_version": known.version + 1})
+        print_hint(revised.ways(handle.research_id)[0] if revised else f"research watch {handle.research_id}")
 
 
 @commands.command("approve")
 async def approve(
+    context: CommandContext,
     given: RunId = "last",
     *,
     version: Annotated[
@@ -111,58 +105,55 @@ async def approve(
     phrase: Annotated[
         str | None, typer.Option("--phrase", metavar="TEXT", help="the words that the run demands, if it does")
     ] = None,
-    config: ConfigFile = None,
-) -> int:
+    overrule: Annotated[
+        bool, typer.Option("--overrule", help="begin although the manager thinks that a query is too wide")
+    ] = False,
+) -> None:
     """Approve the plan of a run, and start its searches.
 
     research approve last
     research approve 7k3f --version 2
     """
-    async with _open_run(given, config) as handle:
-        print_result(await handle.approve_plan(version or (await handle.plan()).version, phrase))
-        print_hint(f"research watch {handle.research_id}")
-    return ExitCode.COMPLETED
+    handle = await _running(context, given)
+    newest = version or (await handle.plan()).version
+    print_result(await handle.approve_plan(newest, phrase, **({"overrule": True} if overrule else {})))
+    print_hint(f"research watch {handle.research_id}")
 
 
 @commands.command("reject")
-async def reject(given: RunId = "last", *, config: ConfigFile = None) -> int:
+async def reject(context: CommandContext, given: RunId = "last") -> None:
     """Reject the plan of a run: it ends without any work; `research resume` presents the plan again.
 
     research reject 7k3f
     """
-    async with _open_run(given, config) as handle:
-        print_result(await handle.reject_plan())
-        print_hint(f"to change the plan: research resume {handle.research_id}")
-    return ExitCode.COMPLETED
+    handle = await _running(context, given)
+    print_result(await handle.reject_plan())
+    print_hint(f"to change the plan: research resume {handle.research_id}")
 
 
 @commands.command("answer")
 async def answer(
+    context: CommandContext,
     given: RunId,
     answers: Annotated[
         list[str], typer.Argument(metavar="ANSWER", help='one for each question, in their order; "" for none')
     ],
-    *,
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """Answer the questions of a run about its question, or of a plan that waits; `research status` shows them.
 
     Answers to the questions of a plan make another plan, as often as you like before you approve it.
 
     research answer 7k3f "the programming language" "since 2020"
     """
-    async with _open_run(given, config) as handle:
-        print_result(await handle.answer(answers))
-    return ExitCode.COMPLETED
+    print_result(await (await _running(context, given)).answer(answers))
 
 
 @commands.command("steer")
 async def steer(
+    context: CommandContext,
     given: RunId,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="what the run should do")],
-    *,
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """Guide a run that is going on, and print its reaction.
 
     research steer last "Look at the settings of version 16, not of version 9"
@@ -170,49 +161,44 @@ async def steer(
     """
     if not text.strip():
         raise CommandError(f'the text is empty: research steer {given} "Look at …"')
-    async with _open_run(given, config) as handle:
-        print_result(await handle.steer(text) or "noted for the next phase")
-    return ExitCode.COMPLETED
+    print_result(await (await _running(context, given)).steer(text) or "noted for the next phase")
 
 
 @commands.command("stop")
-async def stop(given: RunId = "last", *, config: ConfigFile = None) -> int:
+async def stop(context: CommandContext, given: RunId = "last") -> None:
     """Let a run write its report now, from its findings.
 
     research stop last
     """
-    async with _open_run(given, config) as handle:
-        print_result(await handle.stop_and_report() or "the report is being written from what is there")
-        print_hint(f"research watch {handle.research_id}")
-    return ExitCode.COMPLETED
+    handle = await _running(context, given)
+    print_result(await handle.stop_and_report() or "the report is being written from what is there")
+    print_hint(f"research watch {handle.research_id}")
 
 
 @commands.command("cancel")
-async def cancel(given: RunId = "last", *, config: ConfigFile = None) -> int:
+async def cancel(context: CommandContext, given: RunId = "last") -> None:
     """Stop a run without a report; its state is saved and `research resume` continues it.
 
     A run that does not react within 15 seconds, because no worker is there, is ended as of its last checkpoint.
 
     research cancel last
     """
-    async with open_context(Flags(config=config)) as context:
-        await context.client_of_runs()
-        run = await context.find(given)
-        research_id, handle = run.research_id, run.handle
-        if handle is None or not run.running:
-            print_result(f"{research_id} has already finished")
-            return ExitCode.COMPLETED
-        await handle.cancel()
-        print_progress(f"{research_id} is being cancelled")
-        try:
-            await asyncio.wait_for(handle.result(), CLOSING_SECONDS)
-            print_result(f"{research_id} is cancelled, its state is saved")
-        except TimeoutError:
-            await handle.terminate()
-            print_result(f"{research_id} did not react and was ended: what came after its last checkpoint is lost")
-        if (await context.load_run(research_id)).resolved is not None:
-            print_hint(f"continue it later: research resume {research_id}")
-    return ExitCode.COMPLETED
+    await context.client_of_runs()
+    run = await context.find(given)
+    research_id, handle = run.research_id, run.handle
+    if handle is None or not run.running:
+        print_result(f"{research_id} has already finished")
+        return
+    await handle.cancel()
+    print_progress(f"{research_id} is being cancelled")
+    try:
+        await asyncio.wait_for(handle.result(), CLOSING_SECONDS)
+        print_result(f"{research_id} is cancelled, its state is saved")
+    except TimeoutError:
+        await handle.terminate()
+        print_result(f"{research_id} did not react and was ended: what came after its last checkpoint is lost")
+    if (await context.load_run(research_id)).resolved is not None:
+        print_hint(f"continue it later: research resume {research_id}")
 
 
 # --- plans ---------------------------------------------------------------------------------------------------------
@@ -236,10 +222,16 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
     print_result(Text(f"plan version {known.version}{approved}", style="bold"))
     if known.brief:
         print_result(printable(known.brief))
-    for place, query in enumerate(known.sub_queries, start=1):
+    tree = tree_lines(known.nodes)
+    for line in tree:
+        print_result(line)
+    for place, query in enumerate(() if tree else known.sub_queries, start=1):
         print_result(f"  {place}. {printable(query.text)}")
         if query.expected_contribution not in ("", query.text):
             print_result(f"     {printable(query.expected_contribution)}")
+    for objection in known.objections:
+        state = " (overruled)" if objection.overruled else " (its split was taken)" if objection.followed else ""
+        print_result(f"  too wide{state}: {printable(objection.line())}")
     for part, texts in _labelled(known):
         print_result(f"{part}:")
         for text in texts:
@@ -250,6 +242,25 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
         # The questions are those of the plan.
         print_waiting(known.waiting, research_id, with_questions=False)
+
+
+def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
+    """Give a line for each node of a plan whose leaves have sources, indented by level; none for any other plan."""
+    if not any(node.source_id for node in nodes):
+        return []
+    known = {node.id for node in nodes}
+
+    def below(parent: str | None, level: int) -> Iterator[str]:
+        for node in nodes:
+            is_here = node.parent == parent if parent else node.parent not in known
+            if is_here and node.origin != CHOSEN_BY_AGENT:
+                about = printable(node.rationale or node.source_id or "")
+                task = f"{node.task_type} of “{about}”: " if node.source_id else ""
+                reason = f" ({printable(node.status_reason)})" if node.status_reason else ""
+                yield f"{'  ' * level}{MARKS[node.status]} {task}{printable(node.text)}{reason}"
+                yield from below(node.id, level + 1)
+
+    return list(below(None, 1))
 
 
 def _labelled(known: PlanAnswer) -> list[tuple[str, list[str]]]:
@@ -371,16 +382,20 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
     known = await handle.plan()
     print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
     answers = " · a: answer its questions" if known.questions else ""
+    answers += " · o: begin although a query is called too wide" if known.objections else ""
     print_progress(
         f"Begin with this plan? y: yes · e: edit it{answers} · n: reject it · or write what should be different"
     )
     line = await read_line("   > ")
+    if waiting.is_phrase(line):
+        return await handle.approve_plan(known.version, line)
     match line and line.casefold():
         case None:
             return ""
         case "y" | "yes":
-            phrase = await read_line(f"   type “{waiting.phrase}” > ") if waiting.phrase is not None else None
-            return await handle.approve_plan(known.version, phrase)
+            return await handle.approve_plan(known.version, await _read_phrase(waiting))
+        case "o" | "overrule" if known.objections:
+            return await handle.approve_plan(known.version, await _read_phrase(waiting), overrule=True)
         case "n" | "no":
             return await handle.reject_plan()
         case "a" | "answer" if known.questions:
@@ -392,6 +407,11 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
         case "":
             raise CommandError("type y, e or n, or what should be different")
     return await handle.revise_plan({"guidance": line}, known.version)
+
+
+async def _read_phrase(waiting: Waiting) -> str | None:
+    """Read the words of approval, where the run demands them."""
+    return None if waiting.phrase is None else await read_line(f"   type “{waiting.phrase}” > ")
 
 
 async def read_line(prompt: str) -> str | None:

@@ -16,9 +16,9 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun, open_context
+from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun
 from client.cli.errors import CommandError, ExitCode, exit_code
-from client.cli.options import AsJson, Commands, ConfigFile, Quiet, RunId
+from client.cli.options import AsJson, Commands, Quiet, RunId
 from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
@@ -30,7 +30,6 @@ from client.view.words import local_time, pasteable, printable
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AWAITING, RunStatus
 from workers.own_process import umask_of_person
-from workers.settings.loading import Flags
 from workflows.status import status_of
 
 HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research steer {id} "…"'
@@ -47,6 +46,7 @@ commands = Commands()
 
 @commands.command("watch")
 async def watch(
+    context: CommandContext,
     given: RunId = "last",
     *,
     out: Annotated[
@@ -58,7 +58,6 @@ async def watch(
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    config: ConfigFile = None,
 ) -> int:
     """Show a run live. Ctrl-C only detaches; the exit code is that of the run.
 
@@ -70,32 +69,31 @@ async def watch(
         raise CommandError("--events is agent: the seven events of agents as JSON lines")
     if events and (out is not None or as_json or quiet):
         raise CommandError("--events prints its lines alone: use it without --out, --json and --quiet")
-    async with open_context(Flags(config=config)) as context:
-        run = await context.find(given)
-        research_id = run.research_id
-        if events and run.handle is not None:
-            tenant = run.resolved.tenant if run.resolved else DEFAULT_TENANT
-            async with first_interrupt() as interrupt:
-                result = await print_agent_events(run.handle, interrupt, tenant)
-        elif events:
-            raise CommandError(f"the server has no events of {research_id}: see `research status`", ExitCode.FAILED)
-        elif run.handle is None or not run.running:
-            result = await run.result()
-            if result is None:
-                remedy = context.server_away or f"research resume {research_id}"
-                raise CommandError(f"the run {research_id} cannot be watched now: {remedy}", ExitCode.FAILED)
-        else:
-            frame = Frame(context.web_address(research_id), hint=HINT.format(id=research_id))
-            sink = sink_for(frame, quiet=quiet, as_json=as_json)
-            async with first_interrupt() as interrupt:
-                result = await follow_run(run.handle, sink, interrupt, recover=None, detach=True)
+    run = await context.find(given)
+    research_id = run.research_id
+    if events and run.handle is not None:
+        tenant = run.resolved.tenant if run.resolved else DEFAULT_TENANT
+        async with first_interrupt() as interrupt:
+            result = await print_agent_events(run.handle, interrupt, tenant)
+    elif events:
+        raise CommandError(f"the server has no events of {research_id}: see `research status`", ExitCode.FAILED)
+    elif run.handle is None or not run.running:
+        result = await run.result()
         if result is None:
-            print_hint(f"detached; the run continues: research watch {research_id}")
-            return ExitCode.COMPLETED
-        if events:
-            code: int = exit_code(result.outcome, result.stop_reason)
-        else:
-            code = await deliver_report(context, result, out, as_json=as_json, quiet=quiet, resume="")
+            remedy = context.server_away or f"research resume {research_id}"
+            raise CommandError(f"the run {research_id} cannot be watched now: {remedy}", ExitCode.FAILED)
+    else:
+        frame = Frame(context.web_address(research_id), hint=HINT.format(id=research_id))
+        sink = sink_for(frame, quiet=quiet, as_json=as_json)
+        async with first_interrupt() as interrupt:
+            result = await follow_run(run.handle, sink, interrupt, recover=None, detach=True)
+    if result is None:
+        print_hint(f"detached; the run continues: research watch {research_id}")
+        return ExitCode.COMPLETED
+    if events:
+        code: int = exit_code(result.outcome, result.stop_reason)
+    else:
+        code = await deliver_report(context, result, out, as_json=as_json, quiet=quiet, resume="")
     if then:
         command = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
         await asyncio.to_thread(command, then)  # the person's own command
@@ -187,22 +185,20 @@ async def first_interrupt() -> AsyncIterator[asyncio.Event]:
 
 
 @commands.command("status")
-async def status(given: RunId = "last", *, as_json: AsJson = False, config: ConfigFile = None) -> int:
+async def status(context: CommandContext, given: RunId = "last", *, as_json: AsJson = False) -> None:
     """Print the state of a run; without a server, that of its last checkpoint.
 
     research status last
     research status 7k3f --json
     """
-    async with open_context(Flags(config=config)) as context:
-        known, note = await find_status(context, await context.find(given))
+    known, note = await find_status(context, await context.find(given))
     if as_json:
         print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
-        return ExitCode.COMPLETED
+        return
     for row in status_rows(known, datetime.now(tz=UTC)):
         print_result(row.line())
     if note:
         print_hint(note)
-    return ExitCode.COMPLETED
 
 
 async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchStatus, str]:
@@ -247,19 +243,18 @@ class RunRow:
 
 @commands.command("list")
 async def list_runs(
+    context: CommandContext,
     *,
     text: Annotated[str, typer.Option("--query", metavar="TEXT", help="only questions that contain this")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="at most so many")] = 50,
     as_json: AsJson = False,
-    config: ConfigFile = None,
-) -> int:
+) -> None:
     """List runs, newest first, also those that the server no longer has, and those that were refused.
 
     research list
     research list --query vacuum --json
     """
-    async with open_context(Flags(config=config)) as context:
-        rows = await _rows(context)
+    rows = await _rows(context)
     shown = [row for row in rows if text.casefold() in row.query.casefold()][:limit]
     if as_json:
         print_json([asdict(row) for row in shown])
@@ -270,7 +265,6 @@ async def list_runs(
         line = Text(f"{row.research_id:<{width}}  {row.status.replace('_', ' '):<12} {local_time(row.when)}  ")
         line.append(f"{printable(row.reason)}  " if row.reason else "", "yellow").append(printable(row.query))
         print_result(line, cut=True)
-    return ExitCode.COMPLETED
 
 
 async def _rows(context: CommandContext) -> list[RunRow]:

@@ -207,7 +207,7 @@ class _Watcher:
     async def _news_of_agents(self, status: ResearchStatus) -> list[Event]:
         """Return turns and thoughts of agents at work, and of those that have ended since the last look."""
         at_work, news = dict[str, int](), list[Event]()
-        for agent in status.agents:
+        for _, agent in (each for top in status.agents for each in top.with_all_below()):
             is_working = agent.status is AgentStatus.RUNNING
             if is_working or agent.workflow_id in self._agents:
                 page = await self._handle.events_of(agent, self._agents.get(agent.workflow_id, 0))

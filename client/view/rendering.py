@@ -126,9 +126,9 @@ def _work(status: ResearchStatus) -> Iterable[Row]:
         of = f"iteration {status.iteration} of {status.max_iterations}" if status.max_iterations > 1 else ""
         parts = (of if unit.mark is Mark.RUNNING else "", unit.detail)
         yield Row(unit.label, " · ".join(filter(None, parts)), STYLES[unit.mark], SIGNS[unit.mark])
-    for agent in status.agents:
-        mark = AGENT_MARKS[agent.status]
-        yield Row(agent.id, f"{agent_words(agent)}: {agent.task}", STYLES[mark], SIGNS[mark])
+    for level, agent in (each for top in status.agents for each in top.with_all_below()):
+        mark, indent = AGENT_MARKS[agent.status], "· " * (level - 1)
+        yield Row(agent.id, f"{indent}{agent_words(agent)}: {agent.task}", STYLES[mark], SIGNS[mark])
 
 
 def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
@@ -140,6 +140,8 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
             yield Row("", f"§ {heading}", "yellow")
         for question in waiting.questions:
             yield Row("", question, "yellow")
+        for objection in status.objections:
+            yield Row("", f"too wide: {objection.line()}", "yellow")
         for way in waiting.ways(status.research_id):
             yield Row("", pasteable(way), "yellow")
     waits = waits_of(status, now)

@@ -12,6 +12,7 @@ from typing import Final
 
 from contracts.outcome import AgentProgress, Event, ResearchResult, ResearchStatus
 from contracts.report import ReportFidelity
+from contracts.report_changes import ChangeKind, ReportChanges, SourceChangeKind
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.texts import from_markdown, plural, shorten
 from contracts.tokens import LOW_FIDELITY, FidelityTotals, Level, total_of
@@ -181,6 +182,44 @@ def ending_words(result: ResearchResult) -> str:
     if result.outcome is not Outcome.COMPLETED and not natural:
         parts.append(result.stop_reason.text)
     return " · ".join(parts)
+
+
+CHANGED_CLAIMS: Final = {
+    ChangeKind.NEW: "new",
+    ChangeKind.GONE: "gone",
+    ChangeKind.WORDED_ANEW: "worded anew",
+    ChangeKind.OTHER_VERDICT: "judged otherwise",
+}
+LONGEST_CHANGE: Final = 600
+"""Characters of a statement or a passage."""
+
+
+def change_lines(changes: ReportChanges) -> list[str]:
+    """Give the differences of two reports: each claim with its words before and after, then each source."""
+    lines = []
+    for claim in changes.claims:
+        lines.append(f"{CHANGED_CLAIMS[claim.kind]}, under “{claim.section}”:")
+        verdicts = {"-": (claim.before, claim.verdict_before), "+": (claim.after, claim.verdict_after)}
+        if claim.kind is ChangeKind.OTHER_VERDICT:
+            lines += [f"= {shorten(claim.after, LONGEST_CHANGE)}"]
+            lines += [f"{claim.verdict_before} → {claim.verdict_after}"]
+            continue
+        for sign, (text, verdict) in verdicts.items():
+            lines += [f"{sign} {shorten(text, LONGEST_CHANGE)} ({verdict})"] if text else []
+    for source in changes.sources:
+        reason = f" ({source.reason})" if source.reason else ""
+        lines.append(f"source {source.kind.value}{reason}: {source.title} {source.url}")
+        lines += [f"archived: {shorten(' '.join(each.split()), LONGEST_CHANGE)}" for each in source.passages]
+    return lines or ["no difference"]
+
+
+def change_words(changes: ReportChanges) -> str:
+    """Give the differences from an earlier report in one line."""
+    claims = {CHANGED_CLAIMS[kind]: sum(one.kind is kind for one in changes.claims) for kind in ChangeKind}
+    sources = {kind.value: sum(one.kind is kind for one in changes.sources) for kind in SourceChangeKind}
+    parts = [f"{number} {words}" for words, number in claims.items() if number]
+    parts += [f"{plural(number, 'source')} {words}" for words, number in sources.items() if number]
+    return ", ".join(parts) or "nothing"
 
 
 # --- events --------------------------------------------------------------------------------------------------------

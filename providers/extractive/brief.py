@@ -6,6 +6,7 @@ from typing import Final
 
 from contracts.evidence import supported_confidence, voice_of
 from contracts.plan import OTHER_FORM
+from contracts.recursive_roles import ExtractInput, ExtractorAnswer
 from contracts.report_updates import Operation, ReporterAnswer, UpdateInput
 from contracts.roles import (
     AnalyzeInput,
@@ -45,6 +46,11 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
         findings=[_finding(one, ranking.text(one)) for one in ranking.distinct(passages, task.max_findings)],
         gaps=[ProposedGap(description=f"No passage matches enough of “{text}”.", priority=2)] if silent else [],
     )
+
+
+def extract(task: ExtractInput, documents: Mapping[str, str]) -> ExtractorAnswer:
+    """Quote the passages of one source that fit its task; what it leaves open nobody can tell without a model."""
+    return ExtractorAnswer(findings=analyze(task, documents).findings)
 
 
 def _finding(passage: Passage, text: str) -> ProposedFinding:

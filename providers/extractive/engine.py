@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
+from contracts import recursive_roles as recursive
 from contracts import reflective_roles as reflective
 from contracts import roles as inputs
 from contracts.checking_roles import ReviewInput
@@ -36,6 +37,11 @@ WORK: Final[Mapping[type[inputs.RoleInput], Work]] = {
     reflective.ReflectOnStepInput: _alone(roles.reflect_on_step),
     orchestrator.OutlineInput: _alone(roles.outline),
     living.DecomposeInput: _alone(roles.decompose),
+    recursive.ScopeInput: _alone(roles.judge_scope),
+    recursive.LibrarianInput: _alone(roles.propose_searches),
+    recursive.TreeInput: _alone(roles.plan_tree),
+    recursive.SelfCheckInput: _alone(roles.check_node),
+    recursive.ExtractInput: brief.extract,
     inputs.AnalyzeInput: brief.analyze,
     inputs.WriteInput: brief.write,
     ReviewInput: roles.review,

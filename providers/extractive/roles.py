@@ -9,6 +9,7 @@ from typing import Final
 
 from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
+from contracts import recursive_roles as recursive
 from contracts import reflective_roles as reflective
 from contracts import roles
 from contracts.addresses import normalized_text
@@ -16,6 +17,7 @@ from contracts.base import Contract
 from contracts.checking_roles import ReviewerAnswer, ReviewInput
 from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.plan import OTHER_FORM
+from contracts.research_trees import DETAIL_CHARACTERS, TaskType
 from contracts.texts import plural
 from contracts.tool_turns import Transcript, TurnAnswer, scripted_turn
 from contracts.tools import NoArguments
@@ -306,3 +308,40 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
     if not calls:
         calls = [(living.FINISH_TOOL, living.FinishArguments(open_questions=task.open_questions))]
     return scripted_turn(*calls[: task.most_calls])
+
+
+# --- sources and trees of the strategy recursive ---------------------------------------------------------------------
+def judge_scope(task: recursive.ScopeInput) -> recursive.ManagerAnswer:
+    """Give the question, and what people want besides, as queries; whether they are too wide is computed elsewhere."""
+    found = [query for query, _, facet in _queries(task, task.most_queries, tried=set()) if facet != OTHER_FORM]
+    reason = "Only its size was judged, without a model."
+    judged = [recursive.JudgedQuery(query=query, feasible=True, reason=reason) for query in task.edited or found]
+    return recursive.ManagerAnswer(queries=judged)
+
+
+def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswer:
+    """Search for the need, for its words in other forms, and for the works that sources have mentioned."""
+    tried = {normalized_text(text) for text in task.asked}
+    need = roles.PlanInput(query=task.need, language=task.language)
+    works = [text for text in task.works if normalized_text(text) not in tried]
+    found = [query for query, _, _ in _queries(need, task.most_searches, tried)]
+    return recursive.LibrarianAnswer(searches=[*found[:1], *works, *found[1:]][: task.most_searches])
+
+
+def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
+    """Give one executor a leaf for each source, the first ones where there is no room for all."""
+    detail, task_type = task.goal[:DETAIL_CHARACTERS], TaskType.EXTRACT_KEY_FACTS
+    sources = task.vetted[: task.most_leaves]
+    return recursive.TreeAnswer(
+        leaves=[recursive.ProposedLeaf(source=one.id, task_type=task_type, task_detail=detail) for one in sources]
+    )
+
+
+def check_node(task: recursive.SelfCheckInput) -> recursive.SelfCheckAnswer:
+    """Call a node sufficient once something was found for its goal; else each of its gaps matters."""
+    found = task.draft is not None or bool(task.statements)
+    return recursive.SelfCheckAnswer(
+        sufficient=found,
+        reason="Something was found for the goal." if found else "Nothing was found for the goal.",
+        gaps=[recursive.JudgedGap(gap_id=gap.id) for gap in task.gaps],
+    )

@@ -73,6 +73,8 @@ class DocumentFacts:
     """Offset in the text at which each page or slide begins; empty where there are none."""
     warnings: list[str] = field(default_factory=list)
     """Missing or shortened parts: one short line each, without page text."""
+    links: list[str] = field(default_factory=list)
+    """Addresses of the web that the content refers to, without those of navigation."""
 
     def facts(self) -> dict[str, Any]:
         """The facts by name, to be handed on."""

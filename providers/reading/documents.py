@@ -10,12 +10,14 @@ from email.utils import parseaddr
 from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import kreuzberg
 import pypdfium2  # type: ignore[import-untyped]
 from pypdfium2 import raw as pdfium
 
+from contracts.addresses import canonical_url, host_of
+from contracts.notebooks import MOST_LINKS
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
     PAGE_MARK,
@@ -59,7 +61,28 @@ def read_page(body: bytes, declared: str | None, charset: str | None, url: str) 
     """Extract a document of the web, perhaps without text, up to `WEB_TEXT_BYTES`, by the server's own statements."""
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
     found = _extract(body, kind, charset=charset, limit=WEB_TEXT_BYTES)
-    return replace(found, blocks=[], pages=[start for start in found.pages if start < len(found.text)])
+    pages = [start for start in found.pages if start < len(found.text)]
+    return replace(found, blocks=[], pages=pages, links=web_addresses(found.links, url))
+
+
+def web_addresses(links: list[str], url: str) -> list[str]:
+    """Return the first addresses of the web that links of a page lead to, each once, without the page itself."""
+    page, found = canonical_url(url), dict[str, None]()
+    for link in links:
+        if (address := canonical_url(_joined(url, link))) and address != page:
+            found[address] = None
+        if len(found) == MOST_LINKS:
+            break
+    return list(found)
+
+
+def _joined(url: str, link: str) -> str:
+    """Return the address that a link means; empty for one that is none of the web."""
+    try:
+        address = urljoin(url, link.strip())
+        return address if host_of(address) else ""
+    except ValueError:
+        return ""
 
 
 def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limit: int = TEXT_LIMIT) -> Extraction:
@@ -126,6 +149,7 @@ def _with_facts(found: Extraction, facts: DocumentFacts) -> Extraction:
         authors=facts.authors,
         publisher=facts.publisher,
         published_at=facts.published_at,
+        links=facts.links,
     )
 
 

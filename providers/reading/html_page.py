@@ -4,6 +4,7 @@ libxml2 parses the page and one walk prepares it, so that every pass is linear. 
 """
 
 import re
+from dataclasses import replace
 from html import escape
 from typing import Any, Final, TypeAlias
 
@@ -73,6 +74,7 @@ FOOTNOTE: Final = re.compile(r"[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?")
 ORDINALS: Final = frozenset("st nd rd th tm sm ® ™ er re e o a ª º".split())
 
 LONGEST_FACT: Final = 300
+LONGEST_LINK: Final = 500
 LONGEST_NAME: Final = 70
 """Characters: nobody sees these statements, so that a message to a model must not pass for a name."""
 MOST_AUTHORS: Final = 20
@@ -86,7 +88,7 @@ DATES: Final = (
 
 
 def read_html(markup: str) -> tuple[str, DocumentFacts]:
-    """Return a page's content as clean HTML, and its facts. Raises `SourceUnreadable` too_large, malformed."""
+    """Return a page's content as clean HTML, and its facts; links as written. Raises `SourceUnreadable`."""
     check_size(markup)
     data = clean(markup).encode("utf-8")
     parser = etree.HTMLParser(remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, encoding="utf-8")
@@ -104,7 +106,8 @@ def read_html(markup: str) -> tuple[str, DocumentFacts]:
         writer.write(body, 0)
     except RecursionError as error:
         raise SourceUnreadable("too_large", "elements are nested too deep") from error
-    return writer.content(), facts
+    content, links = writer.content()
+    return content, replace(facts, links=links)
 
 
 def check_size(markup: str) -> None:
@@ -133,16 +136,26 @@ class _Writer:
         self._titles = 0
         self._layout: set[Element] = set()
         """Tables that arrange the page."""
+        self._links: list[tuple[int, str]] = []
+        """Place among the parts, and address."""
 
-    def content(self) -> str:
-        """The one element that the page marks as its content, if it has words enough; else the whole page."""
+    def content(self) -> tuple[str, list[str]]:
+        """The one element that the page marks as its content, if it has words enough, else the whole page; its links.
+
+        Links come in their order, each once.
+        """
         start, end, characters = self._mains[0] if len(self._mains) == 1 else (0, 0, 0)
-        return "".join(self._parts[start:end] if characters >= LEAST_MAIN_CHARACTERS else self._parts)
+        if characters < LEAST_MAIN_CHARACTERS:
+            start, end = 0, len(self._parts)
+        links = dict.fromkeys(address for place, address in self._links if start <= place < end)
+        return "".join(self._parts[start:end]), list(links)
 
     def write(self, element: Element, depth: int) -> tuple[int, int]:
         """Write an element's content; return its words, and those of links. Raises `SourceUnreadable` too_large."""
         if depth > DEEPEST:
             raise SourceUnreadable("too_large", f"elements are nested deeper than {DEEPEST}")
+        if element.tag == "a" and 0 < len(address := element.get("href", "")) <= LONGEST_LINK:
+            self._links.append((len(self._parts), address))
         words, linked = self._text(element.text), 0
         for child in element:
             below, below_linked = self._child(child, depth + 1)
@@ -166,6 +179,8 @@ class _Writer:
         )
         if (may_be_dropped and is_navigation) or (tag == "header" and titles == self._titles):
             del self._parts[start:]
+            while self._links and self._links[-1][0] >= start:
+                self._links.pop()
             self._mains = [main for main in self._mains if main[0] < start]
         elif tag == "main" or role == "main":
             self._mains.append((start, len(self._parts), self._characters - characters))

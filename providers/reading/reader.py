@@ -14,7 +14,7 @@ import httpx2
 
 from contracts.addresses import canonical_url
 from contracts.base import StrictContract
-from contracts.evidence import DocumentRef
+from contracts.evidence import DocumentRef, Validators
 from contracts.names import CORPUS_SCHEME
 from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
@@ -22,7 +22,7 @@ from providers.interfaces import ContentStore, Corpora, ExtractedDocument
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.document_kinds import LARGEST_FILE_BYTES, DocumentKind
-from providers.reading.egress.client import Egress, Fetched, FetchPolicy
+from providers.reading.egress.client import NOT_MODIFIED, Egress, Fetched, FetchPolicy
 from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache
 
@@ -67,22 +67,39 @@ class WebReader:
         self._visit = visit
 
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract a document; its URL is the one that the redirects ended at.
+        """Fetch and extract a document, as `read_again` does that knows none."""
+        found = await self.read_again(url, None, domains)
+        assert found is not None
+        return found
+
+    async def read_again(
+        self, url: str, known: Validators | None, domains: Domains = ANYWHERE
+    ) -> ExtractedDocument | None:
+        """Fetch and extract a document; its URL is the one that the redirects ended at. None for the `known` one.
 
         Only hosts of the domains get a request. Raises `SourceUnreadable` as `Egress.fetch`, domains, robots
         and extraction do, and too_little_text; `Unavailable`, `RateLimited`.
         """
         way: list[str] = []
-        fetched = await self._fetch(url, domains, way)
+        fetched = await self._fetch(url, domains, way, known)
+        if fetched.status == NOT_MODIFIED:
+            return None
         arguments = fetched.body, fetched.media_type, fetched.charset, fetched.url
         found = await _extract(self._pool, "providers.reading.documents:read_page", *arguments)
         length = len(found.text.strip())
         if length < (LEAST_TEXT if found.media_type == DocumentKind.HTML else 1):
             reason = f"too little text ({length} characters), HTTP status {fetched.status}"
             raise SourceUnreadable("too_little_text", reason)
-        return ExtractedDocument(url=fetched.url, text=found.text, raw=fetched.body, way=way, **found.facts())
+        return ExtractedDocument(
+            url=fetched.url,
+            text=found.text,
+            raw=fetched.body,
+            way=way,
+            validators=fetched.validators,
+            **found.facts(),
+        )
 
-    async def _fetch(self, url: str, domains: Domains, way: list[str]) -> Fetched:
+    async def _fetch(self, url: str, domains: Domains, way: list[str], known: Validators | None) -> Fetched:
         """Fetch a document; every host on the way is visited once, until the document is here."""
         visited: set[str] = set()
 
@@ -97,7 +114,7 @@ class WebReader:
                     await visits.enter_async_context(self._visit(host, delay))
                     visited.add(host)
 
-            return await self._egress.fetch(url, self._policy, permit)
+            return await self._egress.fetch(url, self._policy, permit, known)
 
 
 async def extract_document(pool: SubprocessPool, raw: bytes, name: str) -> Extraction:
@@ -131,6 +148,7 @@ class CachedPage(StrictContract):
     text: DocumentRef
     way: list[str]
     facts: DocumentFacts
+    validators: Validators | None = None
 
 
 class CachedReader:
@@ -154,6 +172,13 @@ class CachedReader:
             domains.check(address)
         return replace(found.value, cached=True) if found.hit else found.value
 
+    async def read_again(
+        self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
+    ) -> ExtractedDocument | None:
+        """Read a page from its site, whatever the cache has; None if it is the `known` one. Raises as `read` does."""
+        domains.check(url)
+        return await self._reader.read_again(url, known, domains)
+
     async def _read_and_store(self, url: str, domains: Domains) -> ExtractedDocument:
         """Read a page, and store its bytes and its text. Raises `StorageFull`, `Unavailable`."""
         page = await self._reader.read(url, domains)
@@ -166,7 +191,8 @@ class CachedReader:
         """Return JSON that refers to the stored bytes and text."""
         assert value.stored is not None
         facts, (raw, text) = DocumentFacts(**value.facts()), value.stored
-        return CachedPage(url=value.url, raw=raw, text=text, way=value.way, facts=facts).model_dump_json()
+        page = CachedPage(url=value.url, raw=raw, text=text, way=value.way, facts=facts, validators=value.validators)
+        return page.model_dump_json(exclude_none=True)
 
     async def decode(self, text: str) -> ExtractedDocument:
         """Invert `encode`. Raises ValueError if the text is malformed, or the document is gone or damaged."""
@@ -175,7 +201,9 @@ class CachedReader:
             raw, words = await asyncio.gather(self._content.get(page.raw), self._content.get_text(page.text))
         except ContentMissing as error:
             raise ValueError("the document of a cached page is gone") from error
-        return ExtractedDocument(url=page.url, raw=raw, text=words, way=page.way, **page.facts.facts())
+        return ExtractedDocument(
+            url=page.url, raw=raw, text=words, way=page.way, validators=page.validators, **page.facts.facts()
+        )
 
 
 class RoutedReader:
@@ -190,3 +218,11 @@ class RoutedReader:
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
         return await self._web.read(url, tenant=tenant, domains=domains)
+
+    async def read_again(
+        self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
+    ) -> ExtractedDocument | None:
+        """Read a document as it is now; None if a site says that it is the `known` one. Raises as `read` does."""
+        if url.startswith(CORPUS_SCHEME):
+            return await self._corpora.read(url)
+        return await self._web.read_again(url, known, domains=domains)

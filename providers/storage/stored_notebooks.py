@@ -45,7 +45,7 @@ CACHED_ENTRIES: Final = 2_000  # of a process; most have some kilobytes
 READS_AT_ONCE: Final = 16
 MOST_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19  # characters of a hash in messages: `sha256:` and twelve digits
-EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text")
+EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text", "links")
 JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
 """Fields of a hit by which a page of the web is judged."""
 SOURCE_DEFAULTS: Final = {name: field.get_default() for name, field in Source.model_fields.items()}
@@ -115,7 +115,8 @@ class Notebooks:
             if isinstance(request, roles.BriefedInput | roles.WriteInput):
                 update["corpus"] = resolved.corpus
             if isinstance(request, roles.AnalyzeInput):
-                update["source_characters"] = resolved.source_characters
+                most = request.MOST_CHARACTERS or resolved.source_characters
+                update["source_characters"] = min(most, resolved.source_characters)
         if isinstance(request, SummarizeInput):
             update["model"] = request.summarizer
         if isinstance(request, roles.BriefedInput) and request.hits:

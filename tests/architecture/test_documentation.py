@@ -17,7 +17,7 @@ import typer.main
 from client.cli.app import app
 from contracts import names
 from contracts.parse_request import parse_request
-from contracts.strategies.declared_strategies import ENTRY_POINTS
+from contracts.strategies import ENTRY_POINTS
 from contracts.tokens import TokenSettings
 from tests.architecture.repository import PACKAGES, ROOT, load_script, python_files, relative, tracked_files
 from tests.toy.roles import TOY

@@ -46,7 +46,7 @@ def toy_declared() -> Iterator[None]:
     strategies.declare(TOY)
     yield
     if not there:
-        del strategies.declared_strategies._declared[TOY.name]
+        del strategies._declared[TOY.name]
 
 
 def _can_be_named(strategy: StrategyDeclaration) -> bool:

@@ -62,9 +62,10 @@ HELD: dict[str, Callable[[Trial], float]] = {
 ELSEWHERE = {
     *("deadline_seconds", "max_wait_seconds", "agent_seconds", "agent_wait_seconds", "max_source_characters"),
     "max_update_characters",
+    *("max_nodes", "max_leaves", "max_corrections", "max_levels"),
 }
 """The tests of time are below, those of waiting beside those of approvals, of agents beside their strategy, of the
-characters of a source beside windows, of an update beside live reports."""
+characters of a source beside windows, of an update beside live reports, of trees beside their rules."""
 OF_STEPS = {"min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step"}
 
 
@@ -104,6 +105,11 @@ async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: 
         trial = await priced(tmp_path / str(share), name, limits={limit: most})
         assert used(trial) <= most
         result = trial.state.result
+        if declaration(name).judges_edits and result.stop_reason is StopReason.INFEASIBLE:
+            # The least work of its scope does not fit the limit: nothing was begun.
+            assert (result.outcome, trial.left) == (Outcome.REFUSED, 0)
+            assert any(limit in line for line in result.limitations)
+            continue
         assert result.stop_reason is reason
         assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.FAILED)
         assert any("limit" in line for line in result.limitations)

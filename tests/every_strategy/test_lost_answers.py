@@ -55,6 +55,8 @@ IDLE: Final = [
 def lose_one(trial: Trial, place: str, after: int = 0) -> list[str]:
     """Have one piece of work at this place fail, however often it is tried; its name, once it was tried."""
     activity, kind = LOST[place]
+    if activity == "analyze_sources" and "extractor" in {role.name for role in declaration(trial.name).roles}:
+        activity = "extract_source"
     work, done, lost = trial.host.implementations[activity], set[str](), list[str]()
 
     async def fail(request: Any) -> Any:

@@ -66,8 +66,9 @@ async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: st
 
 
 async def test_front_ends_see_a_living_report_grow(tmp_path: Path) -> None:
-    """Every call of the agent has one answer after it, and every text is served while the record names it; the newest
-    one is that of the state, and the details of the web UI have the words of each section (S2-022, S2-031, S2-046).
+    """Every call of the agent has one answer after it, and every text is served: the record names it soon, long before
+    the run ends; the newest one is that of the state, and the details of the web UI have the words of each section
+    (S2-022, S2-031, S2-046).
     """
     async with trial_of(tmp_path, "living", gates={"approve": "none"}) as trial:
         await trial.conduct()
@@ -88,6 +89,8 @@ async def test_front_ends_see_a_living_report_grow(tmp_path: Path) -> None:
         details = details_markdown(trial.state, trial.host.now().timestamp())
         for heading, words in trial.state.draft.words_by_section.items():
             assert f"{heading} ({plural(words, 'word') if words else 'empty'})" in details
+        work = [activity for activity, _ in trial.host.calls]
+        assert "save_session" in work[work.index("apply_report_updates") : work.index("render_report")]
     assert events[-1].type == "StopEvent"
 
 

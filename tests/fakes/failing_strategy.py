@@ -41,4 +41,4 @@ def failing_strategy() -> Iterator[str]:
     try:
         yield name
     finally:
-        del strategies.declared_strategies._declared[name]
+        del strategies._declared[name]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import checking_work, model_work, reflective_work, tool_work
+from tests.fakes import checking_work, library_work, model_work, reflective_work, tool_work
 from tests.fakes.conversation import has_tools, refuse, text_of
 
 ROLE_LINE = re.compile(r"\s*role: (\w+)")
@@ -26,6 +26,12 @@ ANSWERS = {
     "reviewer": (checking_work, "reviewing"),
     "outliner": (tool_work, "outline"),
     "decomposer": (tool_work, "decomposition"),
+    "manager": (library_work, "scope"),
+    "librarian": (library_work, "searches"),
+    "scanner": (library_work, "examination"),
+    "tree_planner": (library_work, "tree"),
+    "extractor": (library_work, "extraction"),
+    "executor": (library_work, "self_check"),
     "reporter": (model_work, "update"),
 }
 """What sensible models answer in JSON, by role: a function by its name, so that a test can replace it."""

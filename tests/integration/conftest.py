@@ -75,6 +75,8 @@ def pools_of(world: World) -> PoolContents:
                         "finalize_verification",
                         "apply_corrections",
                         "join_report",
+                        "apply_report_updates",
+                        "split_draft",
                     ),
                 )
             ],

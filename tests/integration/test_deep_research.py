@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from client.agent_events import StopEvent
+from client.agent_events import AnyAgentEvent, StopEvent, UpdateReportResult
 from client.handle import ResearchClient
 from contracts import names
 from contracts.evidence import Source, source_document
@@ -79,6 +79,35 @@ async def test_front_ends_for_agents_follow_a_run(client: Client, tmp_path: Path
         assert (end.status, end.is_error, "nonsense: unknown key" in end.message) == ("failed", True, True)
         stated, finished = (await refused.events()).events
         assert (stated.data, finished.type, finished.text) == ({"level": "error"}, "run.finished", stated.text)
+
+
+async def test_a_living_report_is_followed_text_by_text(client: Client, tmp_path: Path) -> None:
+    """Before the approval nothing but the plan; then each update has its text, while the run goes on and after it, and
+    the last one is the draft (S2-019, S2-022, S2-031, S2-046).
+    """
+    world = World(tmp_path)
+    async with running_workers(client, world):
+        run = await start(client, {"query": QUESTION, "corpus": "manual", "strategy": "living"})
+        handle, seen = ResearchClient(client).handle(run.id), list[AnyAgentEvent]()
+        try:
+            async with asyncio.timeout(60):
+                async for event in handle.agent_events(pause_seconds=0.1):
+                    seen.append(event)
+                    if event.type == "AgentOutput" and "research approve" in event.response.content:
+                        begun = ["AgentInput", "ToolCall", "ToolCallResult", "AgentOutput"]
+                        assert [each.type for each in seen] == begun
+                        assert (world.corpus.searches, world.corpus.reads) == ([], [])
+                        await handle.approve_plan(1)
+        finally:
+            await handle.terminate()
+        assert [event async for event in handle.agent_events()] == seen
+        draft = await handle.document("draft.md")
+    outputs = [event.tool_output.raw_output for event in seen if event.type == "ToolCallResult"]
+    texts = [output.new_report_markdown for output in outputs if isinstance(output, UpdateReportResult)]
+    assert len(texts) > 2
+    assert None not in texts
+    assert len(set(texts)) == len(texts)
+    assert texts[-1] == draft
 
 
 @pytest.mark.parametrize(

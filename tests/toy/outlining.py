@@ -30,7 +30,7 @@ def outlining_declared() -> Iterator[None]:
     """The toy, for the time of a block."""
     strategies.declare(OUTLINING)
     yield
-    strategies.declared_strategies._declared.pop(OUTLINING.name, None)
+    strategies._declared.pop(OUTLINING.name, None)
 
 
 class OutliningStrategy(ToyStrategy):

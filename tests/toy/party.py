@@ -28,19 +28,24 @@ PARTY = StrategyDeclaration(
 @contextmanager
 def party_declared() -> Iterator[None]:
     """Both strategies are known for the block, which may lie in another one."""
-    fresh = [strategy for strategy in (ERRAND, PARTY) if strategy.name not in strategies.declared_strategies._declared]
+    fresh = [strategy for strategy in (ERRAND, PARTY) if strategy.name not in strategies._declared]
     for strategy in fresh:
         strategies.declare(strategy)
     try:
         yield
     finally:
         for strategy in fresh:
-            del strategies.declared_strategies._declared[strategy.name]
+            del strategies._declared[strategy.name]
 
 
 def tasks_of(run: ResearchRun) -> list[AgentTask]:
-    """The tasks of the request: `metadata.tasks`, with `metadata.task` for each, and `metadata.ask` by its place."""
+    """The tasks of the request: `metadata.whole_tasks`, or those of `metadata.tasks`.
+
+    The latter have `metadata.task` each, and `metadata.ask` by their place.
+    """
     told = run.resolved.metadata or {}
+    if whole := told.get("whole_tasks"):
+        return [AgentTask.model_validate(one) for one in whole]
     texts = told.get("tasks") or [run.resolved.query]
     asked = told.get("ask") or [None] * len(texts)
     return [

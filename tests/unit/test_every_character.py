@@ -13,8 +13,8 @@ from activities.reporting.addresses import KnownAddresses, find_addresses
 from activities.reporting.citations import with_escaped_markers, without_markers
 from activities.reporting.claims import bare_words, claim_key, find_claims, is_word_for_word
 from activities.reporting.drafts import describe_draft, parse_draft
+from activities.reporting.inputs import words_around
 from activities.reporting.markdown import escape, write
-from activities.reporting.passages import words_around
 from activities.reporting.tree import clean_characters
 from activities.roles.grounding import find_quote
 from activities.roles.prompt_rendering import cut_line, excerpt, guard_lines
@@ -23,7 +23,6 @@ from activities.verifying.verification import to_plain_draft
 from client.cli.errors import pasteable
 from client.exchange.bibliography import to_bibtex, to_csl
 from client.exchange.documents import to_docx, to_pdf
-from client.handle import static_summary
 from client.view.words import printable
 from contracts.addresses import canonical_url, doi_of, host_of, normalized_text, source_id, sub_query_id
 from contracts.canary import contains_canary, exposes_private_text
@@ -37,6 +36,7 @@ from providers.extractive.blocks import candidates_of
 from providers.models.answers import without_thoughts
 from providers.models.fitting import estimated_tokens
 from providers.reading.canonical_text import canonical_text, clean, iso_date
+from providers.reading.documents import web_addresses
 from providers.reading.egress.address_rules import check_url
 from providers.reading.html_page import is_name, language_code, read_html
 from providers.reading.robots import parse
@@ -133,9 +133,10 @@ def _by_the_web(text: str) -> None:
 READERS: Final[tuple[Callable[[str], Any], ...]] = (
     *(_by_rules, _by_reports, _by_models, _by_the_web, candidates_of, clean, read_html, iso_date, usable_url),
     *(canonical_url, doi_of, host_of, normalized_text, visible, from_markdown, detect_language, sentence_spans),
-    *(content_quality, normalized_query, sub_query_id, problem_of, show_summary, static_summary),
+    *(content_quality, normalized_query, sub_query_id, problem_of, show_summary),
     *(printable, pasteable, visible_json, lambda text: translate(text, "de"), lambda text: line_of(text, 5)),
     lambda text: canonical_text(text, "text/markdown", escaped=True),
+    lambda text: web_addresses([text, f"//{text}/", f"http://{text}"], "https://site.test/"),
     lambda text: [word_keys(word, "en") for word in words(text)],
     lambda text: (shorten(text, 5), plain(text, 5), shorten_query(text, 5, 2), as_markdown(text, 20, 40)),
 )

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
-from contracts.strategies import PLANNED, list_selectable
+from contracts.strategies import list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import Severity
@@ -127,7 +127,7 @@ class PresetSettings(Limits):
 
 def _strategy_name(name: str) -> str:
     if name not in {strategy.name for strategy in list_selectable()}:
-        raise ValueError("not available yet" if name in PLANNED else "unknown strategy")
+        raise ValueError("unknown strategy")
     return name
 
 

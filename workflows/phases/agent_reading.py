@@ -3,8 +3,8 @@
 A number stands for one page in every turn. The role is shown titles and notes, never the text of a page.
 """
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from temporalio.exceptions import ActivityError
@@ -13,7 +13,7 @@ from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, Source
 from contracts.notebooks import with_what_follows
 from contracts.plan import PlanNode
-from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult
+from contracts.roles import ANALYZER, AnalyzeInput
 from contracts.state import Position, ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, SourceStatus
@@ -21,7 +21,7 @@ from workflows.phases.analysis import merge
 from workflows.phases.gathering import Gathering
 from workflows.rules.duplicates import Identities
 from workflows.run.calls import is_cancelled, reason_of
-from workflows.run.host import abandon
+from workflows.run.host import side_by_side
 from workflows.run.research_run import ResearchRun
 
 MOST_LISTED: Final = 12
@@ -102,18 +102,8 @@ async def analyze_opened(
 
     All that is answered is taken over, in the order of the requests. Raises `Interrupted`.
     """
-    at_once = asyncio.Semaphore(run.resolved.limits.max_parallel)
-
-    async def analyze(step: str, request: AnalyzeInput) -> AnalyzerResult:
-        async with at_once:
-            return await run.ask(ANALYZER, step, request, engine)
-
-    calls = [asyncio.ensure_future(analyze(*each)) for each in requests.items()]
-    try:
-        await run.host.settle(calls)
-    except asyncio.CancelledError:
-        await abandon(run.host, calls)
-        raise
+    asked = [partial(run.ask, ANALYZER, step, request, engine) for step, request in requests.items()]
+    calls = await side_by_side(run.host, asked, run.resolved.limits.max_parallel)
     interruption: BaseException | None = None
     for request, call in zip(requests.values(), calls, strict=True):
         names, error = [source.id for source in request.sources], call.exception()

@@ -160,8 +160,8 @@ def _merge_findings(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -
     return len(output.findings), fresh
 
 
-def update_quality(source: Source, update: QualityUpdate) -> Source:
-    """Return the source with the analyzer's label, at most one step from that of the rules.
+def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.name) -> Source:
+    """Return the source with the label of the role that read it, at most one step from that of the rules.
 
     A label of the operator remains, and the opinion `unknown` has no effect. However often a source is analyzed, the
     steps do not add up. A source without a label by rules starts in the middle.
@@ -173,7 +173,7 @@ def update_quality(source: Source, update: QualityUpdate) -> Source:
     place, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(update.quality)
     highest = QUALITY_STEPS.index(source.best_quality)
     quality = QUALITY_STEPS[max(place - 1, min(place + 1, opinion, highest))]
-    reason = f"analyzer: {quality.value} (was {by_rules.value})" if quality is not by_rules else ""
+    reason = f"{by}: {quality.value} (was {by_rules.value})" if quality is not by_rules else ""
     known = source.found_quality if quality is source.quality else by_rules
     return source.model_copy(update={"quality": quality, "quality_reason": reason, "found_quality": known})
 
@@ -190,8 +190,9 @@ def _merge_gaps(
     with _recorded_gap_changes(run):
         if query.gap_id and (fresh or not in_parts):
             state.gaps = gaps.after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
-        # A follow-up without findings does not open the same gap under another name.
-        opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if fresh or not query.gap_id else []
+        # A follow-up without findings does not open the same gap under another name; a leaf names what its source says.
+        may_open = fresh or not query.gap_id or query.source_id is not None
+        opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if may_open else []
         state.gaps = [*state.gaps, *opened]
         for gap in opened:
             run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)

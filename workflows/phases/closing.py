@@ -149,7 +149,11 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, write
 
 async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     """Review and verify the draft as far as time, limits and people allow; it is rendered in any case."""
-    is_reviewed = reason in NATURAL_STOPS and run.resolved.checks.review is not Review.OFF
+    refresh, draft = run.state.refresh, run.state.draft
+    if refresh is not None and draft is not None and draft.document.hash == refresh.draft:
+        return  # the same text was checked before
+    # A refresh changes what its sources have changed, and nothing else.
+    is_reviewed = reason in NATURAL_STOPS and run.resolved.checks.review is not Review.OFF and refresh is None
     if not is_reviewed and not verification_is_due(run):
         return
     remaining = run.clock.remaining_seconds()

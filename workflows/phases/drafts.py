@@ -5,7 +5,7 @@ of them a whole report. The state names a text before its event is given.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from temporalio.exceptions import ActivityError
@@ -24,6 +24,7 @@ from contracts.report_updates import (
     SplitRequest,
     UpdateInput,
     UpdatesRequest,
+    WithdrawRequest,
 )
 from contracts.strategies import declaration
 from contracts.texts import shorten
@@ -169,6 +170,27 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
         run.degrade(f"the report was not revised ({reason_of(error)})")
         return None
     return applied.draft if applied and any(outcome.step for outcome in applied.outcomes) else None
+
+
+async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> None:
+    """Take out of a live report what cites any of these passages, step by step. Raises `Interrupted`."""
+    draft = run.state.draft
+    if draft is None or not set(draft.evidence_ids).intersection(evidence_ids):
+        return
+    request = WithdrawRequest(
+        research_id=run.resolved.research_id,
+        tenant=run.resolved.tenant,
+        base=_slim(draft),
+        title=_title(run),
+        outline=outline_of(run),
+        most_characters=run.resolved.limits.max_update_characters,
+        evidence_ids=sorted(evidence_ids),
+    )
+    options = _options(run, "withdraw", "take withdrawn passages out of the report")
+    way = await run.within_limits(run.host.execute(activities.WITHDRAW_EVIDENCE, request, options))
+    run.operation_done("withdraw")
+    for step in way.steps:
+        take_step(run, step)
 
 
 async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraft) -> DraftSteps:

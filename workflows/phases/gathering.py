@@ -8,6 +8,7 @@ nothing.
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -189,7 +190,8 @@ class Gathering:
             patience_seconds=patience,
         )
         if hit.provider == NAMED:
-            request = request.model_copy(update=self._conditions(hit))
+            questions = [query.text for query in self._sub_queries]
+            request = request.model_copy(update=conditions_of(run, hit.url, questions))
         async with self._reads_at_once:
             remaining = run.clock.remaining_work_seconds()
             options = call_options(READING_QUEUE, f"read/{identity}", f"read: {hit.title or hit.url}", remaining)
@@ -197,21 +199,6 @@ class Gathering:
         title = record.title or hit.title
         run.note("source.added", f"read: {title}", source_id=identity, title=title)
         return record
-
-    def _conditions(self, hit: SearchHit) -> dict[str, object]:
-        """Return the conditions for fetching and judging a page that no search found."""
-        resolved, date = self._run.resolved, self._run.state.started_at[:10]
-        if hit.url.startswith(CORPUS_SCHEME):
-            return {"tenant": resolved.tenant}
-        return {
-            "tenant": resolved.tenant,
-            "query": "\n".join(query.text for query in self._sub_queries),
-            "date": date,
-            "mode": resolved.search.source_types[0],
-            "published_from": published_between(resolved.constraints.timeframe, date)[0],
-            "domains_allow": resolved.search.domains_allow,
-            "domains_deny": resolved.search.domains_deny,
-        }
 
     # --- results ---------------------------------------------------------------------------------------------------
     def _take_results(self, *, complete: bool) -> None:
@@ -256,22 +243,7 @@ class Gathering:
             return source.model_copy(update=update)
         record = task.result()
         self._run.state.note_entry(record.entry)
-        return source.model_copy(
-            update={
-                "url": record.url or canonical_url(hit.url),
-                "title": record.title or hit.title,
-                "publisher": record.publisher,
-                "status": SourceStatus.FULL,
-                "quality": record.quality,
-                "quality_reason": record.quality_reason,
-                "best_quality": record.best_quality,
-                "content_hash": record.content_hash,
-                "media_type": record.media_type,
-                "text": record.text,
-                "pages": record.pages,
-                "entry": record.entry,
-            }
-        )
+        return source.model_copy(update=fields_read(record, canonical_url(hit.url), hit.title))
 
     def _extend_known_sources(self, found_by: dict[str, list[str]]) -> None:
         """Add to sources the sub-queries that found them again, and the sections that a corpus found for these."""
@@ -347,3 +319,37 @@ def _is_unavailable(read: Read) -> bool:
     task = read.record
     error = task.exception() if task.done() and not task.cancelled() else None
     return isinstance(error, ActivityError) and reason_of(error) == failures.SOURCE_UNAVAILABLE
+
+
+def conditions_of(run: ResearchRun, url: str, questions: Sequence[str]) -> dict[str, object]:
+    """Return the conditions for fetching and judging a page without an entry of the search that found it."""
+    resolved, date = run.resolved, run.state.started_at[:10]
+    if url.startswith(CORPUS_SCHEME):
+        return {"tenant": resolved.tenant}
+    return {
+        "tenant": resolved.tenant,
+        "query": "\n".join(questions),
+        "date": date,
+        "mode": resolved.search.source_types[0],
+        "published_from": published_between(resolved.constraints.timeframe, date)[0],
+        "domains_allow": resolved.search.domains_allow,
+        "domains_deny": resolved.search.domains_deny,
+    }
+
+
+def fields_read(record: ReadRecord, url: str, title: str) -> dict[str, object]:
+    """Return the fields of a source that follow from reading it; its address and title where the record has none."""
+    return {
+        "url": record.url or url,
+        "title": record.title or title,
+        "publisher": record.publisher,
+        "status": SourceStatus.FULL,
+        "quality": record.quality,
+        "quality_reason": record.quality_reason,
+        "best_quality": record.best_quality,
+        "content_hash": record.content_hash,
+        "media_type": record.media_type,
+        "text": record.text,
+        "pages": record.pages,
+        "entry": record.entry,
+    }

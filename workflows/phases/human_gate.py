@@ -11,6 +11,7 @@ from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, Plan, Q
 from contracts.request import Approve, Clarify
 from contracts.roles import RoleSpec
 from contracts.strategies import declaration
+from contracts.texts import plural
 from contracts.vocabulary import RunStatus, StopReason
 from workflows.run.inbox import Interrupted, Reply
 from workflows.run.research_run import ResearchRun
@@ -37,15 +38,21 @@ class HumanGate:
     async def wait_for_approval(self) -> bool:
         """Ask and wait as the request demands; false if the person demands another plan, by the new guidance.
 
+        Also false for a plan that a person edited and that is to be judged.
+
         Raises `Interrupted` when the run is stopped, the plan is rejected, or no one answers in time.
         """
         run, state, gates = self._run, self._run.state, self._run.resolved.gates
+        if state.plan.to_judge:
+            return False
         while gates.clarifies and not state.clarification.done and not state.plan.nodes:
             await self._clarify()
         while state.needs_approval and state.plan.nodes:
             phrase = APPROVAL_PHRASE if gates.approve is Approve.PHRASE else None
             waiting = state.waiting or self._waiting(WaitKind.APPROVAL, phrase=phrase).for_plan(state.plan)
             reply = await self._wait(waiting)
+            if reply.plan is not None:
+                return False
             if reply.rejected is not None:
                 run.decide(PERSON, "reject_plan", reply.rejected)
                 run.note("plan.rejected", f"the plan is rejected: {reply.rejected}".removesuffix(": "))
@@ -57,6 +64,8 @@ class HumanGate:
                 run.decide(PERSON, "revise_plan", reply.guidance)
                 run.guide(PERSON, reply.guidance, state.phase)
                 return False
+            if reply.overruled:
+                self._overrule_opinions()
             state.approved_version = reply.approved
             run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
             run.note("plan.approved", f"plan version {reply.approved} is approved", version=reply.approved)
@@ -148,6 +157,8 @@ class HumanGate:
             reply = await self._next_reply(waiting)
             while reply.plan is not None:
                 self._take_edited_plan(reply.plan)
+                if reply.plan.to_judge:
+                    break
                 reply = await self._next_reply(waiting)
             if reply.rejected is not None:
                 return reply  # the result names the plan that waited
@@ -168,6 +179,18 @@ class HumanGate:
         text = f"plan version {plan.version}: {count} {parts}"
         run.note("plan.revised", text, **plan.texts())
         run.checkpoints.save_in_background()
+
+    def _overrule_opinions(self) -> None:
+        """Record that a person overruled the opinions against queries of the plan."""
+        run, plan = self._run, self._run.state.plan
+        if not plan.open_objections:
+            return
+        queries = [one.query_id for one in plan.open_objections]
+        run.decide(PERSON, "overrule_objections", "", {"version": plan.version}, {"queries": queries})
+        text = f"the objections to {plural(len(queries), 'query')} are overruled"
+        run.note("plan.overruled", text, version=plan.version, queries=queries)
+        overruled = [one.model_copy(update={"overruled": True}) for one in plan.objections]
+        run.state.plan = plan.model_copy(update={"objections": overruled})
 
     async def _next_reply(self, waiting: Waiting) -> Reply:
         """Return the person's next reply. Raises `Interrupted`, also at the end of the time for it."""

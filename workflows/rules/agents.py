@@ -4,7 +4,8 @@ Results are merged in task order, and the first of an id remains.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from contracts.addresses import gap_id
 from contracts.agents import (
@@ -15,12 +16,16 @@ from contracts.agents import (
     AgentTask,
     Ledger,
     LostWork,
+    NodeEnd,
+    NodeSummary,
     TaskResult,
+    nodes_of_records,
+    progress_of_agent,
 )
-from contracts.evidence import Gap, Source
+from contracts.evidence import Finding, Gap, QueryRecord, Source
 from contracts.messages import ReadRecord
-from contracts.outcome import AgentDecision
-from contracts.plan import WITHOUT_SEARCH, PlanNode
+from contracts.outcome import AgentDecision, Usage
+from contracts.plan import WITHOUT_SEARCH, PlanNode, nodes_of_agent
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
@@ -28,7 +33,7 @@ from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import MOST_SHORTENED_CALLS, FidelityTotals
-from contracts.vocabulary import AgentRole, GapStatus, NodeStatus, RunStatus, SourceStatus, StopReason
+from contracts.vocabulary import AgentRole, GapStatus, NodeKind, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.duplicates import Identities
 from workflows.rules.endings import may_be_read_later
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
@@ -41,6 +46,8 @@ MOST_KNOWN: Final = 100
 """Queries, and pages, of a ledger: the cache has the others."""
 MOST_NOTES: Final = 10
 """Failures of one agent that the state of its run has."""
+
+Found = TypeVar("Found", Finding, QueryRecord)
 
 
 # --- the request ---------------------------------------------------------------------------------------------------
@@ -160,9 +167,13 @@ def shares_of(left: AgentShare, number: int) -> list[AgentShare]:
 
 # --- the ledger ----------------------------------------------------------------------------------------------------
 def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
-    """Return the queries and pages of a run when the task was given, without those of parallel agents."""
-    queries = state.query_ledger[: record.known_queries]
-    known = list(state.sources.values())[: record.known_sources]
+    """Return the queries and pages of a run when the task was given, without those of parallel agents.
+
+    The agent of an agent gets the ledger of the run as well.
+    """
+    queries = [*state.ledger.queries, *state.query_ledger[: record.known_queries]]
+    own = list(state.sources.values())[: record.known_sources]
+    known = {source.id: source for source in (*state.ledger.pages, *own)}.values()
     pages = [source for source in known if source.status is SourceStatus.FULL and source.text and source.content_hash]
     plain = {"sub_query_ids": [], "rank": 1, "iteration": 1, "analyzed": False}
     return Ledger(queries=queries[-MOST_KNOWN:], pages=[page.model_copy(update=plain) for page in pages[-MOST_KNOWN:]])
@@ -187,8 +198,10 @@ KNOWN_FIRST: Final = "evidence aliases term_documents spellings lost_providers p
 """Those of them in which what the run knows already remains."""
 
 
-def task_result(state: ResearchState, reason: StopReason, summary: str, problem: str = "") -> TaskResult:
-    """Return the result of an agent: everything in its own state."""
+def task_result(
+    state: ResearchState, reason: StopReason, summary: str, problem: str = "", node: NodeSummary | None = None
+) -> TaskResult:
+    """Return the result of an agent: everything in its own state, and its part of a tree."""
     pass_over(state, unread_hits(state))
     found = ResearchState(**{name: getattr(state, name) for name in FOUND})
     return TaskResult(
@@ -203,14 +216,39 @@ def task_result(state: ResearchState, reason: StopReason, summary: str, problem:
         usage_by_role=state.usage_by_role,
         lost=lost_work(state),
         failed_branches=state.failed_branches,
+        node=None if node is None else complete_node(state, node, reason),
+        calls=state.calls,
+        agents=[progress_of_agent(record) for record in state.agents],
         packed=found.pack(),
     )
+
+
+ENDS: Final = {
+    StopReason.BUDGET_TIME: NodeEnd.TIME,
+    **dict.fromkeys((StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST), NodeEnd.BUDGET),
+    **dict.fromkeys((StopReason.USER_STOPPED, StopReason.USER_CANCELLED), NodeEnd.STOPPED),
+    **dict.fromkeys((StopReason.PROVIDER_OUTAGE, StopReason.INTERNAL_ERROR), NodeEnd.FAILED),
+}
+"""Ends of nodes whose work was cut short."""
+
+
+def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -> NodeSummary:
+    """Return the node of an agent with those of its own agents, in the order of their tasks, and its own usage.
+
+    What cut its work short is its end, whatever its strategy has noted.
+    """
+    usage = state.usage.model_copy(update={"active_seconds": 0.0})
+    for record in state.agents:
+        usage = usage.beyond(record.result.usage if record.result else Usage())
+    below, end = nodes_of_records(state.agents), ENDS.get(reason, node.end)
+    return node.model_copy(update={"usage": usage, "below": below, "end": end})
 
 
 def lost_work(state: ResearchState) -> LostWork:
     """Return the work of an agent that got no answer, with that of its earlier start which it did not do either."""
     before, known = state.task.lost if state.task else LostWork(), Identities(state.sources, state.aliases)
-    made = {node.text: node.status for node in state.plan.sub_queries if node.origin != WITHOUT_SEARCH}
+    searches = [node for node in state.plan.sub_queries if node.kind is NodeKind.QUERY]
+    made = {node.text: node.status for node in searches if node.origin != WITHOUT_SEARCH}
     lost = [each for each in state.sources.values() if each.status is SourceStatus.FULL or may_be_read_later(each)]
     pages = [each.as_hit() for each in lost if not each.analyzed]
     return LostWork(
@@ -225,21 +263,28 @@ def lost_work(state: ResearchState) -> LostWork:
 def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> list[AgentDecision]:
     """Take over the results of an agent; the decisions of its strategy, which are for the log of the run.
 
-    Its findings belong to the node of its task; its searches are in the list of queries.
+    Leaves and tasks of its plan are added below the node of its task and keep their findings, gaps and sources; all
+    else that it found belongs to the node of its task. Its searches are in the list of queries.
     """
-    found, node = ResearchState.unpack(result.packed) if result.packed else ResearchState(), task.id
+    found = ResearchState.unpack(result.packed) if result.packed else ResearchState()
     for name in KNOWN_FIRST:
         setattr(state, name, getattr(found, name) | getattr(state, name))
+    below = nodes_of_agent(found.plan.nodes, state.plan.nodes, task.id)
+    state.plan = state.plan.with_nodes(*below)
+    owners = _Owners(task.id, frozenset(node.id for node in below))
     known = {finding.id for finding in state.findings}
-    of_agent = {"sub_query_id": node, "iteration": state.iteration}
-    fresh = [finding.model_copy(update=of_agent) for finding in found.findings if finding.id not in known]
-    state.findings = [*state.findings, *fresh]
+    state.findings = [*state.findings, *(owners.take(one, state) for one in found.findings if one.id not in known)]
     if not result.is_stub:
-        state.gaps = _merge_gaps(state, found, node)
-    new_sources = _merge_sources(state, found, node)
-    pass_over(state, [candidate.model_copy(update={"sub_query_id": node}) for candidate in found.passed_over])
+        state.gaps = _merge_gaps(state, found, owners)
+    new_sources = _merge_sources(state, found, owners)
+    pass_over(
+        state, [one.model_copy(update={"sub_query_id": owners.of(one.sub_query_id)}) for one in found.passed_over]
+    )
     _merge_node(state, task, result, found, new_sources)
-    state.query_ledger = [*state.query_ledger, *(record.model_copy(update=of_agent) for record in found.query_ledger)]
+    unanalyzed = {query.id for query in queries_to_analyze(found)}
+    analyzed = [*([] if unanalyzed else [task.id]), *(node.id for node in below if node.id not in unanalyzed)]
+    state.analyzed_sub_queries = _union(state.analyzed_sub_queries, analyzed)
+    state.query_ledger = [*state.query_ledger, *(owners.take(record, state) for record in found.query_ledger)]
     for entry in found.notebook:
         state.note_entry(entry)
     state.duplicates += found.duplicates
@@ -256,38 +301,69 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     state.models_used = _union(state.models_used, found.models_used)
     state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
-    own = (decision for decision in found.decisions if decision.agent not in set(AgentRole))
-    return [decision for decision in own if not decision.action.startswith("execute_")]
+    own = [decision for decision in found.decisions if decision.agent not in set(AgentRole)]
+    return [
+        decision.model_copy(update={"agent": owners.of(decision.agent)})
+        for decision in own
+        if not decision.action.startswith("execute_")
+    ]
 
 
-def _merge_gaps(state: ResearchState, found: ResearchState, node: str) -> list[Gap]:
+@dataclass(frozen=True)
+class _Owners:
+    """The nodes of a run's plan that the work of an agent belongs to."""
+
+    task: str
+    below: frozenset[str]
+    """Leaves and tasks of the agent's own plan."""
+
+    def of(self, name: str | None) -> str:
+        """Return the node for a name within the agent."""
+        return name if name in self.below and name is not None else self.task
+
+    def of_gap(self, gap: Gap) -> str:
+        """Return the origin of a gap in the run."""
+        return f"sub_query:{self.of(gap.origin.removeprefix('sub_query:'))}"
+
+    def take(self, one: Found, state: ResearchState) -> Found:
+        """Return a finding or a query of the agent as one of the run."""
+        return one.model_copy(update={"sub_query_id": self.of(one.sub_query_id), "iteration": state.iteration})
+
+
+def _merge_gaps(state: ResearchState, found: ResearchState, owners: _Owners) -> list[Gap]:
     """Return the gaps of run and agent; gaps of an earlier agent for this task that are not stated again are closed."""
-    origin, stated = f"sub_query:{node}", {gap.id for gap in found.gaps}
-    of_node = {"origin": origin, "iteration": state.iteration}
+    origins = {f"sub_query:{name}" for name in (owners.task, *owners.below)}
+    stated = {gap.id for gap in found.gaps}
     gaps = {gap.id: gap for gap in state.gaps}
     for gap in state.gaps:
-        if gap.origin == origin and gap.status is GapStatus.OPEN and gap.id not in stated:
+        if gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in stated:
             gaps[gap.id] = gap.model_copy(update={"status": GapStatus.SUPERSEDED})
     for gap in found.gaps:
         known = gaps.get(gap.id)
-        if known is None or (known.origin == origin and known.status is GapStatus.SUPERSEDED):
-            gaps[gap.id] = gap.model_copy(update=of_node)
+        # What an earlier start left open may be closed by now.
+        is_newer = known is not None and (
+            known.status is GapStatus.SUPERSEDED
+            or (known.status is GapStatus.OPEN and gap.status is not GapStatus.OPEN)
+        )
+        if known is None or (known.origin in origins and is_newer):
+            gaps[gap.id] = gap.model_copy(update={"origin": owners.of_gap(gap), "iteration": state.iteration})
     return list(gaps.values())
 
 
-def _merge_sources(state: ResearchState, found: ResearchState, node: str) -> int:
-    """Take over sources, with the node among their sub-queries; the number of newly readable ones."""
+def _merge_sources(state: ResearchState, found: ResearchState, owners: _Owners) -> int:
+    """Take over sources, with their nodes among their sub-queries; the number of newly readable ones."""
     sources, new = dict(state.sources), 0
     for source in found.sources.values():
         known, is_readable = sources.get(source.id), source.status is SourceStatus.FULL
-        owners = _union(known.sub_query_ids if known else [], [node])
+        nodes = [name for name in source.sub_query_ids if name in owners.below] or [owners.task]
+        belongs_to = _union(known.sub_query_ids if known else [], nodes)
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
-            update: dict[str, object] = {"iteration": state.iteration, "sub_query_ids": owners}
+            update: dict[str, object] = {"iteration": state.iteration, "sub_query_ids": belongs_to}
             sources[source.id] = source.model_copy(update=update)
             new += is_readable
         else:
             update = {
-                "sub_query_ids": owners,
+                "sub_query_ids": belongs_to,
                 "hit_entries": _union(known.hit_entries, source.hit_entries),
                 "analyzed": known.analyzed or source.analyzed,
             }
@@ -297,7 +373,7 @@ def _merge_sources(state: ResearchState, found: ResearchState, node: str) -> int
 
 
 def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: ResearchState, new: int) -> None:
-    """Update the node of the task; unanalyzed sources are analyzed when the run ends."""
+    """Update the node of the task."""
     node = next((node for node in state.plan.nodes if node.id == task.id), None)
     if node is None:
         return
@@ -315,8 +391,6 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         "stated_gaps": list(stated),
     }
     state.plan = state.plan.with_nodes(node.model_copy(update=update))
-    if not queries_to_analyze(found):
-        state.analyzed_sub_queries = _union(state.analyzed_sub_queries, [node.id])
 
 
 def _state_silence(state: ResearchState, node: PlanNode, problem: str) -> str:

@@ -41,12 +41,21 @@ WITHOUT_WORK: Final = {
     StopReason.CLARIFICATION_EXPIRED: (Outcome.TIMED_OUT, f"nobody answered in time, {ASKS_AGAIN}"),
     StopReason.APPROVAL_EXPIRED: (Outcome.TIMED_OUT, f"nobody approved the plan in time: it is kept, {ASKS_AGAIN}"),
     StopReason.APPROVAL_REJECTED: (Outcome.REFUSED, "the plan was rejected; it is kept"),
+    StopReason.INFEASIBLE: (
+        Outcome.REFUSED,
+        "the question is too wide, so nothing was searched",
+    ),
     StopReason.USER_STOPPED: (Outcome.FAILED, f"stopped before any work: what was planned is kept, {ASKS_AGAIN}"),
 }
-"""Ends of a run that waits for a person: its outcome, and the limitation that it states."""
+"""Ends of a run before its work: its outcome, and the limitation that it states."""
 REJECTED_ADVICE: Final = (
     "ask in other words, or change the plan: `research resume {id}` shows it again, then `research plan {id} --edit`"
 )
+INFEASIBLE_ADVICE: Final = (
+    "ask for less, or raise a limit: `research resume {id} --set limits.NAME=N`; with `gates.approve: phrase` you are "
+    "asked, and may overrule an opinion"
+)
+ADVICE: Final = {StopReason.APPROVAL_REJECTED: REJECTED_ADVICE, StopReason.INFEASIBLE: INFEASIBLE_ADVICE}
 LIMIT_OF: Final = {
     StopReason.BUDGET_TOKENS: "max_tokens",
     StopReason.BUDGET_CALLS: "max_model_calls",
@@ -133,12 +142,17 @@ def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str
 
 
 def result_without_work(state: ResearchState, reason: StopReason, ended_at: str) -> ResearchResult | None:
-    """Return the result of a run that ends while it waits for a person; None if there is something to report."""
-    if state.waiting is None or state.sources or reason not in WITHOUT_WORK:
+    """Return the result of a run that ends while it waits for a person, or that no person is asked about.
+
+    None if there is something to report.
+    """
+    infeasible = reason is StopReason.INFEASIBLE
+    if (state.waiting is None and not infeasible) or state.sources or reason not in WITHOUT_WORK:
         return None
     (outcome, remedy), name = WITHOUT_WORK[reason], state.resolution.research_id
-    advice = REJECTED_ADVICE.format(id=name) if reason is StopReason.APPROVAL_REJECTED else ""
-    return result_of(state, outcome, reason, ended_at, limitations=[remedy.format(id=name)], advice=advice)
+    limitations = [remedy.format(id=name), *([one.line() for one in state.plan.open_objections] if infeasible else [])]
+    advice = ADVICE.get(reason, "").format(id=name)
+    return result_of(state, outcome, reason, ended_at, limitations=limitations, advice=advice)
 
 
 def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
@@ -194,6 +208,7 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{text[0].upper()}{text[1:]}{report}.")
     lines += [lost] if (lost := lost_sources(state)) else []
+    lines += unrefreshed(state)
     if state.findings and state.draft:
         lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
     empty = [name for name, count in state.draft.words_by_section.items() if not count] if state.draft else []
@@ -202,6 +217,17 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
     return list(dict.fromkeys(lines))
+
+
+def unrefreshed(state: ResearchState) -> list[str]:
+    """Return a line for the sources that a refresh did not reach, and one for those that could not be read again."""
+    refresh, lines = state.refresh, list[str]()
+    if refresh is not None and refresh.lost:
+        titles = "; ".join(state.sources[name].title for name in sorted(refresh.lost) if name in state.sources)
+        lines.append(f"Not to be had when the sources were read again, so cited as archived: {titles[:600]}")
+    if refresh is not None and refresh.due:
+        lines.append(f"The refresh ended before all sources were read again: {len(refresh.due)} were not.")
+    return lines
 
 
 def find_unanswered(question: str, state: ResearchState) -> list[str]:

@@ -7,19 +7,19 @@ from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.plan import PlanNode
 from contracts.roles import GapAssessment, ProposedGap
 from contracts.state import ResearchState
+from contracts.strategies import MOST_GAPS, declaration
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
-
-MAX_GAPS = 30
 
 
 # --- opening -------------------------------------------------------------------------------------------------------
 def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) -> list[Gap]:
-    """Return the gaps that are new to the run, in order, at most `MAX_GAPS` in all."""
+    """Return the gaps that are new to the run, in order, as many in all as its strategy allows."""
     known = {gap.id for gap in state.gaps}
+    most = declaration(state.resolved.strategy).most_gaps if state.resolved else MOST_GAPS
     fresh: list[Gap] = []
     for draft in drafts:
         identity = gap_id(draft.description)
-        if not draft.description.strip() or identity in known or len(known) >= MAX_GAPS:
+        if not draft.description.strip() or identity in known or len(known) >= most:
             continue
         known.add(identity)
         fresh.append(

@@ -13,12 +13,13 @@ from contracts.evidence import Candidate
 from contracts.messages import SaveRequest, StateChange
 from contracts.names import RECORDS_QUEUE
 from contracts.notebooks import without_entry_texts
+from contracts.outcome import Usage
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ANALYZER
-from contracts.state import PACKED_EVENTS, ResearchState
+from contracts.state import PACKED_EVENTS, Refresh, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
 from contracts.strategies import CLOSING_ROLES, writers
-from contracts.vocabulary import AWAITING, AgentStatus, NodeKind, NodeStatus, RunStatus
+from contracts.vocabulary import AWAITING, NATURAL_STOPS, AgentStatus, NodeKind, NodeStatus, RunStatus
 from workflows.rules.endings import may_be_read_later
 from workflows.run.calls import CallOptions, call_options, is_cancelled
 from workflows.run.context import RunContext
@@ -164,10 +165,13 @@ def resume_state(
     """Return the state to continue with: completed work is kept, marks of the earlier end are removed.
 
     Usage continues counting; the deadline is fresh. What got no answer is done again: searches, pages, tasks, and
-    analyses that failed or were done without their model. `reposition` is `Strategy.resume`.
+    analyses that failed or were done without their model; by a refresh, which searches for nothing, they are not.
+    `reposition` is `Strategy.resume`.
     """
-    hasty, unread = set(state.hasty_analyses), _find_again_lost_pages(state)
-    failed = {node.id for node in state.plan.nodes if node.status is NodeStatus.FAILED}
+    hasty, unread, failed = set[str](), set[str](), set[str]()
+    if state.refresh is None:
+        hasty, unread = set(state.hasty_analyses), _find_again_lost_pages(state)
+        failed = {node.id for node in state.plan.nodes if node.status is NodeStatus.FAILED}
     redone = hasty | unread | failed
     # A run that was killed goes on as if nothing had been: what it has noted still holds.
     interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
@@ -192,13 +196,37 @@ def resume_state(
     state.agents = [_resumed_agent(record, unread) for record in state.agents]
     again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
     ended = (NodeStatus.FAILED, NodeStatus.SKIPPED)
-    state.plan = state.plan.with_nodes(
-        *(node.model_copy(update=again) for node in state.plan.nodes if node.status in ended or node.id in unread)
-    )
+    if state.refresh is None:
+        state.plan = state.plan.with_nodes(
+            *(node.model_copy(update=again) for node in state.plan.nodes if node.status in ended or node.id in unread)
+        )
     # Whether the run was concluded before decides what is left to do.
     reposition(state, redo_analysis=bool(hasty))
     state.ending = None
     return state
+
+
+def begin_refresh(state: ResearchState, *, requested: bool) -> None:
+    """Have a finished run read its sources again if that is `requested`; its figures are of the refresh alone.
+
+    A refresh that was interrupted goes on; one that is over does not concern a run that is resumed later.
+    """
+    unfinished: Refresh | None = None
+    if state.ending is not None:
+        unfinished = state.refresh if state.ending.stop_reason not in NATURAL_STOPS else None
+        state.refresh = None
+    if not requested or state.refresh is not None or state.result is None or state.result.files is None:
+        return
+    cited = set(state.draft.evidence_ids if state.draft else ())
+    unwritten = [finding.id for finding in state.findings if not cited.intersection(finding.evidence_ids)]
+    state.refresh = Refresh(
+        before=state.result.files.json_document,
+        draft=state.draft.document.hash if state.draft else "",
+        due=[source.id for source in state.readable_sources()],
+        # What a refresh that was cut short had no time to write is still to be written.
+        unwritten=[name for name in unwritten if unfinished is None or name in unfinished.unwritten],
+    )
+    state.usage, state.usage_by_role, state.usage_by_phase, state.paid_failures = Usage(), {}, {}, []
 
 
 def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:

@@ -10,7 +10,7 @@ from contracts.canary import contains_canary, exposes_private_text
 from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
-from contracts.plan import Plan, PlanNode
+from contracts.plan import Objection, Plan, PlanNode
 from contracts.presets import with_choice
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
@@ -141,10 +141,12 @@ class RunContext:
         outline: Sequence[str] = (),
         questions: Sequence[str] = (),
         assumptions: Sequence[str] = (),
+        objections: Sequence[Objection] = (),
     ) -> None:
         """Put a new version of the plan in the place of the one that there is."""
         texts = {"outline": list(outline), "questions": list(questions), "assumptions": list(assumptions)}
-        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts)
+        against = {"objections": list(objections)}
+        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts, **against)
         plan = self.state.plan
         count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
         self.note("plan.drafted", plural(count, part), count=count, **plan.texts())
@@ -211,6 +213,13 @@ class RunContext:
         log = self.state.decisions
         if 0 < number <= len(log):
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
+
+    def count_calls(self, caller: str, role: str, number: int = 1) -> None:
+        """Count calls of one role by another; no effect without a caller."""
+        if caller:
+            calls = dict(self.state.calls.get(caller, {}))
+            calls[role] = calls.get(role, 0) + number
+            self.state.calls = {**self.state.calls, caller: calls}
 
     def exposes_private_text(self, url: str) -> bool:
         """Return whether an address contains private words: the canary of the run, or words of a person."""

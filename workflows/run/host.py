@@ -6,7 +6,7 @@ unit can be stopped, stored and rebuilt without a server.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -44,6 +44,28 @@ async def abandon(host: "Host", tasks: list["asyncio.Task[Any]"]) -> None:
     for task in tasks:
         if not task.cancelled():
             task.exception()
+
+
+async def side_by_side(
+    host: "Host", calls: Sequence[Callable[[], Awaitable[T]]], at_once: int
+) -> list["asyncio.Task[T]"]:
+    """Make calls, so many at a time; all of them, with a result or an error, in their order.
+
+    Where the run is cancelled, the calls are cancelled first, and their results are dropped.
+    """
+    turns = asyncio.Semaphore(at_once)
+
+    async def make(call: Callable[[], Awaitable[T]]) -> T:
+        async with turns:
+            return await call()
+
+    tasks = [asyncio.ensure_future(make(call)) for call in calls]
+    try:
+        await host.settle(tasks)
+    except asyncio.CancelledError:
+        await abandon(host, tasks)
+        raise
+    return tasks
 
 
 @contextmanager

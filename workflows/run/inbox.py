@@ -10,6 +10,7 @@ from contracts.addresses import normalized_text, short_hash, sub_query_id
 from contracts.parse_request import error_lines
 from contracts.plan import (
     ANSWER_CHARACTERS,
+    ObjectionKind,
     Plan,
     PlannedQuery,
     PlanNode,
@@ -19,13 +20,14 @@ from contracts.plan import (
 )
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
+from contracts.strategies import declaration
 from contracts.vocabulary import NodeKind, StopReason
 
 OUTLINED: Final = frozenset({"outline", "questions", "assumptions"})
 """Parts of a plan that fixes the headings of the report."""
 PARTS: Final = OUTLINED | {"brief", "sub_queries"}
+SHOWN_OBJECTIONS: Final = 3
 NEWER_PLAN: Final = "version: the plan is version {} by now; look at it with `research plan` first"
-AROUND_PHRASE: Final = " \t\r\n.!\"'“”„«»"
 
 
 class Interrupted(Exception):
@@ -44,6 +46,8 @@ class Reply:
     """To the questions of a round or of a plan, in their order; empty texts for unanswered ones."""
     approved: int | None = None
     """The version of the plan."""
+    overruled: bool = False
+    """True if the opinions against its queries are overruled with the approval."""
     rejected: str | None = None
     """The reason; the run ends."""
     guidance: str = ""
@@ -114,8 +118,10 @@ def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, r
     return Reply(answers=[" ".join(each.split()) for each in given])
 
 
-def read_approval(state: ResearchState, pending: Sequence[Reply], version: Any, phrase: Any = None) -> Reply:
-    """Return the approval of the newest plan."""
+def read_approval(
+    state: ResearchState, pending: Sequence[Reply], version: Any, phrase: Any = None, overrule: Any = False
+) -> Reply:
+    """Return the approval of the newest plan; `overrule` overrules opinions on its queries, and nothing that binds."""
     waiting = _current_wait(state, pending, WaitKind.APPROVAL)
     newest = waiting.plan_version
     if not isinstance(version, int) or isinstance(version, bool):
@@ -123,9 +129,23 @@ def read_approval(state: ResearchState, pending: Sequence[Reply], version: Any, 
     if version != newest:
         known = "is older than the plan that there is" if 0 < version < newest else "does not exist"
         raise Unacceptable(f"version: {version} {known}; look at version {newest} with `research plan`, and approve it")
-    if waiting.phrase is not None and not _is_phrase(phrase, waiting.phrase):
+    _check_objections(_newest_plan(state, pending), overrule)
+    if waiting.phrase is not None and not waiting.is_phrase(phrase):
         raise Unacceptable(f"phrase: this run wants exactly these words: {waiting.phrase}")
-    return Reply(approved=version)
+    return Reply(approved=version, overruled=bool(overrule))
+
+
+def _check_objections(plan: Plan, overrule: Any) -> None:
+    """Raise `Unacceptable` for a plan that is not judged yet, or has objections that stand against its approval."""
+    if not isinstance(overrule, bool):
+        raise Unacceptable("overrule: expected true or false")
+    if plan.to_judge:
+        raise Unacceptable(f"plan: version {plan.version} is being judged; look at it with `research plan` first")
+    binding = [one for one in plan.open_objections if one.kind is ObjectionKind.STRUCTURAL]
+    if against := binding or ([] if overrule else plan.open_objections):
+        lines = "\n".join(one.line() for one in against[:SHOWN_OBJECTIONS])
+        remedy = "nothing overrules this" if binding else "or approve it with `--overrule`"
+        raise Unacceptable(f"plan: version {plan.version} cannot begin. {lines}\nEdit the plan; {remedy}")
 
 
 def read_rejection(state: ResearchState, pending: Sequence[Reply], reason: Any = "") -> Reply:
@@ -156,15 +176,19 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
     limits, plan = state.resolved.limits if state.resolved else None, _newest_plan(state, pending)
     if not plan.outline and (named := sorted(OUTLINED & parsed.model_fields_set)):
         raise Unacceptable(f"revision.{named[0]}: the plan of this run has none; leave it out")
-    return Reply(plan=_edited(plan, parsed, limits))
+    judges = state.resolved is not None and declaration(state.resolved.strategy).judges_edits
+    edited = _edited(plan, parsed, limits)
+    return Reply(plan=edited.model_copy(update={"objections": [], "to_judge": judges}))
 
 
 def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Reply:
-    """Return the meaning of a text for the present wait: an answer to the questions, or guidance for the planner."""
+    """Return the meaning of a text for the present wait: answer, words of approval, or guidance for the planner."""
     if not isinstance(text, str) or not text.strip():
         raise Unacceptable(f"text: expected 1 to {ANSWER_CHARACTERS} characters")
     if state.waiting is not None and state.waiting.kind is WaitKind.CLARIFICATION:
         return read_answers(state, pending, [text])
+    if state.waiting is not None and state.waiting.is_phrase(text):
+        return read_approval(state, pending, _newest_plan(state, pending).version, text)
     return read_revision(state, pending, text)
 
 
@@ -172,7 +196,7 @@ def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Rep
 def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind) -> Waiting:
     waiting = state.waiting
     if waiting is None and kind is WaitKind.APPROVAL and state.approved_version:
-        raise Unacceptable(f"plan: version {state.approved_version} is approved already; the research goes by it")
+        raise Unacceptable(f"plan: version {state.approved_version} is approved already; the run goes by it")
     if waiting is None and state.resolved is None:
         # Also the case for a moment after a continue-as-new of a waiting run.
         raise Unacceptable("the run is getting ready: send this again in a moment")
@@ -188,13 +212,6 @@ def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind
 def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
     edited = [reply.plan for reply in pending if reply.plan is not None]
     return edited[-1] if edited else state.plan
-
-
-def _is_phrase(given: Any, phrase: str) -> bool:
-    """Return true for the phrase in any case and quotes; a longer sentence may deny it."""
-    if not isinstance(given, str):
-        return False
-    return " ".join(given.strip(AROUND_PHRASE).split()).casefold() == phrase.casefold()
 
 
 # --- an edited plan ------------------------------------------------------------------------------------------------

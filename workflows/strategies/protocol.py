@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from contracts.agents import NodeSummary
 from contracts.outcome import Pause, Progress
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import EngineKind, StopReason
@@ -78,3 +79,11 @@ class ScopedStrategy(Strategy, Protocol):
         there is no summary, and the findings count nevertheless.
         """
         ...
+
+    def describe_node(self, state: ResearchState) -> NodeSummary | None:
+        """Return the part of a tree that the agent worked on, however its work ended; None for one without a tree.
+
+        Its usage and the nodes below it are added to what this returns. Pure.
+        """
+        del state
+        return None

@@ -22,6 +22,7 @@ from typing import Final
 import httpcore2
 import httpx2
 
+from contracts.evidence import Validators
 from providers.certificates import trusted_certificates
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.document_kinds import parse_content_type
@@ -42,6 +43,9 @@ WAITS: Final = httpx2.Timeout(connect=5, read=15, write=5, pool=15)
 KEEP_ALIVE_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 64
 BEFORE_ANY_SCHEME: Final = re.compile(r"[^/?#]*:")
+NOT_MODIFIED: Final = 304
+SENDABLE: Final = re.compile(r"[!-~][ -~]{0,199}")
+"""A validator, which a server may choose freely."""
 NOT_FOR_US: Final = {401, 402, 403, 407, 451}
 
 PIECE_BYTES: Final = 65_536
@@ -73,13 +77,18 @@ class FetchPolicy:
 
 @dataclass(frozen=True)
 class Fetched:
-    """The final URL, the media type and the character set that the server declares, the unpacked body, the status."""
+    """The final URL, the media type and the character set that the server declares, the unpacked body, the status.
+
+    A body is empty for the status 304 alone: the document is the one that the validators of the request name.
+    """
 
     url: str
     media_type: str | None
     charset: str | None
     body: bytes
     status: int
+    validators: Validators | None = None
+    """None where the server gave none."""
 
 
 # --- connections to checked addresses
@@ -174,8 +183,10 @@ class Egress:
         backend = GuardedBackend(look_up, allow_hosts, network)
         self._transport = _GuardedTransport(backend, tls or trusted_certificates())
 
-    async def fetch(self, url: str, policy: FetchPolicy, permit: Permit | None = None) -> Fetched:
-        """Get a document; `permit` is awaited before each request and may raise.
+    async def fetch(
+        self, url: str, policy: FetchPolicy, permit: Permit | None = None, known: Validators | None = None
+    ) -> Fetched:
+        """Get a document, unless it is the `known` one; `permit` is awaited before each request and may raise.
 
         Raises `SourceUnreadable`: a kind that starts with `refused` before anything is sent to the place in question,
         else not_found, permission_denied, http_status, certificate, timeout, too_large, wrong_type, malformed,
@@ -184,7 +195,7 @@ class Egress:
         target = check_url(url, self._allow_hosts)
         try:
             async with asyncio.timeout(policy.seconds):
-                return await self._follow(target, policy, permit)
+                return await self._follow(target, policy, permit, _conditions(known))
         except TimeoutError as error:
             raise SourceUnreadable("timeout", "the server took too long") from error
 
@@ -192,21 +203,25 @@ class Egress:
         """Close all connections."""
         await self._transport.aclose()
 
-    async def _follow(self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None) -> Fetched:
+    async def _follow(
+        self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, conditions: dict[str, str]
+    ) -> Fetched:
         for _ in range(MOST_REDIRECTS + 1):
             if permit is not None:
                 await permit(target)
-            headers = self._headers | {"Accept": policy.accept}
+            headers = self._headers | {"Accept": policy.accept} | conditions
             request = httpx2.Request("GET", target, headers=headers, extensions={"timeout": self._waits})
             with _translate_errors():
                 response = await self._transport.handle_async_request(request)
                 try:
+                    if conditions and response.status_code == NOT_MODIFIED:
+                        return Fetched(str(target), None, None, b"", NOT_MODIFIED)
                     location = _redirection(response, is_document=policy.is_document)
                     if location is None:
                         return await _document(target, response, policy)
                 finally:
                     await response.aclose()
-            target = self._next(target, location)
+            target, conditions = self._next(target, location), {}  # validators are of the first address alone
         raise refused("redirect", f"more than {MOST_REDIRECTS} redirects")
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
@@ -271,7 +286,20 @@ async def _document(target: httpx2.URL, response: httpx2.Response, policy: Fetch
     body = await _read_body(response, policy.most_bytes, cut=not policy.is_document)
     if not body:
         raise SourceUnreadable("empty", "the server sent an empty document")
-    return Fetched(str(target), media_type, charset, body, response.status_code)
+    return Fetched(str(target), media_type, charset, body, response.status_code, _validators(response))
+
+
+def _validators(response: httpx2.Response) -> Validators | None:
+    """Return the validators of a document as the server wrote them; None where it gave none that can be sent back."""
+    given = {name: response.headers.get(name, "") for name in ("etag", "last-modified")}
+    etag, modified = (value if SENDABLE.fullmatch(value) else "" for value in given.values())
+    return Validators(etag=etag, last_modified=modified) if etag or modified else None
+
+
+def _conditions(known: Validators | None) -> dict[str, str]:
+    """Return the headers that ask for a document only if it is another one than the known one."""
+    given = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified} if known else {}
+    return {name: value for name, value in given.items() if SENDABLE.fullmatch(value)}
 
 
 async def _read_body(response: httpx2.Response, most_bytes: int, *, cut: bool) -> bytes:

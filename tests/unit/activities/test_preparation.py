@@ -129,8 +129,7 @@ def test_a_run_that_cannot_work_is_refused(
 # --- needs of a strategy ----------------------------------------------------------------------------------------------
 @pytest.fixture
 def _asking(monkeypatch: pytest.MonkeyPatch) -> None:
-    declared = strategies.declared_strategies
-    monkeypatch.setattr(declared, "_declared", dict(declared._declared))
+    monkeypatch.setattr(strategies, "_declared", dict(strategies._declared))
 
 
 TOOLS = "calls tools, and none can be called with big, spare: name a model that takes tools (models.analytical)"

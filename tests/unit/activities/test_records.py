@@ -12,8 +12,8 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from contracts import failures
-from contracts.addresses import source_id
-from contracts.evidence import Artifact, artifacts_of
+from contracts.addresses import digest, source_id
+from contracts.evidence import Artifact, DocumentRef, ReportDraft, artifacts_of
 from contracts.messages import (
     DocumentPiece,
     DocumentPieceRequest,
@@ -23,12 +23,13 @@ from contracts.messages import (
     StateChange,
     TurnRequest,
 )
-from contracts.outcome import ResearchResult
+from contracts.outcome import ReportFiles, ResearchResult
 from contracts.state import ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
-from contracts.vocabulary import Outcome, SourceStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
+from providers.shared.run_queue import QueueLimits, RunQueue
 from tests.fakes import states
-from tests.fakes.world import World
+from tests.fakes.world import World, no_list_of_runs
 from tests.unit.activities.scripted import environment
 
 URL = "corpus:manual/a.md"
@@ -189,6 +190,22 @@ async def test_a_run_that_cannot_be_prepared_is_refused(
     assert await records.world.sessions.load("r-1") == before
 
 
+async def test_a_run_that_may_begin_has_a_session(records: Records) -> None:
+    """It names its resolution as a document that is in use; a run that waits for its turn has none yet."""
+    records.world.queue = RunQueue(records.world.shared, QueueLimits(at_once=1), no_list_of_runs)
+    begun = await records.call("prepare_research", prepare())
+    stored = ResearchState.model_validate_json(await records.world.sessions.load("r-1") or "")
+    assert begun.has_turn
+    assert (stored.status, stored.resolved, stored.notebook) == (
+        RunStatus.RUNNING,
+        begun.resolved,
+        [begun.resolved_entry],
+    )
+    waits = await records.call("prepare_research", prepare().model_copy(update={"research_id": "r-2"}))
+    assert not waits.has_turn
+    assert await records.world.sessions.load("r-2") is None
+
+
 async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:
     """The next history of a run gets the stored resolution, whatever the request says; a resumption resolves again."""
     stored = await records.keep(phase="analysis")
@@ -209,6 +226,46 @@ async def test_only_a_completed_run_is_over(records: Records) -> None:
         again = await records.call("prepare_research", prepare(continue_from="r-1"))
         assert again.stored_result == (result if over else None)
         assert over or ResearchState.unpack(again.packed_state).phase == "closing"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "session", "words"),
+    [
+        ("supervisor", {}, "does not change by updates, as those of living do: ask again instead"),
+        ("living", {}, "the run has no finished report: `research resume r-1`"),
+        ("living", {"files": True}, "the stored report is gone, so nothing can be compared with it: ask again"),
+    ],
+)
+async def test_only_a_finished_live_report_can_be_refreshed(
+    records: Records, strategy: str, session: dict[str, Any], words: str
+) -> None:
+    """Another strategy, a run without a report, and a report that nothing can be compared with are refused by name."""
+    before = (await records.keep()).resolved.model_copy(update={"strategy": strategy})
+    kept: dict[str, Any] = {"resolved": before}
+    if session:
+        lost = DocumentRef(hash=digest("lost"))
+        files = ReportFiles(markdown=lost, html=lost, json_document=lost)
+        result = {"research_id": "r-1", "outcome": Outcome.COMPLETED, "stop_reason": StopReason.NO_OPEN_GAPS}
+        kept |= {"result": ResearchResult(**result, files=files), "draft": ReportDraft(document=lost)}
+    await records.keep(**kept)
+    refused = await records.failure("prepare_research", prepare(continue_from="r-1", refresh=True, strategy=strategy))
+    assert refused.type == failures.REFUSED
+    assert refused.message.startswith("refresh: ")
+    assert refused.message.endswith(words)
+
+
+async def test_a_refreshed_run_is_not_over(records: Records) -> None:
+    """A completed run goes on from its state; settings of its next resumption do not include the refresh."""
+    stored = await records.world.content.put_text("{}")
+    files = ReportFiles(markdown=stored, html=stored, json_document=stored)
+    fields = {"research_id": "r-1", "outcome": Outcome.COMPLETED, "stop_reason": StopReason.NO_OPEN_GAPS}
+    resolved = (await records.keep()).resolved.model_copy(update={"strategy": "living"})
+    result, draft = ResearchResult(**fields, files=files), ReportDraft(document=stored)
+    await records.keep(resolved=resolved, result=result, draft=draft)
+    again = await records.call("prepare_research", prepare(continue_from="r-1", refresh=True, strategy="living"))
+    assert again.stored_result is None
+    assert ResearchState.unpack(again.packed_state).result is not None
+    assert "refresh" not in again.resolved.requested
 
 
 async def test_a_change_is_made_once(records: Records) -> None:

@@ -11,7 +11,7 @@ from activities.assessment.source_assessment import judge_of
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import failures
-from contracts.evidence import SearchHit, SectionHint
+from contracts.evidence import SearchHit, SectionHint, Validators
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.notebooks import HitsEntry, SourceEntry
 from contracts.vocabulary import Quality
@@ -34,6 +34,7 @@ class Shelf:
     def __init__(self, given: Any) -> None:
         self.given = given
         self.domains = ANYWHERE
+        self.known: Validators | None = None
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         found: SearchResponse = await self._answer()
@@ -42,6 +43,13 @@ class Shelf:
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         self.domains = domains
         read: ExtractedDocument = await self._answer()
+        return read
+
+    async def read_again(
+        self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
+    ) -> ExtractedDocument | None:
+        self.domains, self.known = domains, known
+        read: ExtractedDocument | None = await self._answer()
         return read
 
     async def _answer(self) -> Any:
@@ -176,3 +184,26 @@ async def test_an_unreadable_document_is_a_failure_with_its_reason(given: Any, k
     assert (failure.type, failure.non_retryable) == (failures.SOURCE_UNREADABLE, True)
     assert failure.details[0] == {"kind": kind}
     assert content.documents == {}
+
+
+async def test_a_document_is_read_again_by_its_stored_entry() -> None:
+    """The site's validators go with the request; the same text gives the stored entry, another one an entry of its own."""
+    content, known = MemoryStore(), Validators(etag='"1"')
+    first, entry = await read(document(validators=known, authors=["A. Writer"]), content, snippet="Words")
+    for found in (None, document(raw=b"<p>other bytes</p>", title="New")):
+        shelf = Shelf(found)
+        again, _ = await read(found, content, shelf, known_entry=first.entry, domains_deny=["b.example"])
+        assert (again.entry, again.text, again.content_hash) == (first.entry, first.text, first.content_hash)
+        assert shelf.known == entry.validators == known
+        assert shelf.domains != ANYWHERE
+    changed, fresh = await read(document(text="Other text", title="New"), content, known_entry=first.entry)
+    assert changed.text != first.text
+    assert (changed.title, fresh.title, fresh.authors, fresh.validators) == ("New", "New", ["A. Writer"], None)
+
+
+async def test_a_document_that_cannot_be_read_again_has_a_reason() -> None:
+    """As when it is read first: gone, or empty now."""
+    content = MemoryStore()
+    first, _ = await read(document(), content)
+    for found, kind in ((errors.SourceUnreadable("not_found", "404"), "not_found"), (document(text=" "), "no_text")):
+        assert (await failed(read(found, content, known_entry=first.entry))).details[0]["kind"] == kind

@@ -3,8 +3,7 @@
 import pytest
 
 from activities.reporting.claims import claim_key
-from activities.verifying.claims import Material, ask, conclude, extract_claims
-from activities.verifying.correction import choose, try_proposals
+from activities.verifying.claims import Material, ask, choose, conclude, extract_claims, try_proposals
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
 from contracts.checking import CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, ExtractedClaim, Proposal

@@ -56,7 +56,6 @@ def test_every_phase_has_its_agent() -> None:
         ),
         ('{"query": "x", "search": {"providers": ["Wikipedia!"]}}', "search.providers.0: must be the name of a search"),
         ('{"query": " "}', "query: must not be empty"),
-        ('{"query": "x", "strategy": "recursive"}', "strategy: not available yet"),
         ('{"query": "x", "gates": {"approve": "yes"}}', "gates.approve: Input should be 'none', 'plan' or 'phrase'"),
     ],
 )

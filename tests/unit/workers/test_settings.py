@@ -61,7 +61,6 @@ def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> Non
         ("[strategy.supervisor.light]\nmax_itertions = 1", "strategy.supervisor.light.max_itertions: unknown key"),
         ("[strategy.supervisor.light]\nmax_iterations = 0", "strategy.supervisor.light.max_iterations: Input should"),
         ("[search.requests_per_minute]\ntavily = 5e-324", "search.requests_per_minute.tavily: Input should be greater"),
-        ("[strategy.recursive.light]", "strategy.recursive: not available yet"),
         ("[models.endpoints.x]\nwindow = 9000", "models.endpoints: x.base_url: missing"),
         ('[models.endpoints.x]\nbase_url = "http://h"\nkey = "k"', "models.endpoints.x.key: unknown key"),
         ('[models.endpoints."Not A Name"]\nbase_url = "http://h"', "models.endpoints.Not A Name"),

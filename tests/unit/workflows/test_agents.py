@@ -22,8 +22,9 @@ from tests.toy.errand import ERRAND_LIMITS
 from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.rules.agents import merge_agent, scoped_limits, task_result
+from workflows.run.agents import GRACE_SECONDS
 from workflows.run.inbox import Inbox
-from workflows.run.research_run import GRACE_SECONDS, ResearchRun
+from workflows.run.research_run import ResearchRun
 
 TASKS = [
     "How does the engine prevent transaction ID wraparound?",

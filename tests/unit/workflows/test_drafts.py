@@ -18,7 +18,7 @@ from contracts.evidence import DocumentRef, ReportDraft
 from contracts.outcome import Event, GateIssue
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.report_updates import MOST_REVISIONS, REPORTER, AppliedUpdates, Operation, ReportUpdate
-from contracts.strategies.built_in import SUPERVISOR_STRATEGY
+from contracts.strategies import SUPERVISOR_STRATEGY
 from contracts.vocabulary import Outcome, ReportKind, StopReason
 from tests.every_strategy.joined import Trial, trial_of
 from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
@@ -47,7 +47,7 @@ SENTENCE = "This sentence about the vacuum of tables has a number of words in it
 def _declared() -> Iterator[None]:
     strategies.declare(GROWING)
     yield
-    del strategies.declared_strategies._declared[GROWING.name]
+    del strategies._declared[GROWING.name]
 
 
 @asynccontextmanager

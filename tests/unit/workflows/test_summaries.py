@@ -40,7 +40,7 @@ SUMMARY = "In short: "
 def _declared() -> Iterator[None]:
     strategies.declare(ASKING)
     yield
-    del strategies.declared_strategies._declared[ASKING.name]
+    del strategies._declared[ASKING.name]
 
 
 @asynccontextmanager

@@ -1,5 +1,7 @@
 """The strategy `living`: plan → a person's approval → turns of an agent, which update the report → completion."""
 
+from typing import Final
+
 from contracts.addresses import sub_query_id
 from contracts.living_roles import DECOMPOSER, LIVING_AGENT, DecomposeInput
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
@@ -11,11 +13,19 @@ from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, StopRea
 from workflows.phases.agent_reading import pages_found, source_of_page, unanalyzed
 from workflows.phases.gathering import Gathering
 from workflows.phases.pause import call_hook
+from workflows.phases.refreshing import read_again, withdraw_sources
 from workflows.rules.gaps import open_gaps, silent_gap
 from workflows.rules.sub_queries import plan_sub_queries
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.living.position import LABELS, LivingPosition, LivingUnit, planned_queries, unasked_queries
+from workflows.strategies.living.position import (
+    LABELS,
+    REFRESH_LABEL,
+    LivingPosition,
+    LivingUnit,
+    planned_queries,
+    unasked_queries,
+)
 from workflows.strategies.living.report import place_notes, start_report
 from workflows.strategies.living.turns import MOST_TURNS, analyze_files, take_turn
 from workflows.strategies.protocol import Finished, Strategy
@@ -32,8 +42,8 @@ class LivingStrategy(Strategy):
             return Finished(_stop_reason(run.state, position))
         _plan_requests(run, position)
         kind = position.next_unit
-        name, label = kind.value, LABELS[kind]
-        work = {LivingUnit.PLANNING: _plan, LivingUnit.TURN: take_turn, LivingUnit.COMPLETION: _complete}[kind]
+        name, label = kind.value, LABELS.get(kind, REFRESH_LABEL)
+        work = WORK[kind]
         if kind is LivingUnit.TURN:
             await start_report(run)
             name, label = f"{name}-{position.turn}", f"{label} {position.turn}"
@@ -53,6 +63,9 @@ class LivingStrategy(Strategy):
                 pause = Pause(phase=name, action=Action.PROCEED, rationale=position.ended)
             case LivingUnit.TURN if not position.ended:
                 pass
+            case LivingUnit.REFRESH:
+                position.finished = True
+                pause = Pause(phase=name, action=Action.COMPLETE)
             case LivingUnit.TURN | LivingUnit.COMPLETION:
                 _state_open_questions(run, position)
                 position.finished = True
@@ -61,13 +74,18 @@ class LivingStrategy(Strategy):
         return pause
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Let the agent go on unless it had finished; what was asked and read stays."""
+        """Let the agent go on unless it had finished; what was asked and read stays. A refresh is all that it does."""
         del redo_analysis  # a note of rules stays in the report
         position = LivingPosition.of(state)
         # Pages that were lost are opened again, and files that no analysis showed are analyzed.
         position.opened = [number for number in position.opened if source_of_page(state, number) is not None]
-        position.not_analyzed, position.finished = [], False
+        position.finished = False
+        if state.refresh is None:
+            position.not_analyzed = []
         if not state.plan.nodes:
+            return
+        if state.refresh is not None:
+            position.next_unit = LivingUnit.REFRESH
             return
         if not position.has_reported or not state.findings:
             position.ended, position.has_reported, position.idle_turns = "", False, 0
@@ -99,9 +117,11 @@ class LivingStrategy(Strategy):
     def progress(self, state: ResearchState) -> Progress:
         """Return the plan, each section with its words, and the completion."""
         position = LivingPosition.read(state)
-        plan, end = (
-            unit_progress(state, position, kind, LABELS, _summary(state, kind))
-            for kind in (LivingUnit.PLANNING, LivingUnit.COMPLETION)
+        labels = LABELS | ({LivingUnit.REFRESH: REFRESH_LABEL} if state.refresh else {})
+        plan, *ends = (
+            unit_progress(state, position, kind, labels, _summary(state, kind))
+            for kind in labels
+            if kind is not LivingUnit.TURN
         )
         words = state.draft.words_by_section if state.draft else {}
         sections = [
@@ -115,7 +135,7 @@ class LivingStrategy(Strategy):
         ]
         is_working = position.next_unit == LivingUnit.TURN
         summary = f"turn {position.turn} of at most {MOST_TURNS}" if is_working else _summary(state, LivingUnit.TURN)
-        return Progress(summary=summary, units=[plan, *sections, end])
+        return Progress(summary=summary, units=[plan, *sections, *ends])
 
 
 def _summary(state: ResearchState, kind: LivingUnit) -> str:
@@ -136,7 +156,7 @@ def _stop_reason(state: ResearchState, position: LivingPosition) -> StopReason:
 def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:
     """Add a query for each request of a person since the plan, while turns are left; the outline stays as it is."""
     state = run.state
-    if not state.plan.nodes or position.turn > MOST_TURNS:
+    if not state.plan.nodes or position.turn > MOST_TURNS or position.next_unit == LivingUnit.REFRESH:
         return
     for gap in unplanned_requests(state):
         text = (gap.suggested_queries or [gap.description])[0][:500]
@@ -191,6 +211,31 @@ async def _complete(run: ResearchRun) -> None:
     if waiting := unanalyzed(state, position):
         await analyze_files(run, position, [source.id for source in waiting])
     await place_notes(run)
+
+
+async def _refresh(run: ResearchRun) -> None:
+    """Read every source again; where a text differs, analyze it anew and have the report changed.
+
+    Raises `Interrupted`.
+    """
+    state, position = run.state, LivingPosition.of(run.state)
+    if changed := await read_again(run):
+        await withdraw_sources(run, changed)
+        # Numbers of notes and files are others now: the agent would have to begin with the plan.
+        position.transcript, position.answers, position.reminder, position.unwritable = None, [], "", []
+        position.not_analyzed = [name for name in position.not_analyzed if name not in changed]
+    if waiting := unanalyzed(state, position):
+        await analyze_files(run, position, [source.id for source in waiting])
+    await place_notes(run, None)
+    await place_notes(run)
+
+
+WORK: Final = {
+    LivingUnit.PLANNING: _plan,
+    LivingUnit.TURN: take_turn,
+    LivingUnit.COMPLETION: _complete,
+    LivingUnit.REFRESH: _refresh,
+}
 
 
 def _state_open_questions(run: ResearchRun, position: LivingPosition) -> None:

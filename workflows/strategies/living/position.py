@@ -18,9 +18,13 @@ class LivingUnit(StrEnum):
     PLANNING = "planning"
     TURN = "turn"
     COMPLETION = "completion"
+    REFRESH = "refresh"
+    """In a run that was over: its sources are read again."""
 
 
 LABELS: Final = {LivingUnit.PLANNING: "plan", LivingUnit.TURN: "turn", LivingUnit.COMPLETION: "complete"}
+"""Of the units of every run."""
+REFRESH_LABEL: Final = "refresh"
 
 
 class LivingPosition(UnitPosition, ReadingPosition):

@@ -29,21 +29,24 @@ async def start_report(run: ResearchRun) -> None:
         take_step(run, DraftStep(draft=(await apply_updates(run, [])).base))
 
 
-async def place_notes(run: ResearchRun) -> bool:
-    """Put every note that is not in the report under the heading that it fits, by rules; true if there were any.
+async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.EXTRACTIVE) -> bool:
+    """Put every note that is not in the report under the heading that it fits; true if there were any.
 
+    Rules do so, unless another engine is given (None: that of the run). A refresh leaves the notes out that the report
+    was without before.
     Raises `Interrupted`.
     """
-    placed = False
+    placed, before = False, list[SectionNotes]()
     await start_report(run)
-    while due := unwritten(run.state):
+    while (due := unwritten(run.state, left_out(run.state))) and due != before:
+        before = due
         calls = [
             asyncio.ensure_future(
                 run.ask(
                     REPORTER,
                     f"place-notes/{number}",
                     update_input(run, each.heading, notes_of(run.state, each.notes)),
-                    EngineKind.EXTRACTIVE,
+                    engine,
                 )
             )
             for number, each in enumerate(due, start=1)
@@ -103,6 +106,12 @@ async def settled(run: ResearchRun, jobs: "Sequence[asyncio.Task[Any]]") -> "dic
 def notes_of(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
     """Return the notes of these numbers, each once; a number stands for one note in every turn."""
     return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
+
+
+def left_out(state: ResearchState) -> list[int]:
+    """Return the numbers of the notes that a report lacked before its refresh: it goes on without them."""
+    names = set(state.refresh.unwritten if state.refresh else ())
+    return [number for number, finding in enumerate(state.findings, start=1) if finding.id in names]
 
 
 def unwritten(state: ResearchState, apart_from: Collection[int] = ()) -> list[SectionNotes]:

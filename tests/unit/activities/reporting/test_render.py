@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.reporting.claims import find_claims
 from activities.reporting.drafts import parse_draft
-from activities.reporting.passages import QuotedPassage, cut_passages
+from activities.reporting.inputs import QuotedPassage, cut_passages
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
 from contracts.addresses import digest

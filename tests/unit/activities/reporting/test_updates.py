@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 
 from activities.reporting.citations import cited_evidence
 from activities.reporting.drafts import parse_draft
+from activities.reporting.markdown import write
 from activities.reporting.updates import (
     STALE,
     LiveText,
@@ -23,7 +24,9 @@ from activities.reporting.updates import (
     read_body,
     read_live,
     steps_between,
+    withdraw,
     write_body,
+    write_element,
 )
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, ReportDraft
@@ -334,3 +337,28 @@ def test_an_update_of_a_long_report_costs_little_processor_time() -> None:
         describe_live(draft, report)
         spent.append(process_time() - start)
     assert min(spent) < 0.03
+
+
+@settings(max_examples=80, deadline=None)
+@given(REPORTS, st.sets(st.integers(1, 6)), st.sampled_from([200, 800]))
+def test_withdrawn_passages_leave_by_whole_reports_within_the_bound(
+    report: LiveText, numbers: set[int], most: int
+) -> None:
+    """Whatever cites one of them goes and nothing else does; each step keeps the outline and can be read again."""
+    keys, earlier = {ev(number) for number in numbers}, report
+    bodies = [read_body(body) for _, body in report.sections]
+    parts = [write_element(each) for blocks in bodies for each in elements_of(blocks)]
+    parts += [write([block]).text for blocks in bodies for block in blocks if block.kind == "heading"]
+    citing = [part for part in parts if keys.intersection(cited_evidence(read_body(part)))]
+    steps = withdraw(report, keys, most)
+    for step in steps:
+        longest = max(map(len, citing))
+        assert 0 < sum(measure_reports(earlier, step)) <= max(most, 2 * longest + 8)
+        assert outline_in(step.text) == OUTLINE
+        assert read_live(step.text) == step
+        earlier = step
+    assert bool(steps) == bool(citing)
+    left = [key for _, body in earlier.sections for key in cited_evidence(read_body(body))]
+    assert keys.isdisjoint(left)
+    before = [key for part in parts if part not in citing for key in cited_evidence(read_body(part))]
+    assert sorted(set(left)) == sorted(set(before))

@@ -12,7 +12,9 @@ from contracts.evidence import Gap
 from contracts.living_roles import DECOMPOSER
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
+from contracts.recursive_roles import VettedSource
 from contracts.request import Turn
+from contracts.research_trees import TaskType
 from contracts.resolved import CorpusSnapshot
 from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
@@ -68,6 +70,16 @@ NEEDED: dict[str, dict[str, Any]] = {
     "synthesizer": WRITING,
     "refiner": REFINING,
     "supervisor": REFLECTING,
+    "executor": {"goal": "how wraparound is prevented"},
+    "librarian": {"need": "how wraparound is prevented"},
+    "scanner": {"sub_query": PlanNode(id="need-1", text="wraparound"), "sources": WRITING["sources"]},
+    "tree_planner": {"goal": "how wraparound is prevented", "vetted": [VettedSource(id="src-1", title="A page")]},
+    "extractor": {
+        "sub_query": PlanNode(id="leaf-1", text="What must vacuum do?"),
+        "sources": WRITING["sources"],
+        "task_type": TaskType.ANSWER_QUESTION,
+        "task_detail": "What must vacuum do?",
+    },
     "reporter": {"heading": "What it does", "outline": ["What it does"], **NOTES},
 }
 """What inputs of roles need or name, but for what all have in common."""

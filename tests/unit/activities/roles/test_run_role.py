@@ -84,8 +84,8 @@ async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
     stored = await bench.content.put_text("First. Vacuum must visit every table. Last.")
     request = analyze_input([source(stored, id="src-1")])
     output = await environment().run(bench.activities.run, roles.ANALYZER, request)
-    assert [(place.start, place.end) for place in output.labels[0].places] == [(7, 37)]
-    assert output.labels[0].statement == "Vacuum visits all."
+    assert [(item.start, item.end) for item in output.evidence] == [(7, 37)]
+    assert output.findings[0].statement == "Vacuum visits all."
     assert (await bench.notebooks.read(output.entry, AnalysisEntry)).findings[0].statement == "Vacuum visits all."
 
 

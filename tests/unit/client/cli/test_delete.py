@@ -73,6 +73,7 @@ class Server:
     def __init__(self) -> None:
         self.open: list[timedelta] = []
         self.answers = True
+        self.schedules: list[str] = []
         self.temporal = self
         self.namespace = "default"
 
@@ -89,6 +90,13 @@ class Server:
             raise RPCError("not allowed", RPCStatusCode.PERMISSION_DENIED, b"")
         for number, age in enumerate(self.open):
             yield SimpleNamespace(id=f"open-{number}", start_time=datetime.now(UTC) - age)
+
+    def get_schedule_handle(self, schedule: str) -> "Server":
+        self.schedules.append(schedule)
+        return self
+
+    async def delete(self) -> None:
+        raise RPCError("no such schedule", RPCStatusCode.NOT_FOUND, b"")
 
 
 @pytest.fixture
@@ -123,6 +131,7 @@ def test_documents_stay_while_a_run_that_may_use_them_is_open(home: Path, server
     server.open = [timedelta(minutes=10)]
     done = research("delete", "one", "--yes")
     assert (done.exit_code, sessions(home)) == (0, {"other"})
+    assert server.schedules == ["one-refresh"]  # or the server would refresh it again
     assert "2 documents stay while a run that may use them is going on" in done.stderr
     assert exist(home, young, old, again) == [True, False, True]
     server.open = []

@@ -19,7 +19,8 @@ from contracts.outlines import MOST_HEADINGS
 from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest, Review
 from contracts.resolved import Estimate, ModelPrice, ProviderChoice, ResolvedResearch
-from contracts.strategies import closing_calls
+from contracts.strategies import calls_by_role, closing_calls
+from contracts.tree_sizes import estimate_trees, tree_calls
 from contracts.vocabulary import EngineKind
 from tests.fakes import states
 from workers.resolution_inputs import configuration_of
@@ -173,6 +174,24 @@ def test_the_estimate_is_a_range_within_every_cap() -> None:
     assert "the run stops at 0.10 USD" in capped.words()
     thinking = estimate_of(run_with({"max_cost_usd": None}, BOTH, reasoning_tokens=5_000))
     assert thinking.tokens[1] == free.tokens[1] + free.calls[1] * 5_000
+
+
+def test_a_run_with_trees_and_the_objections_to_its_scope_have_one_estimate() -> None:
+    """The least calls, tokens and cost before a run are those that a scope of one query is objected to by; each need
+    has searches of its own (S4-005, C4-10, X-18).
+    """
+    limits = preset("recursive", Depth.LIGHT).model_copy(update={"max_cost_usd": None})
+    prices = {tier: PRICES[name] for tier, name in BOTH.items()}
+    fields = {"strategy": "recursive", "limits": limits, "models": BOTH, "model_prices": prices}
+    run = states.resolved(engine=EngineKind.MODEL, **fields)
+    made, calls = estimate_of(run), calls_by_role(run, tree_calls(limits, 1))
+    least = estimate_trees(limits, ["How?"], calls, prices, run.source_characters)
+    assert (made.calls[0], made.tokens[0]) == (least.calls, least.tokens)
+    assert made.cost_usd is not None
+    assert made.cost_usd[0] == pytest.approx(least.cost_usd, abs=1e-4)
+    needs = tree_calls(limits)["librarian"]
+    providers = sum(choice.available for choice in run.providers)
+    assert made.searches == (needs[0] * providers, needs[1] * 4 * providers)
 
 
 def test_a_source_is_estimated_at_length_once() -> None:

@@ -16,7 +16,7 @@ from client.cli.context import CommandContext, RunInfo, ServerRun, open_context
 from client.cli.errors import CommandError
 from client.cli.options import RunOptions
 from client.cli.read import _load_documents
-from client.cli.run import _request_again, follow_up_options, require_resumable, start_run
+from client.cli.run import follow_up_options, request_again, require_resumable, start_run
 from contracts.addresses import digest
 from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult
 from contracts.report import fidelity_of_run
@@ -254,7 +254,7 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
         with pytest.raises(CommandError, match=problem):
             require_resumable(run, closed)
     resolved = states.resolved(models=dict.fromkeys(("simple", "analytical", "complex"), "m"))
-    same, other = (_request_again(resolved, RunOptions(model=model)) for model in ("m", "other"))
+    same, other = (request_again(resolved, RunOptions(model=model)) for model in ("m", "other"))
     assert (same["query"], "models" in same) == (QUESTION, False)
     assert set(other["models"].values()) == {"other"}
 
@@ -267,3 +267,36 @@ def test_a_follow_up_question_keeps_strategy_and_corpus() -> None:
     assert follow_up_options(RunOptions(strategy="reflective"), "And then?", before).strategy == "reflective"
     with pytest.raises(CommandError, match="nothing is stored of the run r-2"):
         follow_up_options(RunOptions(), "And then?", RunInfo("r-2"))
+
+
+def test_a_run_that_cannot_be_refreshed_says_why(home: Path) -> None:
+    """A report of another strategy does not change by updates, and one that is not there cannot be compared with."""
+    known = stored(status=RunStatus.CANCELLED)
+    save_run(home, "other", known, closed=True)
+    living = known.model_copy(update={"resolved": known.resolution.model_copy(update={"strategy": "living"})})
+    save_run(home, "unfinished", living, closed=True)
+    for name, words in (("other", "only runs of the strategy living"), ("unfinished", "research resume unfinished")):
+        done = research("refresh", name)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert words in done.stderr
+
+
+def test_two_reports_are_compared_by_files(home: Path) -> None:
+    """Each change with its words before and after; nothing but the changes, and the same as one JSON document."""
+    claim = {"id": "c-1", "text": "Three workers run by default. [1]", "section": "Limits", "verdict": "supported"}
+    report = {"research_id": "r-1", "report": {"markdown": ""}, "ended_at": "2026-11-01", "claims": [claim]}
+    changed = report | {"claims": [claim | {"text": "Five workers run by default. [2]"}]}
+    paths = [home.parent / name for name in ("a.json", "b.json")]
+    for path, document in zip(paths, (report, changed), strict=True):
+        path.write_text(json.dumps(document))
+    shown = research("diff", *map(str, paths))
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines() == [
+        "worded anew, under “Limits”:",
+        "- Three workers run by default. (supported)",
+        "+ Five workers run by default. (supported)",
+    ]
+    assert research("diff", str(paths[0]), str(paths[0])).stdout == "no difference\n"
+    found = json.loads(research("diff", *map(str, paths), "--json").stdout)
+    assert [one["kind"] for one in found["claims"]] == ["worded_anew"]
+    assert found["since"] == "2026-11-01"

@@ -14,8 +14,18 @@ from client.cli import talk
 from client.cli.errors import CommandError
 from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text, print_plan
 from client.client_errors import MessageRefused
-from contracts.plan import APPROVAL_PHRASE, PlanAnswer, PlanNode, Waiting, WaitKind
+from contracts.plan import (
+    APPROVAL_PHRASE,
+    CHOSEN_BY_AGENT,
+    Objection,
+    ObjectionKind,
+    PlanAnswer,
+    PlanNode,
+    Waiting,
+    WaitKind,
+)
 from contracts.request import Constraints
+from contracts.vocabulary import NodeKind, NodeStatus
 
 NODES = [PlanNode(id="a", text="How is it done?"), PlanNode(id="b", text="- Why\x1b[31m?")]
 PLAN = PlanAnswer(version=2, brief="Both parts.", nodes=NODES, sub_queries=NODES)
@@ -54,6 +64,30 @@ def test_the_outline_of_a_plan_survives_the_editor(capsys: pytest.CaptureFixture
             parse_plan(text.replace(before, after))
 
 
+def test_a_tree_is_printed_by_level(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nodes of agents below their queries and leaves with their sources, grafts included; searches are no part of it."""
+    query = PlanNode(id="q", text="How?", status=NodeStatus.EXECUTING)
+    task = {"kind": NodeKind.TASK, "needs_search": False}
+    nodes = [
+        query,
+        PlanNode(id="node-b", text="Costs", parent="node-a", **task),
+        PlanNode(id="node-a", text="All", parent="q", status=NodeStatus.EXECUTING, **task),
+        PlanNode(
+            id="leaf", text="facts", parent="node-b", source_id="src-1", task_type="SUMMARIZE",
+            rationale="Costs of freezing",
+            status=NodeStatus.COMPLETED, **task,
+        ),
+        PlanNode(id="s", text="a search of the librarian", origin=CHOSEN_BY_AGENT),
+    ]  # fmt: skip
+    print_plan(PlanAnswer(version=1, nodes=nodes, sub_queries=[query]), "r-1")
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  ▸ How?",
+        "    ▸ All",
+        "      ○ Costs",
+        "        ✔ SUMMARIZE of “Costs of freezing”: facts",
+    ]
+
+
 async def test_an_editor_changes_the_text_or_the_error_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """The person's own editor with its arguments; one that fails changes nothing."""
     monkeypatch.setenv("VISUAL", "sed -i s/old/new/")
@@ -83,11 +117,11 @@ class FakeHandle:
         return self.shown
 
     def __getattr__(self, message: str) -> Callable[..., Awaitable[str]]:
-        async def send(*arguments: Any) -> str:
+        async def send(*arguments: Any, **named: Any) -> str:
             if self.refused:
                 self.refused -= 1
                 raise MessageRefused("phrase: this run wants exactly these words")
-            self.sent.append((message, *arguments))
+            self.sent.append((message, *arguments, *named.items()))
             return "taken"
 
         return send
@@ -108,17 +142,20 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     [
         (APPROVAL, "y\n", ("approve_plan", 2, None)),
         (APPROVAL.model_copy(update={"phrase": APPROVAL_PHRASE}), f"yes\n{APPROVAL_PHRASE}\n", ("approve_plan", 2, APPROVAL_PHRASE)),
+        (APPROVAL.model_copy(update={"phrase": APPROVAL_PHRASE}), "authorized to execute\n", ("approve_plan", 2, "authorized to execute")),
+        (APPROVAL.model_copy(update={"objected": ObjectionKind.OPINION}), "o\n", ("approve_plan", 2, None, ("overrule", True))),
         (APPROVAL, "n\n", ("reject_plan",)),
         (APPROVAL, "\nleave version 9 out\n", ("revise_plan", {"guidance": "leave version 9 out"}, 2)),
         (QUESTIONS, "the second\n\n", ("answer", ["the second", ""], 1)),
         (APPROVAL.model_copy(update={"questions": ["Which?"]}), "a\nthe second\n", ("answer", ["the second"], 2)),
     ],
-    ids=["yes", "phrase", "no", "words", "answers", "answers to a plan"],
+    ids=["yes", "phrase", "phrase alone", "overruled", "no", "words", "answers", "answers to a plan"],
 )  # fmt: skip
 async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed: str, sent: tuple[Any, ...]) -> None:
     """Each reply becomes its message; a refused one is asked again."""
     handle = FakeHandle(refused=1 if typed == "y\n" else 0)
-    handle.shown = PLAN.model_copy(update={"questions": waiting.questions})
+    against = [Objection(kind=waiting.objected, query="All?", text="too much")] if waiting.objected else []
+    handle.shown = PLAN.model_copy(update={"questions": waiting.questions, "objections": against})
     os.write(keyboard, (typed * (1 + handle.refused)).encode())
     await asyncio.wait_for(ask_here(handle, waiting), 10)  # type: ignore[arg-type]
     assert handle.sent == [sent]

@@ -120,6 +120,12 @@ async def test_a_bundle_of_quotes_is_audited_as_far_as_it_goes(
     files = FILES | {"report.json": json.dumps(changed).encode()}
     said = await audited(tmp_path, bundle(files, quotes_only=True), capsys)
     assert "quote_differs" in {problem["kind"] for problem in said["problems"]}
+    page = FILES["report.html"].replace(b'<p class="reason">', b'<p class="reason">Surely: ')
+    forms = changed["forms"] | {"report.html": digest(page)}
+    sealed = json.loads(FILES["report.json"]) | {"forms": forms}
+    files = FILES | {"report.json": json.dumps(sealed).encode(), "report.html": page}
+    said = await audited(tmp_path, bundle(files, quotes_only=True), capsys)
+    assert {problem["kind"] for problem in said["problems"]} == {"page_differs"}
 
 
 def with_entry(name: str, *, link: bool = False, replaced: bool = False) -> bytes:

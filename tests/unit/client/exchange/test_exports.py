@@ -114,8 +114,8 @@ def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, m
     monkeypatch.setattr("client.cli.audit.MEMORY_BYTES", 400_000_000)
     report = json.loads(RENDERING.document)
     report["report"]["markdown"] = f"|{'a|' * 1_000}\n|{'-|' * 1_000}\n" + f"|{'b|' * 1_000}\n" * 180
-    stored = AsyncMock(return_value={"json": json.dumps(report).encode()})
-    monkeypatch.setattr("client.cli.audit._load_forms", stored)
+    stored = AsyncMock(return_value=dict.fromkeys(("html", "md", "json"), json.dumps(report).encode()))
+    monkeypatch.setattr("client.cli.context.CommandContext.report_documents", stored)
     out = tmp_path / "table.pdf"
     code, said = ran("export", RESEARCH_ID, "--format", "pdf", "--out", str(out))
     assert (code, out.exists()) == (2, False)

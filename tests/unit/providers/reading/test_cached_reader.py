@@ -45,6 +45,7 @@ class Site:
             language="de",
             warnings=["cut"],
             pages=[0, 70, 140],
+            links=["https://b.example/"],
             way=list(WAY),
         )
 

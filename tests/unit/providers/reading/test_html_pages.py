@@ -8,10 +8,11 @@ from itertools import pairwise
 
 import pytest
 
+from contracts.notebooks import MOST_LINKS
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Extraction
 from providers.reading.document_kinds import HTML, PDF
-from providers.reading.documents import read_page
+from providers.reading.documents import read_page, web_addresses
 from tests.fakes import hostile_pages as fakes
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.web_world import Site
@@ -49,6 +50,21 @@ def read(body: str, head: str = "") -> Extraction:
 def test_structure_survives(body: str, text: str) -> None:
     """Headings, lists, terms, code and tables have their canonical form; inline code stays code."""
     assert read(body).text == text
+
+
+def test_links_of_the_content_are_remembered() -> None:
+    """Addresses of the web, whole, each once, a hundred at most; not those of navigation or of the page itself (C4-7)."""
+    around = "<nav><a href=/menu>Menu</a></nav><div class=sidebar><a href=/side>Side</a></div>"
+    content = (
+        "<main><p>As <a href='../book.html#part'>a book</a> and <a href='//Other.test/x'>others</a> say, again "
+        f"<a href=/book.html>the book</a>, <a href=#top>above</a>, <a href=mailto:a@b.c>mail</a>. {WORDS * 10}</p></main>"
+    )
+    after = "<p><a href=/after>after</a></p>"
+    found = read(f"{around}{content}{after}")
+    assert found.links == ["https://site.test/book.html", "https://other.test/x"]
+    many = "".join(f"<p>Word {n} <a href='/{n}'>more</a> words <a href='/{'x' * 600}{n}'>y</a></p>" for n in range(300))
+    assert read(many).links == [f"https://site.test/{n}" for n in range(MOST_LINKS)]
+    assert web_addresses(["http://[", "javascript:alert(1)", "file:///etc/passwd", "http:"], URL) == []
 
 
 def test_navigation_is_dropped_and_content_is_not() -> None:

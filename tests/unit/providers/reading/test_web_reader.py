@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from contracts.evidence import Validators
 from providers.domains import Domains, domains_named
 from providers.errors import RateLimited, SourceUnreadable
 from providers.isolation.pool import SubprocessPool
@@ -148,3 +149,32 @@ async def test_no_host_outside_the_domains_is_asked(
             await reader.read(url, domains)
         assert raised.value.kind == kind
     assert other.asked == []
+
+
+async def test_a_page_is_read_again_by_its_validators(server: WebServer, reader: WebReader) -> None:
+    """Those of its site are sent back to its address alone; 304 means the known one, anything else is read as ever."""
+    body = f"<html><body><p>{SENTENCE * 6}</p></body></html>"
+    given = {"ETag": 'W/"v1"', "Last_Modified": "Wed, 21 Oct 2026 07:28:00 GMT"}
+    server.pages["/"] = reply(body, **given)
+    known = (await reader.read(server.url())).validators
+    assert known == Validators(etag='W/"v1"', last_modified="Wed, 21 Oct 2026 07:28:00 GMT")
+    assert not {"if-none-match", "if-modified-since"} & server.heads[-1].keys()
+    server.pages["/"] = reply(status=304)
+    assert await reader.read_again(server.url(), known) is None
+    assert server.heads[-1]["if-none-match"] == 'W/"v1"'
+    assert server.heads[-1]["if-modified-since"] == "Wed, 21 Oct 2026 07:28:00 GMT"
+    server.pages |= {"/": redirect("/elsewhere"), "/elsewhere": reply(body)}
+    moved = await reader.read_again(server.url(), known)
+    assert moved is not None
+    assert (moved.url, moved.validators) == (server.url("/elsewhere"), None)
+    assert "if-none-match" not in server.heads[-1]
+
+
+async def test_a_site_that_was_asked_for_any_version_has_no_unchanged_one(server: WebServer, reader: WebReader) -> None:
+    """304 without a question is malformed, and a validator that no header can carry is not sent."""
+    server.pages["/"] = reply(status=304)
+    with pytest.raises(SourceUnreadable):
+        await reader.read(server.url())
+    with pytest.raises(SourceUnreadable):
+        await reader.read_again(server.url(), Validators(etag="a\r\nCookie: b", last_modified="ü"))
+    assert not {"if-none-match", "if-modified-since", "cookie"} & server.heads[-1].keys()

@@ -1,22 +1,149 @@
-"""The strategies of the product: limits by depth and mode, and how many calls they allow."""
+"""Strategies as data: the declaration of each one, known before any of its code is loaded, and those of the product.
 
-from typing import Final
+A strategy from outside the product is declared by a package whose metadata names it under the entry point group
+`durable_research.strategies`; no file of the product mentions it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any, Final
 
 from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrating
+from contracts import recursive_roles as recursive
 from contracts import reflective_roles as reflective
 from contracts.agents import AT_ONCE
 from contracts.call_sizes import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
+from contracts.outcome import Usage
 from contracts.outlines import MOST_HEADINGS
+from contracts.plan import MOST_ROUNDS
 from contracts.report_updates import REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Review, Verify
+from contracts.research_trees import MOST_LEVELS
 from contracts.resolved import EffectiveLimits, ResolvedResearch
-from contracts.roles import ANALYZER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER
-from contracts.strategies.declared_strategies import StrategyDeclaration, declaration
+from contracts.roles import ANALYZER, CLARIFIER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.summaries import SUMMARIZER
+from contracts.tokens import TokenShare
+from contracts.tree_sizes import tree_calls
+from contracts.vocabulary import EngineKind, ReportSection, ThinkMode, Tier
 
+ENTRY_POINTS: Final = "durable_research.strategies"
+MOST_GAPS: Final = 30
+"""Gaps of a run, where its strategy needs no more."""
+
+
+@dataclass(frozen=True)
+class StrategyDeclaration:
+    """One strategy."""
+
+    name: str
+    implementation: str
+    """`module:Class` of the `Strategy` that workflows load."""
+    roles: tuple[RoleSpec[Any, Any], ...]
+    presets: Mapping[Depth, EffectiveLimits]
+    """Limits by depth: light, medium, extended."""
+    expected_calls: Callable[[EffectiveLimits, bool], Mapping[str, tuple[int, int]]]
+    """Fewest and most calls of each role under these limits, and whether a model reflects; for the estimate."""
+    modes: Mapping[Mode, EffectiveLimits] = field(default_factory=dict)
+    """Limits of the modes that it knows besides `deep`, whatever the depth."""
+    scoped: bool = False
+    """True if it works on the tasks of agents (`ScopedStrategy`): no request can name it."""
+    decides: bool = False
+    """True if a run decides for itself where mode or depth are `auto`."""
+    clarifier: RoleSpec[Any, Any] = CLARIFIER
+    """Role that clarifies the question where the request wants it; one with tools calls one to ask."""
+    gates: Gates = field(default_factory=Gates)
+    """Questions to a person where the request names none: clarification, approval of the plan."""
+    reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
+    """Limits that differ where the model of a tier reasons by itself, by tier."""
+    judges_edits: bool = False
+    """True if its unit that makes the plan also judges a plan that a person edited, before anyone can approve it."""
+    live_report: bool = False
+    """True if the report grows by bounded updates and is whole at any time (`workflows.phases.drafts`)."""
+    report_sections: tuple[ReportSection, ...] = ()
+    """Sections behind the text of its reports, made from the gaps of the run."""
+    most_gaps: int = MOST_GAPS
+    """Gaps that one run of it may have."""
+    caller: str = ""
+    """Role that has the report written, where the strategy says who may call whom."""
+
+
+CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
+"""Roles that work on the report of every strategy, where the request wants it checked by a model."""
+
+_declared: dict[str, StrategyDeclaration] = {}
+
+
+def declare(strategy: StrategyDeclaration) -> None:
+    """Make a strategy known to this process. Raises ValueError if another one has its name."""
+    known = _declared.setdefault(strategy.name, strategy)
+    if known != strategy:
+        raise ValueError(f"two strategies are named {strategy.name}")
+
+
+def declare_installed() -> None:
+    """Declare the strategies of installed packages; every process does so as it starts.
+
+    Raises ValueError if one cannot be loaded, or has the name of another one.
+    """
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            declare(entry.load())
+        except (ImportError, AttributeError) as error:
+            message = f"the strategy {entry.name} of an installed package cannot be loaded: {type(error).__name__}"
+            raise ValueError(f"{message}; mend or remove the package") from None
+
+
+def declaration(name: str) -> StrategyDeclaration:
+    """The strategy of a name. Raises KeyError for one that is not declared."""
+    return _declared[name]
+
+
+def list_declared() -> tuple[StrategyDeclaration, ...]:
+    """Every strategy, in the order of declaration."""
+    return tuple(_declared.values())
+
+
+def list_selectable() -> tuple[StrategyDeclaration, ...]:
+    """Return those that a request may name, in the order of declaration."""
+    return tuple(strategy for strategy in list_declared() if not strategy.scoped)
+
+
+def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
+    """The roles of all strategies, each once, and those that work before, within and after any of them."""
+    declared = list_declared()
+    roles = [*(role for strategy in declared for role in strategy.roles), *(each.clarifier for each in declared)]
+    roles += [CLARIFIER, *CLOSING_ROLES, SUMMARIZER]
+    return tuple({role.name: role for role in roles}.values())
+
+
+def usage_by_share(usage_by_role: Mapping[str, Usage]) -> dict[TokenShare, int]:
+    """Return the tokens that the roles of each share used."""
+    shares = {role.name: role.share for role in declared_roles()}
+    used = dict.fromkeys(TokenShare, 0)
+    for name, usage in usage_by_role.items():
+        used[shares.get(name, TokenShare.ANALYSIS)] += usage.tokens
+    return used
+
+
+def writers() -> frozenset[str]:
+    """The names of all roles that write a report."""
+    return frozenset(role.name for role in (SYNTHESIZER, *declared_roles()) if role.writes_report)
+
+
+def writer_engine(engine_by_role: Mapping[str, str]) -> EngineKind | None:
+    """Return the engine of the report of a run, under any name of the writer's role; None if nothing was written."""
+    known = writers()
+    return next((EngineKind(engine) for role, engine in engine_by_role.items() if role in known), None)
+
+
+# --- limits and calls of the strategies of the product ---------------------------------------------------------------
 TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED: (1_800, 240)}
 """Deadline of a run and its reserve for writing, in seconds."""
+MOST_GAPS_OF_TREE: Final = 10_000
+"""None that a leaf states is lost on the way to the report."""
 SOURCE_CHARACTERS: Final = {Depth.LIGHT: 1_000, Depth.MEDIUM: 3_000, Depth.EXTENDED: 12_000}
 """Of each source that a model may be shown (`python -m benchmarks.tokens`)."""
 
@@ -205,9 +332,82 @@ LIVING_STRATEGY: Final = StrategyDeclaration(
     live_report=True,
 )
 
+
+# --- recursive and its executors -----------------------------------------------------------------------------------
+def _tree_limits(depth: Depth, deadline: float, *counts: int) -> EffectiveLimits:
+    queries, nodes, leaves, sources, corrections = counts
+    limits = _limits(depth, queries, sources, 12, new_sources=sources, iterations=1)
+    return limits.model_copy(
+        update={
+            "max_nodes": nodes,
+            "max_leaves": leaves,
+            "max_corrections": corrections,
+            "max_levels": MOST_LEVELS,
+            "deadline_seconds": deadline,
+            "reserve_seconds": deadline / 6,
+            "agent_seconds": deadline,
+            "agent_wait_seconds": deadline,
+        }
+    )
+
+
+TREE_LIMITS: Final = {
+    Depth.LIGHT: _tree_limits(Depth.LIGHT, 1_800.0, 2, 4, 3, 15, 1),
+    Depth.MEDIUM: _tree_limits(Depth.MEDIUM, 3_600.0, 3, 9, 5, 60, 2),
+    Depth.EXTENDED: _tree_limits(Depth.EXTENDED, 3_600.0, 4, 13, 8, 120, 2),
+}
+"""Queries of the scope, executors of a query, leaves of an executor, sources, and corrections of an executor."""
+
+
+RECURSIVE_STRATEGY: Final = StrategyDeclaration(
+    name="recursive",
+    implementation="workflows.strategies.recursive.recursive_strategy:RecursiveStrategy",
+    roles=(
+        *(recursive.MANAGER, recursive.LIBRARIAN, recursive.SCANNER, recursive.TREE_PLANNER),
+        *(recursive.EXTRACTOR, recursive.EXECUTOR, SYNTHESIZER),
+    ),
+    presets=TREE_LIMITS,
+    expected_calls=lambda limits, _: tree_calls(limits),
+    gates=Gates(approve=Approve.PHRASE),
+    judges_edits=True,
+    report_sections=tuple(ReportSection),
+    most_gaps=MOST_GAPS_OF_TREE,
+    caller=recursive.MANAGER.name,
+)
+EXECUTOR_STRATEGY: Final = StrategyDeclaration(
+    name="executor",
+    implementation="workflows.strategies.recursive.executor_strategy:ExecutorStrategy",
+    roles=(
+        *(recursive.LIBRARIAN, recursive.SCANNER, recursive.TREE_PLANNER),
+        *(recursive.EXTRACTOR, recursive.EXECUTOR, SYNTHESIZER),
+    ),
+    presets={depth: limits.model_copy(update={"reserve_seconds": 30.0}) for depth, limits in TREE_LIMITS.items()},
+    expected_calls=lambda limits, _: tree_calls(limits, 1),
+    scoped=True,
+    most_gaps=MOST_GAPS_OF_TREE,
+)
+
 # --- the work on the report of every strategy ----------------------------------------------------------------------
 MOST_CLAIMS_PER_SUB_QUERY: Final = 5
 """Statements that a report makes of one sub-query's findings, usually."""
+
+
+def calls_by_role(
+    resolved: ResolvedResearch, own: Mapping[str, tuple[int, int]] | None = None
+) -> dict[RoleSpec[Any, Any], tuple[int, int]]:
+    """Return fewest and most calls of a model by each role of a run; `own` replaces those of its strategy."""
+    strategy = declaration(resolved.strategy)
+    if own is None:
+        own = strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL)
+    expected, closing = dict(own), closing_calls(resolved)
+    fewest, most = (1, MOST_ROUNDS) if resolved.gates.clarifies else (0, 0)
+    fewer, more = expected.get(strategy.clarifier.name, (0, 0))
+    expected[strategy.clarifier.name] = fewest + fewer, most + more
+    calls = {}
+    for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
+        (fewest, most), (fewer, more) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
+        calls[role] = (fewest + fewer, most + more)
+    return calls
 
 
 def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
@@ -236,3 +436,16 @@ def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
     most = min(len(resolved.output.sections or []) or MOST_REPORT_SECTIONS, MOST_REPORT_SECTIONS)
     _, times = declaration(resolved.strategy).expected_calls(resolved.limits, False).get(SYNTHESIZER.name, (1, 1))
     return min(most, FEWEST_REPORT_SECTIONS), most * times
+
+
+BUILT_IN = (
+    SUPERVISOR_STRATEGY,
+    REFLECTIVE_STRATEGY,
+    ORCHESTRATOR_STRATEGY,
+    AGENT_STRATEGY,
+    LIVING_STRATEGY,
+    RECURSIVE_STRATEGY,
+    EXECUTOR_STRATEGY,
+)
+for each in BUILT_IN:
+    declare(each)

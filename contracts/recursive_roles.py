@@ -1,0 +1,482 @@
+"""The roles of the strategy `recursive` from the scope to the leaves of a tree, and who may call whom.
+
+The manager judges which queries are feasible; the librarian proposes searches; the scanner is the extractor on the task
+`ASSESS_SOURCE`; the planner of trees gets vetted sources; the extractor has one stored source and one task, and fetches
+nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Final, Self
+
+from pydantic import BeforeValidator, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from contracts.addresses import canonical_url, normalized_text
+from contracts.base import Contract
+from contracts.evidence import DocumentRef, Gap
+from contracts.lenient import UnfitAnswer, distinct, first, known_word, one_line
+from contracts.research_trees import (
+    DETAIL_CHARACTERS,
+    GOAL_CHARACTERS,
+    MOST_LEVELS,
+    ResearchTree,
+    TaskType,
+    TreeBounds,
+    TreeLeaf,
+    TreeNode,
+    leaf_id,
+    node_id,
+    problems_of,
+)
+from contracts.roles import (
+    AnalyzeInput,
+    AnalyzerAnswer,
+    AnalyzerResult,
+    BriefedInput,
+    ProposedGap,
+    QualityUpdate,
+    RoleAnswer,
+    RoleInput,
+    RoleSpec,
+    SourceExtract,
+)
+from contracts.tokens import TokenShare
+from contracts.vocabulary import GapKind, Quality, Severity, Tier
+
+QUERY_CHARACTERS: Final = 500
+"""Of a query of the scope."""
+MOST_SPLITS: Final = 4
+"""Narrower queries in place of one that is too wide."""
+MOST_SEARCHES: Final = 4
+"""Of the librarian for one need."""
+SCANNED_CHARACTERS: Final = 3_000
+"""Of a candidate that the scanner is shown."""
+MOST_FOLLOW_UP_QUESTIONS, MOST_IDENTIFIED_GAPS, MOST_WORKS = 3, 3, 5
+"""Of one leaf."""
+WORK_CHARACTERS: Final = 200
+SHOWN_LINKS: Final = 20
+"""Links of a page that an extractor is shown."""
+
+
+# --- manager -------------------------------------------------------------------------------------------------------
+class ScopeInput(BriefedInput):
+    """Hand-off to the manager: the question, or the queries of a person's edit."""
+
+    most_queries: int = 4
+    edited: list[str] = []
+    """Queries that a person wrote, to be judged as they are; empty: the manager finds the queries."""
+    previous: list[str] = []
+    """Queries of the scope that is replaced."""
+
+
+class JudgedQuery(Contract):
+    """A query with the verdict of an expert."""
+
+    query: Annotated[str, one_line(QUERY_CHARACTERS)] = Field(
+        description="a question that can be understood by itself; one to be judged: word for word"
+    )
+    feasible: bool = Field(description="whether an expert could answer it well with a few sources")
+    reason: Annotated[str, one_line(300)] = Field(default="", description="of the verdict, in one sentence")
+    splits: list[Annotated[str, one_line(QUERY_CHARACTERS)]] = Field(
+        default=[], description="if it is not feasible, two to four narrower queries in its place; else none"
+    )
+
+
+class ManagerAnswer(RoleAnswer):
+    """The scope: one feasible query, several, or queries that are too wide with their reasons."""
+
+    queries: list[JudgedQuery]
+
+    def fitted(self, request: ScopeInput, notes: list[str]) -> Self:
+        """Keep distinct queries within the limit, or those of the edit. Raises `UnfitAnswer` without a verdict."""
+        judged = distinct(self.queries, lambda one: one.query)
+        if request.edited:
+            judged = _verdicts(request.edited, judged, notes)
+        if not judged:
+            raise UnfitAnswer("queries: at least one query with words is needed")
+        for place, one in enumerate(judged):
+            if not one.feasible and not (one.reason and distinct(one.splits, str, [one.query])):
+                raise UnfitAnswer(f"queries.{place}: not feasible, so a reason and narrower queries are needed")
+        kept = judged if request.edited else first(judged, request.most_queries, notes, "queries")
+        return self.model_copy(update={"queries": [_with_splits(one) for one in kept]})
+
+
+def _verdicts(edited: Sequence[str], judged: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
+    """Return the verdict of each edited query, in their order. Raises `UnfitAnswer` if one has none."""
+    known = {normalized_text(one.query): one for one in judged}
+    missing = [place for place, query in enumerate(edited) if normalized_text(query) not in known]
+    if missing:
+        raise UnfitAnswer(f"queries: query {missing[0] + 1} of those to be judged is missing; copy each word for word")
+    if len(judged) > len(edited):
+        notes.append("verdicts of other queries were dropped")
+    return [known[normalized_text(query)].model_copy(update={"query": query}) for query in edited]
+
+
+def _with_splits(judged: JudgedQuery) -> JudgedQuery:
+    """Return a verdict with distinct narrower queries; with none for a feasible query."""
+    splits = [] if judged.feasible else distinct(judged.splits, str, [judged.query])[:MOST_SPLITS]
+    return judged.model_copy(update={"splits": splits})
+
+
+# --- librarian -----------------------------------------------------------------------------------------------------
+class LibrarianInput(RoleInput):
+    """Hand-off to the librarian: one need, with earlier searches for it and works that sources have mentioned."""
+
+    need: str
+    most_searches: int = MOST_SEARCHES
+    asked: list[str] = []
+    """Earlier searches for this need."""
+    works: list[str] = []
+    """Words of works that sources have mentioned: they may become searches, and are never opened."""
+
+    def subject(self) -> str:
+        """The need."""
+        return self.need
+
+
+class LibrarianAnswer(RoleAnswer):
+    """Searches for one need, in different words."""
+
+    searches: list[Annotated[str, one_line(400)]] = Field(
+        description="one to four searches in different words; each can be understood by itself"
+    )
+
+    def fitted(self, request: LibrarianInput, notes: list[str]) -> Self:
+        """Keep new searches; the first time for a need there is one at least. Raises `UnfitAnswer`."""
+        fresh = distinct(self.searches, str, request.asked)
+        if not fresh and not request.asked:
+            raise UnfitAnswer("searches: at least one search with words is needed")
+        if len(fresh) < len(self.searches):
+            notes.append("searches that were empty or repeated were dropped")
+        return self.model_copy(update={"searches": first(fresh, request.most_searches, notes, "searches")})
+
+
+# --- extractor: examination of a candidate -------------------------------------------------------------------------
+class Decision(StrEnum):
+    """Decision of the scanner on a candidate."""
+
+    USE = "use"
+    REJECT = "reject"
+
+
+class ScanInput(AnalyzeInput):
+    """Hand-off to the scanner: an excerpt of one candidate; the sub-query is the need."""
+
+    sources: list[SourceExtract] = Field(min_length=1, max_length=1)
+    MOST_CHARACTERS: ClassVar[int | None] = SCANNED_CHARACTERS
+
+
+class ScannerAnswer(RoleAnswer):
+    """Examination of one source."""
+
+    credibility: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)] = Field(
+        description="high, medium or low: whether its author and publisher are to be trusted in this matter"
+    )
+    relevance: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)] = Field(
+        description="high, medium or low: whether it speaks about the need"
+    )
+    reason: Annotated[str, one_line(240)] = Field(default="", description="in one sentence")
+    decision: Annotated[Decision, known_word(Decision, Decision.USE)] = Field(description="use or reject")
+
+    def accepts(self, quality: Quality) -> bool:
+        """Return whether the source is vetted; `quality` is the label of the rules, moved by at most one step.
+
+        A rejection for another reason than its credibility is about the need, and so is final.
+        """
+        is_off_topic = self.relevance is Quality.LOW or (
+            self.decision is Decision.REJECT and self.credibility is not Quality.LOW
+        )
+        return quality is not Quality.LOW and not is_off_topic
+
+
+# --- planner of trees ----------------------------------------------------------------------------------------------
+class VettedSource(Contract):
+    """A vetted source, as the planner of trees knows it."""
+
+    id: str
+    title: str = ""
+    quality: Quality = Quality.UNKNOWN
+    reason: str = ""
+
+
+class TreeInput(RoleInput):
+    """Hand-off to the planner of trees: the goal of one executor, its level, and vetted sources."""
+
+    goal: str
+    node_id: str = ""
+    """Id of the executor; empty: it follows from the goal."""
+    level: int = 1
+    """Of the executor, which becomes the root of the answer."""
+    vetted: list[VettedSource] = []
+    most_nodes: int = 1
+    """Executors in all, this one included."""
+    most_leaves: int = 5
+    """Of one executor."""
+    most_levels: int = MOST_LEVELS
+    done: list[str] = []
+    """Tasks of earlier rounds."""
+
+    def subject(self) -> str:
+        """The goal."""
+        return self.goal
+
+    @property
+    def levels_below(self) -> int:
+        """Levels of executors that the answer may have below this one."""
+        return max(0, min(self.most_levels, MOST_LEVELS) - self.level)
+
+    @property
+    def root_id(self) -> str:
+        """Id of the root of the answer."""
+        return self.node_id or node_id("", self.goal)
+
+    @property
+    def bounds(self) -> TreeBounds:
+        """Limits of the answer."""
+        known = frozenset(source.id for source in self.vetted)
+        return TreeBounds(self.most_nodes, self.most_leaves, known, min(self.most_levels, MOST_LEVELS))
+
+
+Task = Annotated[TaskType, BeforeValidator(lambda word: word.strip().upper() if isinstance(word, str) else word)]
+
+
+class ProposedLeaf(Contract):
+    """One task for one source, as a planner proposes it."""
+
+    source: str = Field(description="label of a source in the list")
+    task_type: Annotated[
+        TaskType, BeforeValidator(lambda word: word.strip().upper() if isinstance(word, str) else word)
+    ]
+    task_detail: Annotated[str, one_line(DETAIL_CHARACTERS)] | None = Field(
+        default=None, description="the question of ANSWER_QUESTION; else what to look at, or null"
+    )
+
+
+class _ProposedNode(Contract):
+    """Fields of an executor, as a planner proposes it."""
+
+    goal: Annotated[str, one_line(GOAL_CHARACTERS)] = Field(description="its own part of the goal above it")
+    leaves: list[ProposedLeaf] = []
+
+
+class ProposedTwig(_ProposedNode):
+    """An executor two levels below the root of an answer."""
+
+    nodes: SkipJsonSchema[list[Any]] = []
+    """No tree has any here: read, so that a tree that is too deep is refused and not cut."""
+
+
+class ProposedBranch(_ProposedNode):
+    """An executor right below the root of an answer."""
+
+    nodes: list[ProposedTwig] = []
+
+
+class TreeAnswer(RoleAnswer):
+    """A tree: leaves of the executor that it is for, and executors below it."""
+
+    leaves: list[ProposedLeaf] = []
+    nodes: list[ProposedBranch] = []
+
+    def fitted(self, request: TreeInput, notes: list[str]) -> Self:
+        """Return the answer without repeated leaves. Raises `UnfitAnswer` for a tree that cannot be carried out."""
+        del notes
+        if problems := problems_of(self.tree(request), request.bounds):
+            raise UnfitAnswer("; ".join(problems[:5]))
+        return self
+
+    def tree(self, request: TreeInput) -> ResearchTree:
+        """Return the tree, whose root is the executor of the request; a leaf that is there twice counts once."""
+        root = TreeNode(id=request.root_id, goal=request.goal, level=request.level)
+        nodes: list[TreeNode] = []
+        waiting: list[tuple[TreeNode, list[ProposedLeaf], list[Any]]] = [(root, self.leaves, [*self.nodes])]
+        while waiting:
+            node, leaves, below = waiting.pop(0)
+            found = [_leaf(node.id, leaf) for leaf in leaves]
+            nodes.append(node.model_copy(update={"leaves": list({leaf.id: leaf for leaf in found}.values())}))
+            for each in below:
+                # What lies deeper than the schema has places for is too deep, whatever it is.
+                goal = each.goal if isinstance(each, _ProposedNode) else "too deep"
+                child = TreeNode(id=node_id(node.id, goal), goal=goal, level=node.level + 1, parent=node.id)
+                known = isinstance(each, ProposedBranch | ProposedTwig)
+                waiting.append((child, each.leaves if known else [], [*each.nodes] if known else []))
+        return ResearchTree(nodes=nodes)
+
+
+def _leaf(node: str, proposed: ProposedLeaf) -> TreeLeaf:
+    detail, task = (proposed.task_detail or "").strip(), proposed.task_type
+    identity = leaf_id(node, proposed.source, task, detail)
+    return TreeLeaf(id=identity, source_id=proposed.source, task_type=task, task_detail=detail)
+
+
+# --- extractor: work on a leaf -------------------------------------------------------------------------------------
+class ExtractInput(AnalyzeInput):
+    """Hand-off to the extractor: one source and one task; the sub-query is the leaf."""
+
+    sources: list[SourceExtract] = Field(min_length=1, max_length=1)
+    task_type: TaskType
+    task_detail: str = ""
+
+
+class MentionedWork(Contract):
+    """A further work that a source mentions; nothing ever opens it for that."""
+
+    words: Annotated[str, one_line(WORK_CHARACTERS)] = Field(
+        default="", description="its title or author, copied word for word from the source"
+    )
+    address: Annotated[str, one_line(500)] = Field(default="", description="its address, if the source gives one")
+
+    @property
+    def search_words(self) -> str:
+        """Words to search for it."""
+        return self.words or self.address.partition("://")[2].rstrip("/")
+
+    def is_at(self, url: str, title: str) -> bool:
+        """Return whether a hit is this work, by its address or its title."""
+        at = bool(self.address) and canonical_url(self.address) == canonical_url(url)
+        return at or (bool(self.words) and self.words.casefold() in " ".join(title.casefold().split()))
+
+
+class ExtractorAnswer(AnalyzerAnswer):
+    """Result of a leaf: statements with quotes, and what the source leaves open."""
+
+    follow_up_questions: list[Annotated[str, one_line(300)]] = Field(
+        default=[], description="at most three questions that arise on reading and that the source does not answer"
+    )
+    identified_gaps: list[Annotated[str, one_line(300)]] = Field(
+        default=[], description="at most three topics that the source itself says it does not cover"
+    )
+    mentioned_works: list[MentionedWork] = Field(
+        default=[], description="at most five further works on the task that the source mentions"
+    )
+    gaps: SkipJsonSchema[list[ProposedGap]] = []
+    """Follows from the two lists."""
+    quality_updates: SkipJsonSchema[list[QualityUpdate]] = []
+
+    def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
+        """Keep the first questions, gaps and works, each once; the gaps of an analysis follow from them."""
+        del request
+        questions = first(distinct(self.follow_up_questions, str), MOST_FOLLOW_UP_QUESTIONS, notes, "questions")
+        holes = first(distinct(self.identified_gaps, str, questions), MOST_IDENTIFIED_GAPS, notes, "gaps")
+        works = distinct(self.mentioned_works, lambda work: f"{work.words} {work.address}")
+        gaps = [ProposedGap(description=text, kind=GapKind.QUESTION, suggested_queries=[text]) for text in questions]
+        gaps += [ProposedGap(description=text, kind=GapKind.LIMITATION, suggested_queries=[text]) for text in holes]
+        update = {"gaps": gaps, "quality_updates": [], "mentioned_works": first(works, MOST_WORKS, notes, "works")}
+        return self.model_copy(update=update)
+
+
+class ExtractorResult(AnalyzerResult):
+    """The grounded result of a leaf; its questions and gaps are `gaps` of two kinds."""
+
+    mentioned_works: list[MentionedWork] = []
+    """Those whose words are in the stored text, or whose address is among the links of the page."""
+
+    @property
+    def follow_up_questions(self) -> list[str]:
+        """Questions that arose on reading."""
+        return [gap.description for gap in self.gaps if gap.kind is GapKind.QUESTION]
+
+    @property
+    def identified_gaps(self) -> list[str]:
+        """Topics that the source does not cover by its own words."""
+        return [gap.description for gap in self.gaps if gap.kind is not GapKind.QUESTION]
+
+
+# --- executor: check of its own report -----------------------------------------------------------------------------
+class SelfCheckInput(RoleInput):
+    """Hand-off to the executor that checks the report of its node against the goal."""
+
+    goal: str
+    draft: DocumentRef | None = None
+    """The report; None where nothing was found, or where there was one input alone."""
+    statements: list[str] = []
+    """Findings of a report that was not written."""
+    gaps: list[Gap] = []
+    """Questions and gaps that the node left open."""
+    corrections_left: int = 0
+
+    def subject(self) -> str:
+        """The goal."""
+        return self.goal
+
+
+class JudgedGap(Contract):
+    """A question or a gap as the executor judges it."""
+
+    gap_id: str = Field(description="label of the gap in the list")
+    in_scope: bool = Field(default=True, description="whether the goal needs it")
+    addressable: bool = Field(default=True, description="whether other sources may answer it")
+    severity: Annotated[Severity, known_word(Severity, Severity.MODERATE)] = Severity.MODERATE
+
+    @property
+    def is_material(self) -> bool:
+        """True for one that is in scope, can be addressed, and is of at least moderate severity."""
+        return self.in_scope and self.addressable and self.severity is not Severity.MINOR
+
+
+class SelfCheckAnswer(RoleAnswer):
+    """Whether a report serves its goal, and which of its gaps matter."""
+
+    sufficient: bool = Field(description="whether the report answers the goal")
+    reason: Annotated[str, one_line(400)] = Field(default="", description="in one sentence")
+    gaps: list[JudgedGap] = []
+
+    def fitted(self, request: SelfCheckInput, notes: list[str]) -> Self:
+        """Keep one judgement of each gap of the request."""
+        del notes
+        known = {gap.id for gap in request.gaps}
+        judged = distinct((one for one in self.gaps if one.gap_id in known), lambda one: one.gap_id)
+        return self.model_copy(update={"gaps": judged})
+
+    @property
+    def material(self) -> list[str]:
+        """Ids of the gaps that call for a correction; none where the report is sufficient."""
+        return [] if self.sufficient else [one.gap_id for one in self.gaps if one.is_material]
+
+
+# --- specifications ------------------------------------------------------------------------------------------------
+MANAGER: Final = RoleSpec(
+    "manager", "judge_scope", Tier.COMPLEX, ScopeInput, ManagerAnswer, ManagerAnswer,
+    share=TokenShare.PLANNING, output_tokens=2_500, expected_output_tokens=600, work="scope",
+)  # fmt: skip
+LIBRARIAN: Final = RoleSpec(
+    "librarian", "propose_searches", Tier.SIMPLE, LibrarianInput, LibrarianAnswer, LibrarianAnswer,
+    output_tokens=800, expected_output_tokens=200, work="vetting",
+)  # fmt: skip
+SCANNER: Final = RoleSpec(
+    "scanner", "scan_source", Tier.SIMPLE, ScanInput, ScannerAnswer, ScannerAnswer,
+    output_tokens=500, expected_output_tokens=120, work="vetting", has_fallback=False,
+)  # fmt: skip
+"""Without it the rules assess a candidate alone."""
+TREE_PLANNER: Final = RoleSpec(
+    "tree_planner", "plan_tree", Tier.ANALYTICAL, TreeInput, TreeAnswer, TreeAnswer,
+    share=TokenShare.PLANNING, output_tokens=6_000, expected_output_tokens=1_500, work="planning",
+)  # fmt: skip
+EXTRACTOR: Final = RoleSpec(
+    "extractor", "extract_source", Tier.ANALYTICAL, ExtractInput, ExtractorAnswer, ExtractorResult,
+    output_tokens=4_000, expected_output_tokens=1_200, work="extraction",
+)  # fmt: skip
+
+EXECUTOR: Final = RoleSpec(
+    "executor", "check_node", Tier.ANALYTICAL, SelfCheckInput, SelfCheckAnswer, SelfCheckAnswer,
+    share=TokenShare.REFINEMENT, output_tokens=1_500, expected_output_tokens=400, work="self-check",
+)  # fmt: skip
+
+# --- who may call whom ---------------------------------------------------------------------------------------------
+ACTS_AS: Final[Mapping[str, str]] = {SCANNER.name: EXTRACTOR.name, TREE_PLANNER.name: "planner"}
+"""Role of the design for a role whose name is another one; a scan is a task of the extractor."""
+MAY_CALL: Final[Mapping[str, frozenset[str]]] = {
+    "manager": frozenset(("planner", "executor", "synthesizer")),
+    "planner": frozenset(("librarian",)),
+    "librarian": frozenset(("extractor",)),
+    "executor": frozenset(("executor", "extractor", "synthesizer", "librarian", "planner")),
+    "extractor": frozenset(),
+    "synthesizer": frozenset(),
+}
+"""Callers, and the roles that each may call; no other call is made."""
+
+
+def may_call(caller: str, role: str) -> bool:
+    """Return whether a role may call another one, both by their own names or those of the design."""
+    return ACTS_AS.get(role, role) in MAY_CALL.get(ACTS_AS.get(caller, caller), frozenset())

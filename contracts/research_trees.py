@@ -1,0 +1,176 @@
+"""The tree of one query: executors with goals, leaves with one source and one task each, and when it is feasible. Pure.
+
+A tree may have at most three executors on any path from its root to a leaf; one at the third level has leaves only.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from contracts.addresses import normalized_text, short_hash
+from contracts.base import Contract
+from contracts.texts import plural
+
+MOST_LEVELS: Final = 3
+"""Executors on a path."""
+ASSESS_SOURCE: Final = "ASSESS_SOURCE"
+"""Task of an extractor that examines a candidate for the librarian; no leaf has it."""
+GOAL_CHARACTERS: Final = 400
+DETAIL_CHARACTERS: Final = 400
+
+
+class TaskType(StrEnum):
+    """Task of a leaf."""
+
+    SUMMARIZE = "SUMMARIZE"
+    EXTRACT_KEY_FACTS = "EXTRACT_KEY_FACTS"
+    ANSWER_QUESTION = "ANSWER_QUESTION"
+
+
+class TreeLeaf(Contract):
+    """One task for one source."""
+
+    id: str
+    source_id: str
+    task_type: TaskType
+    task_detail: str = ""
+    """The question of `ANSWER_QUESTION`; of another task what it should look at, or nothing."""
+    round: int = 0
+    """Correction of its node that added it; 0 for the first plan."""
+
+
+class TreeNode(Contract):
+    """An executor with its goal."""
+
+    id: str
+    goal: str
+    level: int = 1
+    """Place on its path, from 1."""
+    parent: str | None = None
+    leaves: list[TreeLeaf] = []
+
+
+class ResearchTree(Contract):
+    """A tree: its root first, parents before their children."""
+
+    nodes: list[TreeNode] = []
+
+    @property
+    def root(self) -> TreeNode:
+        """The executor at the top."""
+        return self.nodes[0]
+
+    @property
+    def leaves(self) -> list[TreeLeaf]:
+        """The leaves of all executors."""
+        return [leaf for node in self.nodes for leaf in node.leaves]
+
+    def children(self, node: TreeNode) -> list[TreeNode]:
+        """The executors right below one."""
+        return [other for other in self.nodes if other.parent == node.id]
+
+    def node(self, identity: str) -> TreeNode:
+        """Return the executor of an id. Raises KeyError if the tree has none."""
+        return {node.id: node for node in self.nodes}[identity]
+
+    def part(self, identity: str) -> "ResearchTree":
+        """Return the executor of an id with everything below it, at the same levels. Raises KeyError."""
+        below = {self.node(identity).id}
+        for node in self.nodes:
+            if node.parent in below:
+                below.add(node.id)
+        return ResearchTree(nodes=[node for node in self.nodes if node.id in below])
+
+
+@dataclass(frozen=True)
+class TreeBounds:
+    """Limits of a tree."""
+
+    most_nodes: int
+    most_leaves: int
+    """Of one executor in one round."""
+    sources: Collection[str]
+    """Ids of the vetted sources."""
+    most_levels: int = MOST_LEVELS
+    most_rounds: int = 1
+    """Rounds of one executor: the plan, and each correction."""
+
+
+# --- ids -----------------------------------------------------------------------------------------------------------
+def node_id(parent: str, goal: str) -> str:
+    """Return the id of an executor: the same goal below the same parent has the same one."""
+    return f"node-{short_hash(parent, normalized_text(goal))}"
+
+
+def leaf_id(node: str, source: str, task_type: TaskType, detail: str) -> str:
+    """Return the id of a leaf: the same task for the same source below the same executor has the same one."""
+    return f"leaf-{short_hash(node, source, task_type.value, normalized_text(detail))}"
+
+
+# --- feasibility ---------------------------------------------------------------------------------------------------
+def problems_of(tree: ResearchTree, bounds: TreeBounds) -> list[str]:
+    """Return why a tree cannot be carried out, each with the path of its place; empty for a feasible one."""
+    if not tree.nodes:
+        return ["nodes: a tree needs one executor"]
+    paths = paths_of(tree)
+    problems = list(_problems_of_shape(tree, paths, bounds.most_levels))
+    if len(tree.nodes) > bounds.most_nodes:
+        problems.append(f"nodes: {plural(len(tree.nodes), 'executor')}, at most {bounds.most_nodes}: merge some")
+    for node in tree.nodes:
+        problems += _problems_of_leaves(node, paths.get(node.id, ""), bounds)
+    return problems
+
+
+def paths_of(tree: ResearchTree) -> dict[str, str]:
+    """Return the path of each executor that is reached from the root, as a planner writes it: `nodes.0.nodes.1`."""
+    paths = {tree.root.id: ""}
+    numbers: dict[str, int] = {}
+    for node in tree.nodes[1:]:
+        if node.parent in paths and node.id not in paths:
+            number = numbers[node.parent] = numbers.get(node.parent, -1) + 1
+            paths[node.id] = f"{paths[node.parent]}.nodes.{number}".lstrip(".")
+    return paths
+
+
+def _problems_of_shape(tree: ResearchTree, paths: Mapping[str, str], most_levels: int) -> Iterator[str]:
+    """Give the problems of parents, levels and goals."""
+    known = {node.id: node for node in tree.nodes}
+    if tree.root.parent in known or len(paths) < len(known):
+        yield "nodes: an executor is not below the root: each has one parent, which comes before it"
+    if len(known) < len(tree.nodes):
+        yield "nodes: two executors below one parent have the same goal: merge them"
+    parents = {node.parent for node in tree.nodes}
+    goals = {tree.root.id: {normalized_text(tree.root.goal)}}
+    """Of each executor and of those above it."""
+    for node in tree.nodes:
+        path, goal, above = paths.get(node.id, "nodes"), normalized_text(node.goal), known.get(node.parent or "")
+        if node.level > min(most_levels, MOST_LEVELS):
+            yield f"{path}: an executor of level {node.level}, at most {most_levels}: give its work to the one above it"
+        if above is not None and node.level != above.level + 1:
+            yield f"{path}: its level does not follow that of the executor above it"
+        if not goal:
+            yield f"{path}.goal: a goal is needed"
+        if node is not tree.root:
+            of_parent = goals.get(node.parent or "", set())
+            if goal in of_parent:
+                yield f"{path}.goal: it repeats a goal above it: name the part that is this executor's own"
+            goals[node.id] = of_parent | {goal}
+        if not node.leaves and node.id not in parents:
+            yield f"{path or '$'}: an executor needs leaves, or executors below it"
+
+
+def _problems_of_leaves(node: TreeNode, path: str, bounds: TreeBounds) -> Iterator[str]:
+    """Give the problems of an executor's leaves."""
+    where = f"{path}.leaves".lstrip(".")
+    rounds = [leaf.round for leaf in node.leaves]
+    most = max((rounds.count(number) for number in set(rounds)), default=0)
+    if most > bounds.most_leaves:
+        yield f"{where}: {most} leaves, at most {bounds.most_leaves}: keep the most useful ones"
+    if len(set(rounds)) > bounds.most_rounds:
+        yield f"{where}: leaves of {len(set(rounds))} rounds, at most {bounds.most_rounds}"
+    for number, leaf in enumerate(node.leaves):
+        if leaf.source_id not in bounds.sources:
+            yield f"{where}.{number}.source: it is not the label of a source in the list"
+        if leaf.task_type is TaskType.ANSWER_QUESTION and not leaf.task_detail.strip():
+            yield f"{where}.{number}.task_detail: ANSWER_QUESTION needs its question"

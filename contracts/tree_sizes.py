@@ -1,0 +1,151 @@
+"""How much work trees are, at least and usually at most, and which limits of a run the least does not fit. Pure.
+
+One function counts the calls: the declaration of a strategy, the estimate before a run and the objections to a scope
+have the same figures.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from contracts.base import Contract
+from contracts.call_sizes import least_call
+from contracts.plan import Objection, ObjectionKind, PlanNode
+from contracts.recursive_roles import EXECUTOR, EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
+from contracts.resolved import EffectiveLimits, ModelPrice
+from contracts.roles import SYNTHESIZER, RoleSpec
+
+GAPS_PER_CORRECTION: Final = 2
+"""Gaps that one correction of an executor takes on."""
+CALLS_IN_A_ROW: Final = 6
+"""At least: the scope, a search, its examination, the tree, a leaf, the report."""
+SECONDS_PER_CALL: Final = 2.0
+"""Of a fast model."""
+FEWEST_PARTS: Final = 5
+"""Things that a text names, from which it is an enumeration: fewer are a sentence with commas."""
+SEPARATORS: Final = re.compile(r"[,;،؛、，；·|\n]+|\s[-•*]\s")
+ASKED: Final = re.compile(r"[?？؟]+")
+
+Calls = Mapping[str, tuple[int, int]]
+
+
+def tree_calls(limits: EffectiveLimits, queries: int | None = None) -> Calls:
+    """Return fewest and usually most calls by role, for so many queries; None: from one to as many as allowed."""
+    least, most = (1, limits.max_sub_queries) if queries is None else (queries, queries)
+    nodes = most * limits.max_nodes
+    corrections = nodes * limits.max_corrections
+    gaps = corrections * GAPS_PER_CORRECTION
+    return {
+        MANAGER.name: (1, 2),
+        LIBRARIAN.name: (least, most + gaps),
+        SCANNER.name: (least, limits.max_sources),
+        TREE_PLANNER.name: (least, most + gaps),
+        EXTRACTOR.name: (least, nodes * limits.max_leaves + gaps),
+        EXECUTOR.name: (0, nodes + corrections),  # rules check a report without findings
+        SYNTHESIZER.name: (1, 2 + nodes + corrections),
+    }
+
+
+# --- what queries take at least ------------------------------------------------------------------------------------
+class TreeEstimate(Contract):
+    """Least work for the queries of a scope."""
+
+    nodes: int
+    """Executors."""
+    leaves: int
+    calls: int
+    tokens: int
+    cost_usd: float | None
+    """None where a price is unknown."""
+    reads: int
+    seconds: float
+
+
+def estimate_trees(
+    limits: EffectiveLimits,
+    queries: Sequence[str],
+    calls: Mapping[RoleSpec[Any, Any], tuple[int, int]],
+    prices: Mapping[str, ModelPrice],
+    source_characters: int,
+) -> TreeEstimate:
+    """Return the least work for queries; `calls` are those of the whole run by role, none without a model."""
+    leaves = [parts_of(query) for query in queries]
+    counts = {role: fewest for role, (fewest, _) in calls.items() if fewest}
+    if EXTRACTOR in counts:  # a leaf for each thing that a query names
+        counts[EXTRACTOR] = max(counts[EXTRACTOR], sum(leaves))
+    sizes = {role: least_call(role, source_characters) for role in counts}
+    costs = [sizes[role].most_usd(prices.get(role.tier.value)) for role in counts]
+    usd = [cost * count for cost, count in zip(costs, counts.values(), strict=True) if cost is not None]
+    return TreeEstimate(
+        nodes=sum(math.ceil(count / max(1, limits.max_leaves)) for count in leaves),
+        leaves=sum(leaves),
+        calls=sum(counts.values()),
+        tokens=sum(sizes[role].tokens * count for role, count in counts.items()),
+        cost_usd=round(sum(usd), 4) if len(usd) == len(counts) else None,
+        reads=len(queries),
+        seconds=CALLS_IN_A_ROW * SECONDS_PER_CALL if counts else 0.0,
+    )
+
+
+def parts_of(query: str) -> int:
+    """Return how many things a query enumerates or asks, each of which needs a leaf of its own."""
+    enumerated = sum(bool(part.strip()) for part in SEPARATORS.split(query))
+    asked = sum(any(map(str.isalnum, part)) for part in ASKED.split(query))
+    return max((count for count in (enumerated, asked) if count >= FEWEST_PARTS), default=1)
+
+
+def most_leaves(limits: EffectiveLimits) -> int:
+    """Return how many leaves the tree of one query holds."""
+    return limits.max_leaves * (limits.max_nodes if limits.max_levels > 1 else 1)
+
+
+# --- objections ----------------------------------------------------------------------------------------------------
+def structural_objections(
+    estimate: TreeEstimate, limits: EffectiveLimits, queries: Sequence[PlanNode], *, of_payment: bool = True
+) -> list[Objection]:
+    """Return the objections to queries that no tree holds, and to all of them where the least exceeds a limit.
+
+    Without `of_payment` limits of calls, tokens and cost are not looked at.
+    """
+    holds = most_leaves(limits)
+    found = [_too_wide(query, parts, holds) for query in queries if (parts := parts_of(query.text)) > holds]
+    amounts: dict[str, tuple[float | None, float | None, str]] = {
+        "max_sources": (estimate.reads, limits.max_sources, "sources"),
+        "deadline_seconds": (estimate.seconds, limits.deadline_seconds, "seconds"),
+    }
+    if of_payment:
+        amounts |= {
+            "max_model_calls": (estimate.calls, limits.max_model_calls, "model calls"),
+            "max_tokens": (estimate.tokens, limits.max_tokens, "tokens"),
+            "max_cost_usd": (estimate.cost_usd, limits.max_cost_usd, "US dollars"),
+        }
+    for name, (amount, limit, noun) in amounts.items():
+        if amount is not None and limit is not None and amount > limit:
+            several = len(queries) > 1
+            remedy = f"ask fewer queries, or raise limits.{name}" if several else f"raise limits.{name}"
+            subject = "they take" if several else "it takes"
+            text = f"{subject} at least {_shown(amount)} {noun}, and limits.{name} is {_shown(limit)}: {remedy}"
+            figures = {name: (float(amount), float(limit))}
+            of = {} if several else {"query_id": queries[0].id, "query": queries[0].text} if queries else {}
+            found.append(Objection(kind=ObjectionKind.STRUCTURAL, text=text, figures=figures, **of))
+    return found
+
+
+def _shown(amount: float) -> str:
+    return f"{amount:,.4f}".rstrip("0").rstrip(".")
+
+
+def _too_wide(query: PlanNode, parts: int, holds: int) -> Objection:
+    """Return the objection to a query that names more things than a tree has leaves."""
+    pieces = math.ceil(parts / holds)
+    return Objection(
+        query_id=query.id,
+        query=query.text,
+        kind=ObjectionKind.STRUCTURAL,
+        text=(
+            f"it names {parts} things, and a tree within the limits has room for {holds}: "
+            f"split it into {pieces} queries of at most {holds} things each"
+        ),
+        figures={"max_leaves": (float(parts), float(holds))},
+    )

@@ -1,0 +1,46 @@
+"""A toy whose plan is a scope: the manager judges queries and edits, the phrase approves, the rest is the toy's."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from contracts import strategies
+from contracts.recursive_roles import EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
+from contracts.request import Approve, Gates
+from contracts.roles import ANALYZER
+from contracts.tree_sizes import tree_calls
+from tests.toy.roles import LIMITS, SCRIBE, TOY
+from tests.toy.strategy import ToyStrategy
+from workflows.phases.scope import judge_scope
+from workflows.run.research_run import ResearchRun
+
+TREES = LIMITS.model_copy(
+    update={"max_sub_queries": 4, "max_nodes": 3, "max_leaves": 5, "max_corrections": 2, "max_levels": 3}
+)
+SCOPING = replace(
+    TOY,
+    name="scoping",
+    implementation="tests.toy.scoping:ScopingStrategy",
+    roles=(MANAGER, LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR, ANALYZER, SCRIBE),
+    presets=dict.fromkeys(TOY.presets, TREES),
+    expected_calls=lambda limits, _: tree_calls(limits),
+    gates=Gates(approve=Approve.PHRASE),
+    judges_edits=True,
+)
+
+
+@contextmanager
+def scoping_declared() -> Iterator[None]:
+    """The toy, for the time of a block."""
+    strategies.declare(SCOPING)
+    try:
+        yield
+    finally:
+        strategies._declared.pop(SCOPING.name, None)
+
+
+class ScopingStrategy(ToyStrategy):
+    """Plans with the manager."""
+
+    async def _scout(self, run: ResearchRun) -> None:
+        await judge_scope(run)

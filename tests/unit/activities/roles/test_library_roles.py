@@ -1,0 +1,349 @@
+"""Librarian, scanner, planner of trees and extractor: their prompts, and what is made of their answers."""
+
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.roles.prompt_rendering import prompt_of as prompt_file
+from activities.roles.prompt_rendering import render_role
+from activities.roles.run_role import task_of
+from activities.roles.untrusted import label_key, label_of
+from contracts import failures
+from contracts.call_sizes import BYTES_PER_TOKEN, FIXED_INPUT_TOKENS, expected_call, worst_call
+from contracts.notebooks import MOST_LINKS, AnalysisEntry, SourceEntry, by_reference, with_what_follows
+from contracts.outcome import Guidance
+from contracts.plan import PlanNode
+from contracts.recursive_roles import (
+    EXTRACTOR,
+    LIBRARIAN,
+    MANAGER,
+    MAY_CALL,
+    SCANNED_CHARACTERS,
+    SCANNER,
+    SHOWN_LINKS,
+    TREE_PLANNER,
+    ExtractInput,
+    ExtractorAnswer,
+    ExtractorResult,
+    LibrarianAnswer,
+    LibrarianInput,
+    MentionedWork,
+    ScanInput,
+    ScannerAnswer,
+    TreeAnswer,
+    TreeInput,
+    VettedSource,
+    may_call,
+)
+from contracts.research_trees import TaskType
+from contracts.roles import ANALYZER, AnalyzeInput, RoleSpec
+from contracts.vocabulary import EngineKind, GapKind, Quality
+from providers.extractive import ExtractiveEngine
+from providers.storage.stored_notebooks import Notebooks
+from tests.fakes import states
+from tests.fakes.model_work import unmarked
+from tests.unit.activities.roles import test_prompts as prompts
+from tests.unit.activities.scripted import (
+    SOURCE,
+    MemoryStore,
+    ScriptedEngine,
+    common,
+    environment,
+    reference,
+    role_activities,
+    source,
+)
+
+TEXT = (
+    "# Vacuum\n\nVacuum must visit every table to prevent wraparound failures. The costs are treated in "
+    "The Storage Handbook by A. Miller.\n\nThis page does not cover replicas."
+)
+QUOTE = "Vacuum must visit every table to prevent wraparound failures."
+LEAF = PlanNode(id="leaf-1", text="What must vacuum do?", expected_contribution="how wraparound is prevented")
+NEW_ROLES = (MANAGER, LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR)
+VETTED = [
+    VettedSource(id=f"src-{n:016d}", title=f"Page {n}", quality=Quality.HIGH, reason=f"reason {n}") for n in (1, 2)
+]
+INPUTS: dict[str, dict[str, Any]] = {
+    "manager": {},
+    "librarian": {"need": "how wraparound is prevented"},
+    "scanner": {"sub_query": PlanNode(id="need-1", text="wraparound"), "sources": [source(reference(TEXT))]},
+    "tree_planner": {"goal": "how wraparound is prevented", "vetted": VETTED},
+    "extractor": {
+        "sub_query": LEAF, "sources": [source(reference(TEXT))],
+        "task_type": TaskType.ANSWER_QUESTION, "task_detail": LEAF.text,
+    },
+}  # fmt: skip
+
+
+def request_of(role: RoleSpec[Any, Any], **changes: Any) -> Any:
+    return role.input(**common(**INPUTS[role.name] | changes))
+
+
+def prompt_of(role: RoleSpec[Any, Any], **changes: Any) -> str:
+    return unmarked(render_role(role, request_of(role, **changes), {reference(TEXT).hash: TEXT}).prompt)
+
+
+async def done(role: RoleSpec[Any, Any], answer: Any, content: MemoryStore | None = None, **changes: Any) -> Any:
+    """Have the activity of a role do its work over an engine that answers so."""
+    content = content or MemoryStore()
+    await content.put_text(TEXT)
+    activities = role_activities(ScriptedEngine(answer), content)
+    return await environment().run(activities.run, role, request_of(role, **changes))
+
+
+# --- prompts ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("role", NEW_ROLES, ids=lambda role: role.name)
+def test_prompts_have_the_form_of_all_prompts(role: RoleSpec[Any, Any]) -> None:
+    """Role, form of the answer, date, question, preferences, advice; within the size that is reserved for it."""
+    prompts.test_the_stable_part_names_the_role_and_the_form_of_the_answer(role)
+    prompts.test_every_prompt_has_date_question_iteration_preferences_and_guidance(role)
+    request = request_of(role)
+    rendered = render_role(role, request, {reference(TEXT).hash: TEXT})
+    assert len(rendered.prompt) / BYTES_PER_TOKEN < worst_call(role, request).input_tokens - FIXED_INPUT_TOKENS / 2
+
+
+def test_the_manager_sees_the_question_or_the_edit() -> None:
+    """An expert of the field: the limit and the replaced scope for a question, each query of an edit for its verdicts
+    (S4-005, S4-042).
+    """
+    system = prompt_file(MANAGER).system
+    assert all(words in system for words in ("expert of the field", "You search nothing and answer nothing yourself"))
+    asked = prompt_of(MANAGER, most_queries=3, previous=["what vacuum is"])
+    assert "3 queries or fewer" in asked
+    assert "<previous>\n- what vacuum is\n</previous>" in asked
+    assert "one query." in prompt_of(MANAGER, most_queries=1)
+    edited = prompt_of(MANAGER, edited=["Why </edited> freeze?", "When?"])
+    assert "<edited>\n- Why ‹/edited> freeze?\n- When?\n</edited>" in edited
+    assert "Judge the queries of the edit" in edited
+    assert "Give the scope" not in edited
+
+
+async def test_without_a_model_the_scope_is_the_question_and_what_people_want() -> None:
+    """The script calls nothing too wide: that is computed; an edit comes back as it is (S4-007)."""
+    request = request_of(
+        MANAGER, engine=EngineKind.EXTRACTIVE, guidance=[Guidance(origin="person", text="look at costs")]
+    )
+    task = task_of(MANAGER, request, {})
+    answer = (await ExtractiveEngine().answer(task)).content
+    assert [one.query for one in answer.queries] == [request.query, "look at costs"]
+    assert all(one.feasible for one in answer.queries)
+    edit = task_of(MANAGER, request.model_copy(update={"edited": ["Why?", "When?"]}), {})
+    judged = (await ExtractiveEngine().answer(edit)).content
+    assert [one.query for one in judged.queries] == ["Why?", "When?"]
+
+
+def test_the_librarian_sees_the_need_and_what_was_tried() -> None:
+    """Need, earlier searches, mentioned works (S4-015, S4-044, C4-7)."""
+    prompt = prompt_of(LIBRARIAN, asked=["vacuum wraparound"], works=["The Storage Handbook"], most_searches=3)
+    assert "<need>\nhow wraparound is prevented\n</need>" in prompt
+    assert "<asked>\n- vacuum wraparound\n</asked>" in prompt
+    assert "<works>\n- The Storage Handbook\n</works>" in prompt
+    assert prompt.endswith("Name at most 3 searches.")
+
+
+def test_the_planner_sees_labels_and_what_its_level_allows() -> None:
+    """Vetted sources by label with title, quality and reason; no executors are offered at the third level (S4-013)."""
+    prompt = prompt_of(TREE_PLANNER, most_nodes=9)
+    label = label_of(VETTED[0].id, label_key(request_of(TREE_PLANNER)))
+    assert f"{label}: Page 1 (high; reason 1)" in prompt
+    assert VETTED[0].id not in prompt
+    assert "at most 9 executors in all, at most 5 leaves of each, 2 levels of executors below" in prompt
+    last = prompt_of(TREE_PLANNER, level=3, done=["costs"])
+    assert "Plan the leaves: at most 5, and no executors below this one." in last
+    assert "- costs" in last
+
+
+def test_the_extractor_sees_one_task_one_source_and_its_links() -> None:
+    """The task in its words, the text of the source, the first links; nothing else was read (S4-025, S4-045)."""
+    links = [f"https://example.org/{number}" for number in range(MOST_LINKS)]
+    prompt = prompt_of(EXTRACTOR, sources=[source(reference(TEXT), links=links)])
+    assert '<task type="ANSWER_QUESTION">\nWhat must vacuum do?\n</task>' in prompt
+    assert QUOTE in prompt
+    assert prompt.count("https://example.org/") == SHOWN_LINKS
+    whole = prompt_of(EXTRACTOR, task_type=TaskType.SUMMARIZE, task_detail="")
+    assert '<task type="SUMMARIZE">' in whole
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+async def test_searches_are_new_and_at_most_four() -> None:
+    """Repeated ones go; the first time for a need there is one at least, later there may be none (S4-016, S4-044)."""
+    many = LibrarianAnswer(searches=["one", "One", "", *(f"search {n}" for n in range(9))])
+    assert (await done(LIBRARIAN, many, asked=["Search 0"])).searches == ["one", "search 1", "search 2", "search 3"]
+    assert (await done(LIBRARIAN, LibrarianAnswer(searches=["one"]), asked=["one"])).searches == []
+    with pytest.raises(ApplicationError) as caught:
+        await done(LIBRARIAN, LibrarianAnswer(searches=[" "]))
+    assert caught.value.type == failures.INVALID_MODEL_OUTPUT
+
+
+@pytest.mark.parametrize(
+    ("answer", "quality", "accepted"),
+    [
+        ({"credibility": "high", "relevance": "high", "decision": "use"}, Quality.MEDIUM, True),
+        ({"credibility": "high", "relevance": "high", "decision": "use"}, Quality.LOW, False),
+        ({"credibility": "high", "relevance": "low", "decision": "use"}, Quality.HIGH, False),
+        ({"credibility": "high", "relevance": "high", "decision": "reject"}, Quality.HIGH, False),
+        # One step down from high is medium: a page that a scan alone distrusts is not thrown away.
+        ({"credibility": "low", "relevance": "high", "decision": "reject"}, Quality.MEDIUM, True),
+        ({"credibility": "?", "relevance": "?", "decision": "?"}, Quality.UNKNOWN, True),
+    ],
+)
+def test_a_scan_decides_with_the_label_of_the_rules(
+    answer: dict[str, Any], quality: Quality, *, accepted: bool
+) -> None:
+    """What is not about the need is rejected; of credibility the label that was moved by a step decides (C4-5)."""
+    assert ScannerAnswer.model_validate(answer).accepts(quality) is accepted
+
+
+async def test_a_scan_is_shown_an_excerpt() -> None:
+    """However much text the request has room for, at most 3,000 characters of a candidate are shown (S4-017)."""
+    content = MemoryStore()
+    text = await content.put_text("A word of the page. " * 1_000)
+    notebooks = Notebooks(content)
+    limits = states.resolved().limits.model_copy(update={"max_source_characters": 20_000})
+    resolved = await notebooks.write(states.resolved(limits=limits))
+    request = request_of(SCANNER, sources=[source(text)], source_characters=SCANNED_CHARACTERS)
+    assert isinstance(request, ScanInput)
+    sent = by_reference(request, resolved)
+    assert (await notebooks.complete_input(sent, SCANNER)).source_characters == SCANNED_CHARACTERS
+    analysis = AnalyzeInput.model_validate(dict(sent))
+    assert (await notebooks.complete_input(analysis, ANALYZER)).source_characters == 20_000
+
+
+def test_the_estimate_knows_what_is_shown_of_a_source() -> None:
+    """An extraction shows one source, a scan an excerpt of it, however many sources a search has."""
+    extraction, scan = (
+        expected_call(role, sources=9, source_characters=30_000).input_tokens - FIXED_INPUT_TOKENS
+        for role in (EXTRACTOR, SCANNER)
+    )
+    assert (extraction, scan) == (10_300, 1_300)
+
+
+async def test_labels_of_a_tree_become_sources() -> None:
+    """A planner knows sources by the labels of its prompt, at every level; another label is refused (S4-023)."""
+    labels = [label_of(each.id, label_key(request_of(TREE_PLANNER))) for each in VETTED]
+    leaves = [{"source": label, "task_type": "SUMMARIZE", "task_detail": None} for label in labels]
+    below = {"goal": "a part", "leaves": [leaves[1]], "nodes": [{"goal": "its part", "leaves": [leaves[0]]}]}
+    answer = TreeAnswer.model_validate({"leaves": leaves[:1], "nodes": [below]})
+    output = await done(TREE_PLANNER, answer, most_nodes=3)
+    tree = output.tree(request_of(TREE_PLANNER))
+    assert [leaf.source_id for leaf in tree.leaves] == [VETTED[0].id, VETTED[1].id, VETTED[0].id]
+    wrong = TreeAnswer.model_validate({"leaves": [{"source": "src-unknown", "task_type": "SUMMARIZE"}]})
+    with pytest.raises(ApplicationError) as caught:
+        await done(TREE_PLANNER, wrong)
+    assert "leaves.0.source" in str(caught.value.details[0]["problem"])
+    assert "src-unknown" not in str(caught.value.details[0])
+
+
+# --- extractor -------------------------------------------------------------------------------------------------------
+def finding(quote: str = QUOTE) -> dict[str, Any]:
+    return {"content": QUOTE, "confidence": "medium", "quotes": [{"source_id": SOURCE, "quote": quote}]}
+
+
+async def test_statements_without_a_passage_are_dropped() -> None:
+    """Each statement has verbatim passages of the one source; the rest of the answer stays (S4-026, S4-027, C4-8)."""
+    content = MemoryStore()
+    answer = ExtractorAnswer.model_validate(
+        {"findings": [finding(), finding("Nobody wrote this sentence.")], "follow_up_questions": ["How long?"]}
+    )
+    output = await done(EXTRACTOR, answer, content, sources=[source(reference(TEXT), links=["https://example.org/"])])
+    assert isinstance(output, ExtractorResult)
+    found = with_what_follows(output, [SOURCE])
+    assert [(one.statement, len(one.evidence_ids)) for one in found.findings] == [(QUOTE, 1)]
+    passage = found.evidence[0]
+    assert TEXT[passage.start : passage.end] == QUOTE
+    entry = await Notebooks(content).read(output.entry or "", AnalysisEntry)
+    assert entry.sources[0].links == []
+    assert output.follow_up_questions == ["How long?"]
+
+
+async def test_questions_and_gaps_are_gaps_of_two_kinds() -> None:
+    """Each once, three of each at most, whatever an extractor invents (S4-028, X-11)."""
+    answer = ExtractorAnswer(
+        findings=[],
+        follow_up_questions=["Why?", "why?", *(f"Question {n}?" for n in range(9))],
+        identified_gaps=["replicas", "Why?", *(f"topic {n}" for n in range(9))],
+    )
+    output = await done(EXTRACTOR, answer)
+    assert output.follow_up_questions == ["Why?", "Question 0?", "Question 1?"]
+    assert output.identified_gaps == ["replicas", "topic 0", "topic 1"]
+    assert [gap.kind for gap in output.gaps] == [GapKind.QUESTION] * 3 + [GapKind.LIMITATION] * 3
+
+
+@pytest.mark.parametrize(
+    ("named", "kept"),
+    [
+        ({"words": "The Storage Handbook"}, MentionedWork(words="The Storage Handbook")),
+        ({"words": "the  handbook of storage"}, None),
+        ({"words": "See here", "address": "https://EXAMPLE.org/a#part"}, MentionedWork(address="https://EXAMPLE.org/a#part")),
+        ({"words": "A. Miller", "address": "http://169.254.169.254/"}, MentionedWork(words="A. Miller")),
+        ({"address": "http://169.254.169.254/"}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+async def test_a_work_counts_only_if_the_source_mentions_it(named: dict[str, str], kept: MentionedWork | None) -> None:
+    """By its words in the stored text, or by its address among the links of the page (S4-028, C4-7)."""
+    answer = ExtractorAnswer(findings=[], mentioned_works=[MentionedWork(**named)])
+    output = await done(EXTRACTOR, answer, sources=[source(reference(TEXT), links=["https://example.org/a"])])
+    assert output.mentioned_works == ([kept] if kept else [])
+
+
+async def test_the_links_of_a_page_come_from_its_entry() -> None:
+    """The workflow sends the hash of the entry alone, and the call has the links (C4-7)."""
+    notebooks = Notebooks(MemoryStore())
+    entry = SourceEntry(
+        source_id=SOURCE, url="https://example.org/", text=reference(TEXT), links=["https://example.org/b"]
+    )
+    sent = by_reference(request_of(EXTRACTOR, sources=[source(None, entry=await notebooks.write(entry))]), "")
+    assert "example.org" not in sent.model_dump_json()
+    assert (await notebooks.complete_input(sent, EXTRACTOR)).sources[0].links == ["https://example.org/b"]
+
+
+# --- without a model -------------------------------------------------------------------------------------------------
+async def scripted(role: RoleSpec[Any, Any], **changes: Any) -> Any:
+    content = MemoryStore()
+    await content.put_text(TEXT)
+    activities = role_activities(ExtractiveEngine(), content)
+    return await environment().run(activities.run, role, request_of(role, engine=EngineKind.EXTRACTIVE, **changes))
+
+
+async def test_every_part_works_without_a_model() -> None:
+    """Searches in several forms, a leaf per source within the limit, passages that fit the task (S4-016, C4-6)."""
+    first = await scripted(LIBRARIAN)
+    assert first.searches[0] == "how wraparound is prevented"
+    assert 1 < len(first.searches) <= 4
+    second = await scripted(LIBRARIAN, asked=first.searches, works=["The Storage Handbook"])
+    assert "The Storage Handbook" in second.searches
+    assert not set(first.searches) & set(second.searches)
+    tree = (await scripted(TREE_PLANNER)).tree(request_of(TREE_PLANNER))
+    assert [(leaf.source_id, leaf.task_type) for leaf in tree.leaves] == [
+        (each.id, TaskType.EXTRACT_KEY_FACTS) for each in VETTED
+    ]
+    assert len((await scripted(TREE_PLANNER, most_leaves=1)).leaves) == 1
+    found = with_what_follows(await scripted(EXTRACTOR), [SOURCE])
+    assert [QUOTE in TEXT[item.start : item.end] for item in found.evidence] == [True]
+
+
+# --- who may call whom -----------------------------------------------------------------------------------------------
+def test_the_table_is_that_of_the_design() -> None:
+    """Six roles, and no other call; a scan is a task of the extractor (S4-001, S4-002)."""
+    allowed = {(caller, role) for caller in MAY_CALL for role in MAY_CALL if may_call(caller, role)}
+    assert allowed == {
+        *(("manager", role) for role in ("planner", "executor", "synthesizer")),
+        *(("executor", role) for role in ("executor", "extractor", "synthesizer", "librarian", "planner")),
+        ("planner", "librarian"),
+        ("librarian", "extractor"),
+    }
+    assert may_call(LIBRARIAN.name, SCANNER.name)
+    assert may_call("executor", TREE_PLANNER.name)
+    assert not may_call(SCANNER.name, LIBRARIAN.name)
+    assert not may_call("somebody", EXTRACTOR.name)
+
+
+def test_an_extraction_has_one_source() -> None:
+    """One source and one task, never several at once (S4-025, S4-045)."""
+    with pytest.raises(ValueError, match="sources"):
+        ExtractInput(sub_query=LEAF, sources=[source(None), source(None)], task_type=TaskType.SUMMARIZE)
+    assert TreeInput(goal="x", level=2).levels_below == 1
+    assert LibrarianInput(need="x").subject() == "x"

@@ -1,0 +1,208 @@
+"""Sizes of trees, what stands against a scope because of them, the manager's verdicts, and the words of approval."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.lenient import UnfitAnswer
+from contracts.parse_request import InvalidRequest, parse_request
+from contracts.plan import APPROVAL_PHRASE, ObjectionKind, PlanNode, Waiting, WaitKind
+from contracts.recursive_roles import EXTRACTOR, MANAGER, JudgedQuery, ManagerAnswer, ScopeInput
+from contracts.request import Limits
+from contracts.resolved import ModelPrice
+from contracts.tree_sizes import estimate_trees, parts_of, structural_objections, tree_calls
+from tests.toy.scoping import TREES, scoping_declared
+
+PRICES = {tier: ModelPrice(input=5.0, output=25.0) for tier in ("simple", "analytical", "complex")}
+ROLES = {MANAGER: (1, 2), EXTRACTOR: (2, 9)}
+WAITING = Waiting(kind=WaitKind.APPROVAL, plan_version=1, phrase=APPROVAL_PHRASE)
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("query", "parts"),
+    [
+        ("How does vacuum work?", 1),
+        ("What, in short, is vacuum, and how does it work?", 1),
+        ("Compare a, b, c, d, e, f", 6),
+        ("甲、乙、丙、丁、戊", 5),
+        ("one; two; three; four; five; six; seven", 7),
+        ("Why? How? When? Who? Where?", 5),
+        (",,,,,,,,", 1),
+        ("", 1),
+    ],
+)
+def test_what_a_query_enumerates_is_counted(query: str, parts: int) -> None:
+    """Things between separators and questions, in any script; a sentence with a few commas is one thing."""
+    assert parts_of(query) == parts
+
+
+@given(st.integers(1, 20), st.integers(1, 13), st.integers(1, 8), st.integers(0, 5), st.integers(1, 120))
+def test_more_queries_never_take_fewer_calls(queries: int, nodes: int, leaves: int, rounds: int, sources: int) -> None:
+    """Fewest is at most as many as most but for sources, and both grow with the queries."""
+    update = {"max_nodes": nodes, "max_leaves": leaves, "max_corrections": rounds, "max_sources": sources}
+    limits = TREES.model_copy(update=update)
+    calls, more = tree_calls(limits, queries), tree_calls(limits, queries + 1)
+    for role, (fewest, most) in calls.items():
+        assert fewest <= most or fewest > sources, role
+        assert fewest <= more[role][0], role
+        assert most <= more[role][1], role
+    assert tree_calls(limits)["manager"] == (1, 2)
+
+
+@given(st.integers(0, 40), st.integers(0, 200_000), st.floats(0, 2), st.integers(0, 5), st.floats(1, 60))
+def test_a_limit_is_objected_to_exactly_where_the_least_exceeds_it(
+    calls: int, tokens: int, usd: float, sources: int, seconds: float
+) -> None:
+    """Calls, tokens, cost, sources and time, each with the estimate and the limit (C4-10, X-18)."""
+    amounts = {"max_model_calls": calls, "max_tokens": tokens, "max_cost_usd": usd}
+    limits = TREES.model_copy(update=amounts | {"max_sources": sources, "deadline_seconds": seconds})
+    queries = [PlanNode(id="a", text="How?"), PlanNode(id="b", text="Why?")]
+    estimate = estimate_trees(limits, [query.text for query in queries], ROLES, PRICES, 1_000)
+    exceeded = {
+        "max_model_calls": estimate.calls > calls,
+        "max_tokens": estimate.tokens > tokens,
+        "max_cost_usd": (estimate.cost_usd or 0) > usd,
+        "max_sources": estimate.reads > sources,
+        "deadline_seconds": estimate.seconds > seconds,
+    }
+    found = structural_objections(estimate, limits, queries)
+    assert {name for objection in found for name in objection.figures} == {name for name in exceeded if exceeded[name]}
+    for objection in found:
+        ((name, (amount, limit)),) = objection.figures.items()
+        assert (amount > limit, objection.kind) == (True, ObjectionKind.STRUCTURAL)
+        assert f"limits.{name} is" in objection.text
+    unpaid = structural_objections(estimate, limits, queries, of_payment=False)
+    assert not {name for objection in unpaid for name in objection.figures} & set(amounts)
+
+
+def test_each_thing_that_a_query_names_is_a_leaf_with_its_call() -> None:
+    """Leaves, executors that hold them, and calls grow with what is enumerated (C4-10)."""
+    short = estimate_trees(TREES, ["How?"], ROLES, PRICES, 1_000)
+    long = estimate_trees(TREES, ["Compare a, b, c, d, e, f, g"], ROLES, PRICES, 1_000)
+    assert (short.nodes, short.leaves, short.calls) == (1, 1, 3)
+    assert (long.nodes, long.leaves, long.calls) == (2, 7, 8)
+    assert long.tokens > short.tokens
+
+
+def test_an_unknown_price_or_no_limit_is_no_objection() -> None:
+    """A cost that nobody knows cannot exceed a cap; no model means no calls, tokens and cost."""
+    tight = TREES.model_copy(update={"max_cost_usd": 0.000001})
+    unknown = estimate_trees(tight, ["How?"], ROLES, {}, 1_000)
+    assert unknown.cost_usd is None
+    assert structural_objections(unknown, tight, []) == []
+    without = estimate_trees(tight, ["How?"], {}, {}, 1_000)
+    assert (without.calls, without.tokens, without.cost_usd, without.seconds) == (0, 0, 0.0, 0.0)
+    free = TREES.model_copy(update={"max_cost_usd": None})
+    assert structural_objections(estimate_trees(free, ["How?"], ROLES, PRICES, 1_000), free, []) == []
+
+
+# --- limits of requests ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("strategy", "limit", "value", "line"),
+    [
+        ("supervisor", "max_nodes", 3, "limits.max_nodes: the strategy supervisor has no trees"),
+        ("reflective", "max_leaves", 3, "limits.max_leaves: the strategy reflective has no trees"),
+        ("living", "max_corrections", 1, "limits.max_corrections: the strategy living has no trees"),
+        ("orchestrator", "max_levels", 2, "limits.max_levels: the strategy orchestrator has no trees"),
+        ("scoping", "max_levels", 4, "limits.max_levels: Input should be less than or equal to 3"),
+        ("scoping", "max_nodes", 0, "limits.max_nodes: Input should be greater than or equal to 1"),
+        ("scoping", "max_leaves", 21, "limits.max_leaves: Input should be less than or equal to 20"),
+        ("scoping", "max_corrections", -1, "limits.max_corrections: Input should be greater than or equal to 0"),
+        ("scoping", "max_steps", 0, "limits.max_steps: Input should be greater than or equal to 1"),
+        ("scoping", "max_steps", 2, "limits.max_steps: the strategy scoping has no steps"),
+    ],
+)
+def test_limits_of_trees_have_bounds_and_are_refused_elsewhere(
+    strategy: str, limit: str, value: int, line: str
+) -> None:
+    """By name, like those of steps; within the bounds they are taken, none corrections included (X-10)."""
+    with scoping_declared():
+        with pytest.raises(InvalidRequest) as refused:
+            parse_request(json.dumps({"query": "How?", "strategy": strategy, "limits": {limit: value}}))
+        assert str(refused.value).startswith(line)
+        limits = {"max_nodes": 40, "max_leaves": 20, "max_corrections": 0, "max_levels": 1}
+        taken = parse_request(json.dumps({"query": "How?", "strategy": "scoping", "limits": limits}))
+    assert taken.limits == Limits(**limits)
+
+
+# --- verdicts --------------------------------------------------------------------------------------------------------
+def judged(query: str, *, feasible: bool = True, reason: str = "", splits: tuple[str, ...] = ()) -> JudgedQuery:
+    return JudgedQuery(query=query, feasible=feasible, reason=reason, splits=list(splits))
+
+
+def fitted(*queries: JudgedQuery, **fields: object) -> tuple[list[JudgedQuery], list[str]]:
+    notes: list[str] = []
+    answer = ManagerAnswer(queries=list(queries)).fitted(ScopeInput.model_validate(fields), notes)
+    return answer.queries, notes
+
+
+def test_a_scope_is_distinct_queries_within_the_limit() -> None:
+    """What is empty, repeated or beyond the limit is dropped; a feasible query needs no splits (S4-004, S4-005)."""
+    found, notes = fitted(
+        judged("How?", splits=("Why?",)), judged(" how "), judged(""), judged("Why?"), judged("When?"), most_queries=2
+    )
+    assert [(one.query, one.splits) for one in found] == [("How?", []), ("Why?", [])]
+    assert notes == ["queries beyond the limit of 2 were dropped: 1"]
+    wide, _ = fitted(judged("All?", feasible=False, reason="wide", splits=("A?", "all", "a", "B?", "C?", "D?", "E?")))
+    assert wide[0].splits == ["A?", "B?", "C?", "D?"]
+
+
+@pytest.mark.parametrize(
+    ("queries", "fields", "problem"),
+    [
+        ((), {}, "queries: at least one query with words is needed"),
+        ((judged("?"),), {}, "queries: at least one query with words is needed"),
+        ((judged("A?", feasible=False, reason="wide"),), {}, "queries.0: not feasible, so a reason and narrower"),
+        ((judged("A?", feasible=False, splits=("B?",)),), {}, "queries.0: not feasible, so a reason and narrower"),
+        ((judged("A?", feasible=False, reason="x", splits=("a",)),), {}, "queries.0: not feasible, so a reason"),
+        ((judged("A?"),), {"edited": ["A?", "B?"]}, "queries: query 2 of those to be judged is missing"),
+        ((judged("C?"),), {"edited": ["A?"]}, "queries: query 1 of those to be judged is missing"),
+    ],
+)
+def test_a_verdict_without_its_parts_is_repaired(
+    queries: tuple[JudgedQuery, ...], fields: dict[str, object], problem: str
+) -> None:
+    """In words that name the query by its place: no reason, no split, no verdict of an edited query (S4-005)."""
+    with pytest.raises(UnfitAnswer) as unfit:
+        fitted(*queries, **fields)
+    assert str(unfit.value).startswith(problem)
+
+
+def test_an_edit_is_judged_as_it_is() -> None:
+    """Its queries in their order and words, whatever the manager adds or turns around."""
+    found, notes = fitted(judged("c?"), judged("b"), judged("A?"), edited=["A?", "B?"], most_queries=1)
+    assert [one.query for one in found] == ["A?", "B?"]
+    assert notes == ["verdicts of other queries were dropped"]
+
+
+# --- words of approval -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Authorized to execute", "AUTHORIZED TO EXECUTE", " authorized   to\n execute\t", '"Authorized to execute"',
+        "“Authorized to execute.”", "«Authorized to execute»", "‘authorized to execute’", "Authorized to execute!",
+        "(Authorized to execute)", "「Authorized to execute」。",
+    ],
+)  # fmt: skip
+def test_the_words_of_approval_are_taken_in_any_case(words: str) -> None:
+    """Whole, with white space, quotation marks or a final stop around them (S4-008, C4-9)."""
+    assert WAITING.is_phrase(words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "", " ", "authorized", "Not Authorized to execute yet", "not authorized to execute", "Authorized to execute?",
+        "I am Authorized to execute", "Authorized to execute, but wait", "Authorized to execute Authorized to execute",
+        "Authorised to execute", "Authorizedtoexecute", "To execute, authorized", "Zur Ausführung freigegeben",
+        "Autorisé à exécuter", "授权执行", "yes", "Is it “Authorized to execute”", None, 7, True,
+        ["Authorized to execute"], {"phrase": "Authorized to execute"}, b"Authorized to execute",
+    ],
+)  # fmt: skip
+def test_other_words_approve_nothing(words: object) -> None:
+    """A part, a denial, a question, a longer sentence, another language, another type (S4-008, C4-9)."""
+    assert not WAITING.is_phrase(words)
+    assert not WAITING.model_copy(update={"phrase": None}).is_phrase(APPROVAL_PHRASE)

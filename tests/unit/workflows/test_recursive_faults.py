@@ -1,0 +1,273 @@
+"""The strategy `recursive` where its roles answer badly: it ends bounded, with a reason and with what was found."""
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.recursive_roles import ACTS_AS, MAY_CALL
+from contracts.state import Position
+from contracts.vocabulary import GapKind, GapStatus, Outcome, StopReason
+from tests.every_strategy.joined import trial_of
+from tests.fakes import library_work
+from tests.fakes.model_work import element, key_words
+from tests.unit.workflows.test_recursive_strategy import MEDIUM, checked, extracted, never_content, nodes_of, run_of
+from workflows.strategies import strategy_of
+
+Answer = Callable[[str], dict[str, Any]]
+planned, scoped = library_work.tree, library_work.scope
+FORBIDDEN = "http://169.254.169.254/latest/meta-data"
+
+
+def labels_of(prompt: str) -> list[str]:
+    return re.findall(r"^(src-\S+): ", element(prompt, "sources"), re.MULTILINE)
+
+
+def leaf(source: str, detail: str) -> dict[str, Any]:
+    return {"source": source, "task_type": "ANSWER_QUESTION", "task_detail": detail}
+
+
+def deep(levels: int) -> Answer:
+    """A tree of so many levels below the root."""
+
+    def answer(prompt: str) -> dict[str, Any]:
+        node: dict[str, Any] = {"goal": "the deepest part", "leaves": [leaf(labels_of(prompt)[0], "why?")], "nodes": []}
+        for level in range(levels - 1):
+            node = {"goal": f"part {level}", "leaves": [], "nodes": [node]}
+        return {"leaves": [], "nodes": [node]}
+
+    return answer
+
+
+def many_leaves(prompt: str) -> dict[str, Any]:
+    return {"leaves": [leaf(labels_of(prompt)[0], f"what of {number}?") for number in range(500)], "nodes": []}
+
+
+def unvetted(source: str) -> Answer:
+    return lambda _: {"leaves": [leaf(source, "why?")], "nodes": []}
+
+
+def own_child(prompt: str) -> dict[str, Any]:
+    goal = element(prompt, "goal")
+    return {"leaves": [], "nodes": [{"goal": goal, "leaves": [leaf(labels_of(prompt)[0], "why?")], "nodes": []}]}
+
+
+def graph(prompt: str) -> dict[str, Any]:
+    """Two executors that are one."""
+    node = {"goal": "one part", "leaves": [leaf(labels_of(prompt)[0], "why?")], "nodes": []}
+    return {"leaves": [], "nodes": [node, node]}
+
+
+BAD_TREES: dict[str, Answer] = {
+    "five levels": deep(4),
+    "500 leaves": many_leaves,
+    "a made-up label": unvetted("src-0"),
+    "an address": unvetted(FORBIDDEN),
+    "its own child": own_child,
+    "a graph": graph,
+    "no leaf": lambda _: {"leaves": [], "nodes": []},
+    "a question without words": lambda prompt: {"leaves": [leaf(labels_of(prompt)[0], " ")], "nodes": []},
+}
+
+
+@pytest.mark.parametrize("name", BAD_TREES)
+async def test_a_tree_that_cannot_be_carried_out_is_repaired_once(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then one executor has a leaf for each vetted source, and the report says so (S4-013, S4-023, C4-6)."""
+    monkeypatch.setattr(library_work, "tree", BAD_TREES[name])
+    trial = await run_of(tmp_path)
+    assert trial.api.counts()["tree_planner"] == 2
+    assert len(nodes_of(trial)) == 1
+    assert trial.findings
+    assert trial.state.degraded
+    assert FORBIDDEN not in str(trial.world.corpus.reads)
+
+
+# --- manager and extractor -----------------------------------------------------------------------------------------
+async def test_a_manager_that_likes_nothing_ends_a_run_that_asks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused as infeasible with the lines that a person would have seen, and nothing is searched (S4-006, C4-10)."""
+
+    def too_wide(prompt: str) -> dict[str, Any]:
+        splits = [f"its {part} part" for part in ("first", "second")]
+        verdict = {"feasible": False, "reason": "a shelf of books would not do", "splits": splits}
+        return {"queries": [one | verdict for one in scoped(prompt)["queries"]]}
+
+    monkeypatch.setattr(library_work, "scope", too_wide)
+    trial = await run_of(tmp_path)
+    assert (trial.state.result.outcome, trial.state.result.stop_reason) == (Outcome.REFUSED, StopReason.INFEASIBLE)
+    assert trial.left == 0
+    assert set(trial.api.counts()) == {"manager"}
+    assert "a shelf of books" in str(trial.state.result.limitations)
+
+
+def quoting_nothing(prompt: str) -> dict[str, Any]:
+    """Statements with words that no source has."""
+    invented = {"source_id": (re.findall(r"src-\w+", prompt) or [""])[0], "quote": "No page ever said this sentence."}
+    return {
+        "findings": [{"content": "An invention.", "quotes": [invented]}],
+        "follow_up_questions": ["What else is so?"],
+    }
+
+
+def naming_an_address(prompt: str) -> dict[str, Any]:
+    return extracted(prompt) | {"mentioned_works": [{"words": "secret credentials", "address": FORBIDDEN}]}
+
+
+async def test_an_extractor_that_quotes_nothing_has_no_statement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its run is empty, and says what was not found (S4-027, C4-8)."""
+    monkeypatch.setattr(library_work, "extraction", quoting_nothing)
+    trial = await run_of(tmp_path)
+    assert trial.state.result.outcome is Outcome.EMPTY
+    assert not trial.findings
+    assert all(node.corrections <= 2 for node in nodes_of(trial))
+    assert "An invention" not in await trial.report()
+
+
+async def test_a_work_that_no_source_mentions_is_neither_opened_nor_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address is asked of nobody, though gaps are looked into (C4-7, S4-045)."""
+    monkeypatch.setattr(library_work, "extraction", naming_an_address)
+    monkeypatch.setattr(library_work, "self_check", never_content)
+    trial = await run_of(tmp_path)
+    assert trial.findings
+    sent = f"{trial.world.corpus.searches}{trial.world.corpus.reads}{[call.prompt for call in trial.api.requests]}"
+    assert "169.254" not in sent
+    assert "secret credentials" not in sent
+
+
+# --- corrections ---------------------------------------------------------------------------------------------------
+class Sentences:
+    """An extractor that quotes another sentence of its source at each turn, or always the same, and asks on."""
+
+    def __init__(self, *, fresh: bool) -> None:
+        self.fresh, self.turn = fresh, 0
+
+    def __call__(self, prompt: str) -> dict[str, Any]:
+        self.turn += 1
+        found = library_work.analysis(prompt)["findings"]
+        sentences = re.findall(r"[A-Z][^.!?\n|#>`]{30,200}[.]", element(prompt, "source"))
+        quote = sentences[self.turn % len(sentences) if self.fresh else 0]
+        source = found[0]["quotes"][0]["source_id"]
+        return {
+            "findings": [{"content": quote, "quotes": [{"source_id": source, "quote": quote}]}],
+            "follow_up_questions": [f"What of turn {self.turn}, in the {key_words(quote)[0]} of it?"],
+        }
+
+
+@pytest.mark.parametrize(("fresh", "corrections"), [(True, 2), (False, 1)])
+async def test_corrections_end_by_their_number_or_without_progress(
+    fresh: bool, corrections: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An executor that always finds something new corrects itself exactly twice; one that does not, once (S4-034)."""
+    monkeypatch.setattr(library_work, "extraction", Sentences(fresh=fresh))
+    monkeypatch.setattr(library_work, "self_check", never_content)
+    monkeypatch.setattr(library_work, "tree", lambda prompt: planned(prompt) | {"nodes": []})
+    trial = await run_of(tmp_path)
+    assert [node.corrections for node in nodes_of(trial)] == [corrections]
+
+
+# --- what is passed on ---------------------------------------------------------------------------------------------
+def in_world(seed: int) -> Answer:
+    """An extractor that raises questions and gaps by chance."""
+
+    def answer(prompt: str) -> dict[str, Any]:
+        chance = random.Random(f"{seed}/{prompt}")
+        drawn = [f"Why {chance.randrange(10**9)}?" for _ in range(chance.randint(0, 3))]
+        holes = [f"The case {chance.randrange(10**9)} is not covered." for _ in range(chance.randint(0, 3))]
+        raised.update(drawn, holes)
+        return extracted(prompt) | {"follow_up_questions": drawn, "identified_gaps": holes}
+
+    raised: set[str] = answer.__dict__.setdefault("raised", set())
+    return answer
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_every_question_and_gap_is_in_its_section_or_closed(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever leaves raise and nodes correct, nothing is lost on the way up (S4-037, S4-041)."""
+    world = in_world(seed)
+
+    def judged(prompt: str) -> dict[str, Any]:
+        return checked(prompt) | {"sufficient": random.Random(f"{seed}/{prompt}").random() < 0.5}
+
+    monkeypatch.setattr(library_work, "extraction", world)
+    monkeypatch.setattr(library_work, "self_check", judged)
+    trial = await run_of(tmp_path)
+    report = (await trial.report()).partition("Open Questions for Further Research")[2].partition("## Sources")[0]
+    closed = {gap.description for gap in trial.state.gaps if gap.status is GapStatus.ADDRESSED}
+    questions, holes = report.split("Identified Knowledge Gaps")
+    raised = world.__dict__["raised"]
+    assert raised
+    for text in raised - closed:
+        assert text in (questions if text.startswith("Why") else holes), text
+    known = {gap.description: gap.kind for gap in trial.state.gaps}
+    assert all((known[text] is GapKind.QUESTION) == text.startswith("Why") for text in raised)
+
+
+async def test_a_branch_knows_nothing_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word of one query, and one of a node's goal, occur in no request of another branch (S4-029, S4-042)."""
+    words = [f"zq{number}xv" for number in random.Random(7).sample(range(10**6), 4)]
+
+    def two(prompt: str) -> dict[str, Any]:
+        query, verdict = element(prompt, "question").strip(" ?"), {"feasible": True, "reason": "it fits", "splits": []}
+        return {"queries": [{"query": f"{query} {word}?"} | verdict for word in words[:2]]}
+
+    def branched(prompt: str) -> dict[str, Any]:
+        goal, sources = element(prompt, "goal"), labels_of(prompt)
+        if words[0] not in goal:
+            return planned(prompt)
+        below = [f"How does transaction ID wraparound go, {word}?" for word in words[2:]]
+        nodes = [{"goal": each, "leaves": [leaf(sources[0], each)], "nodes": []} for each in below]
+        return {"leaves": [leaf(sources[-1], "What is wraparound?")], "nodes": nodes}
+
+    monkeypatch.setattr(library_work, "scope", two)
+    monkeypatch.setattr(library_work, "tree", branched)
+    trial = await run_of(tmp_path)
+    trial.assert_completed()
+    assert len(nodes_of(trial)) == 5
+    for call in trial.api.requests:
+        there = [word for word in words if word in f"{call.body}"]
+        queries, parts = (sum(word in there for word in each) for each in (words[:2], words[2:]))
+        assert queries <= 1 or call.role in ("synthesizer", "reviewer"), (call.role, there)
+        # The executor above two others joins and checks what both bring.
+        assert parts <= 1 or call.role in ("synthesizer", "executor", "reviewer"), (call.role, there)
+
+
+async def test_who_called_whom_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a run whose executors look into questions and gaps every allowed call is made, and no other (S4-001, S4-002)."""
+
+    def open_ended(prompt: str) -> dict[str, Any]:
+        holes = [f"The case of {word} is not covered." for word in key_words(element(prompt, "task"))[-2:]]
+        return extracted(prompt) | {"identified_gaps": holes[:1]}
+
+    monkeypatch.setattr(library_work, "extraction", open_ended)
+    monkeypatch.setattr(library_work, "self_check", never_content)
+    trial = await run_of(tmp_path)
+    made = {
+        (ACTS_AS.get(one, one), ACTS_AS.get(role, role)) for one, each in trial.state.calls.items() for role in each
+    }
+    assert made == {(caller, role) for caller, roles in MAY_CALL.items() for role in roles}
+
+
+# --- what is asked while it works ----------------------------------------------------------------------------------
+async def test_a_status_replaces_no_position(tmp_path: Path) -> None:
+    """A query answers with classes of its own: what it reads, it leaves as it is."""
+    async with trial_of(tmp_path, "recursive", "model", **MEDIUM) as trial:
+        await trial.conduct()
+        state = trial.state
+        for name in ("recursive", "executor"):
+            if name == "executor":
+                state.task = trial.host.agents[0].task
+            state.position = other = Position(strategy=name)
+            strategy_of(name).progress(state)
+            assert state.position is other

@@ -1,0 +1,122 @@
+"""The scope of a run: a manager turns the question into queries that can be answered, or says why one cannot be.
+
+The scope is the plan of the run. Nothing is searched for it. What does not fit the limits is computed and binds; that a
+query is too wide is a model's opinion, which a person may overrule.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from contracts.addresses import normalized_text
+from contracts.plan import Objection, ObjectionKind, PlanNode
+from contracts.recursive_roles import MANAGER, JudgedQuery, ManagerAnswer, ScopeInput
+from contracts.roles import SubQuery
+from contracts.strategies import calls_by_role
+from contracts.texts import plural
+from contracts.tree_sizes import TreeEstimate, estimate_trees, structural_objections, tree_calls
+from contracts.vocabulary import EngineKind, StopReason
+from workflows.rules.sub_queries import plan_sub_queries
+from workflows.run.inbox import Interrupted
+from workflows.run.research_run import ResearchRun
+
+STEP: Final = "scope"
+
+
+async def judge_scope(run: ResearchRun) -> None:
+    """Make the plan of queries with the objections to them, or judge the plan that a person edited.
+
+    Where nobody is asked, the manager's own narrower queries take the place of a query that is too wide, if there is no
+    objection to them. Raises `Interrupted`; with `INFEASIBLE` where an objection is left and nobody is asked.
+    """
+    state = run.state
+    is_asked = run.resolved.gates.requires_approval
+    answer = await _ask(run, [node.text for node in state.plan.parts] if state.plan.to_judge else [])
+    nodes = state.plan.parts if state.plan.to_judge else _nodes(run, answer.queries)
+    objections = _objections(run, nodes, answer)
+    splits = [] if is_asked else _narrower(answer.queries)
+    if splits and len(splits) <= most_queries(run):
+        second = await _ask(run, splits, "/narrower")
+        narrower = _nodes(run, second.queries)
+        if not _objections(run, narrower, second):
+            nodes, objections = narrower, [one.model_copy(update={"followed": True}) for one in objections]
+    _set_plan(run, nodes, objections)
+    against = state.plan.open_objections
+    text = "; ".join(one.line() for one in against) or "every query can be answered within the limits"
+    outputs = {"queries": len(nodes), "objections": len(against)}
+    run.decide(MANAGER.name, "judge_scope", text, {"version": state.plan.version}, outputs)
+    if against and not is_asked:
+        raise Interrupted(StopReason.INFEASIBLE)
+
+
+def estimate_scope(run: ResearchRun, queries: Sequence[str]) -> TreeEstimate:
+    """Return the least work for queries, as the estimate of the run counts it."""
+    resolved = run.resolved
+    calls = calls_by_role(resolved, tree_calls(resolved.limits, len(queries)))
+    by_model = resolved.engine is EngineKind.MODEL
+    prices, characters = resolved.model_prices, resolved.source_characters
+    return estimate_trees(resolved.limits, queries, calls if by_model else {}, prices, characters)
+
+
+def most_queries(run: ResearchRun) -> int:
+    """Return the number of queries that the limits allow, one at least."""
+    limits = run.resolved.limits
+    fitting = (
+        count
+        for count in range(limits.max_sub_queries, 1, -1)
+        if not structural_objections(estimate_scope(run, [""] * count), limits, [])
+    )
+    return next(fitting, 1)
+
+
+async def _ask(run: ResearchRun, edited: Sequence[str], part: str = "") -> ManagerAnswer:
+    resolved = run.resolved
+    request = ScopeInput(
+        system_prompt=resolved.system_prompt,
+        context=resolved.earlier_turns,
+        corpus=resolved.corpus,
+        most_queries=most_queries(run),
+        edited=list(edited),
+        previous=[] if edited else [node.text for node in run.state.plan.parts],
+    )
+    return await run.ask(MANAGER, f"{STEP}{part}", request)
+
+
+def _nodes(run: ResearchRun, judged: Sequence[JudgedQuery]) -> list[PlanNode]:
+    proposed = [SubQuery(query=one.query, rationale=one.reason, priority=1) for one in judged]
+    return plan_sub_queries(proposed, run.state.iteration, run.resolved.limits.max_sub_queries)
+
+
+def _narrower(judged: Sequence[JudgedQuery]) -> list[str]:
+    """Return the queries with narrower ones in the place of those that are too wide; none if no query is too wide."""
+    if all(one.feasible for one in judged):
+        return []
+    return list(dict.fromkeys(text for one in judged for text in ([one.query] if one.feasible else one.splits)))
+
+
+def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnswer) -> list[Objection]:
+    """Return what is against queries: first what is computed, then the manager's opinions.
+
+    Where nobody is asked and the limits did not allow to ask the manager, the work goes on without a model and names
+    the limit that it meets: a limit on payment is no reason not to begin it.
+    """
+    refused = run.resolved.engine is not answer.account.engine and not run.state.fallbacks.get(MANAGER.name)
+    pays = run.resolved.gates.requires_approval or not refused
+    estimate = estimate_scope(run, [node.text for node in nodes])
+    judged = {normalized_text(one.query): one for one in answer.queries}
+    opinions = [
+        Objection(query_id=node.id, query=node.text, kind=ObjectionKind.OPINION, text=one.reason, splits=one.splits)
+        for node in nodes
+        if (one := judged.get(normalized_text(node.text))) is not None and not one.feasible
+    ]
+    return [*structural_objections(estimate, run.resolved.limits, nodes, of_payment=pays), *opinions]
+
+
+def _set_plan(run: ResearchRun, nodes: list[PlanNode], objections: list[Objection]) -> None:
+    """Put the queries into a new version of the plan, or the objections into the version that a person edited."""
+    state = run.state
+    if not state.plan.to_judge:
+        run.draft_plan("", nodes, objections=objections)
+        return
+    state.plan = state.plan.model_copy(update={"objections": objections, "to_judge": False})
+    found = f"plan version {state.plan.version}: {plural(len(state.plan.open_objections), 'objection')}"
+    run.note("plan.judged", found, **state.plan.texts())

@@ -1,0 +1,221 @@
+"""Vetting: a librarian's searches for needs, and candidates that are read and examined one by one.
+
+The record of each need belongs to the strategy's position, so that a resumed run repeats no search and no examination.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from temporalio.exceptions import ActivityError
+
+from contracts.addresses import canonical_url, sub_query_id
+from contracts.evidence import SearchHit, Source
+from contracts.plan import CHOSEN_BY_AGENT, PlanNode
+from contracts.recursive_roles import (
+    LIBRARIAN,
+    SCANNED_CHARACTERS,
+    SCANNER,
+    LibrarianInput,
+    MentionedWork,
+    ScanInput,
+    ScannerAnswer,
+    VettedSource,
+)
+from contracts.roles import QualityUpdate
+from contracts.state import ResearchState
+from contracts.texts import plural, shorten
+from contracts.vetting import ExaminedSource, Vetted, need_id
+from contracts.vocabulary import EngineKind, NodeStatus, SourceStatus
+from workflows.phases.analysis import update_quality
+from workflows.phases.gathering import Gathering
+from workflows.phases.role_calls import ask_for, check_call
+from workflows.phases.role_inputs import extract_of
+from workflows.rules.candidates import assess_by_rules, choose_candidates, hits_of
+from workflows.rules.duplicates import Identities, protected_ids
+from workflows.run.calls import is_cancelled
+from workflows.run.host import side_by_side
+from workflows.run.research_run import ResearchRun, Unanswered
+
+NEED_CHARACTERS: Final = 300
+"""Of a need in the log of a run."""
+SEARCHED: Final = (NodeStatus.COMPLETED, NodeStatus.FAILED)
+WITHOUT_SCAN: Final = "sources were assessed by rules alone"
+
+
+async def vet(
+    run: ResearchRun,
+    need: str,
+    *,
+    most: int,
+    known: dict[str, Vetted],
+    caller: str,
+    works: Sequence[MentionedWork] = (),
+    engine: EngineKind | None = None,
+) -> Vetted:
+    """Find sources for one need, as `Vetting` does; the record of its newest round, which may have no source."""
+    return (await Vetting(run, known, caller, most, works, engine).carry_out([need]))[0]
+
+
+def describe_vetted(state: ResearchState, vetted: Vetted) -> list[VettedSource]:
+    """Return the vetted sources of the newest round for a planner of trees."""
+    return [
+        VettedSource(id=one.source_id, title=state.sources[one.source_id].title, quality=one.quality, reason=one.reason)
+        for one in vetted.accepted
+    ]
+
+
+@dataclass(frozen=True)
+class Vetting:
+    """Finds sources for needs, side by side; from the same answers the same ones, whichever came first."""
+
+    run: ResearchRun
+    known: dict[str, Vetted]
+    """Records by the id of the need, which are extended.
+
+    What was examined for a need does not come back for it. An interrupted round is finished, a complete one is
+    followed by another.
+    """
+    caller: str
+    """Role that the librarian works for."""
+    most: int
+    """Candidates of one need that are read and examined, within the limits of the run."""
+    works: Sequence[MentionedWork] = ()
+    """They become words for the searches, and come first if a search finds them; none is opened for that."""
+    engine: EngineKind | None = None
+
+    async def carry_out(self, needs: Sequence[str]) -> list[Vetted]:
+        """Search, read and examine; the record of each need. Raises `Interrupted`, `CallNotAllowed`."""
+        check_call(self.run, self.caller, LIBRARIAN.name)
+        for need in dict.fromkeys(needs):
+            record = self.known.get(need_id(need), Vetted(need=need))
+            self.known[need_id(need)] = record.next_round() if record.complete else record
+        keys = list(dict.fromkeys(map(need_id, needs)))
+        await self._name_searches([key for key in keys if not self.known[key].is_searched])
+        candidates = await self._read_candidates(keys)
+        await self._examine(candidates)
+        for key, names in candidates.items():
+            self.known[key] = record = self.known[key].model_copy(update={"complete": True})
+            accepted, rejected = ([one.source_id for one in part] for part in (record.accepted, record.rejected))
+            need, count = shorten(record.need, NEED_CHARACTERS), plural(len(names), "candidate")
+            outputs = {"accepted": accepted, "rejected": rejected}
+            text = f"{len(accepted)} of {count} vetted: {need}"
+            self.run.decide(LIBRARIAN.name, "vet_sources", text, {"need": key}, outputs)
+        return [self.known[need_id(need)] for need in needs]
+
+    # --- searches --------------------------------------------------------------------------------------------------
+    async def _name_searches(self, keys: Sequence[str]) -> None:
+        """Have the librarian name searches, and put them into the plan in the order of the needs."""
+        calls = await side_by_side(
+            self.run.host, [partial(self._ask_librarian, key) for key in keys], self.run.resolved.limits.max_parallel
+        )
+        state = self.run.state
+        for key, call in zip(keys, calls, strict=True):
+            if call.exception() is None:
+                searches = {sub_query_id(text): text for text in call.result()}
+                nodes = [
+                    PlanNode(id=name, text=text, origin=CHOSEN_BY_AGENT, iteration=state.iteration)
+                    for name, text in searches.items()
+                ]
+                state.plan = state.plan.with_nodes(*map(state.plan.newest, nodes))
+                record = self.known[key]
+                named = list(dict.fromkeys([*record.searches, *searches]))
+                self.known[key] = record.model_copy(update={"searches": named, "is_searched": True})
+        for call in calls:
+            call.result()
+
+    async def _ask_librarian(self, key: str) -> list[str]:
+        record = self.known[key]
+        asked = [node.text for node in self.run.state.plan.nodes if node.id in record.searches]
+        works = list(dict.fromkeys(work.search_words for work in self.works))
+        request = LibrarianInput(need=record.need, asked=asked, works=works)
+        return (await ask_for(self.run, self.caller, LIBRARIAN, f"librarian/{key}", request, self.engine)).searches
+
+    # --- candidates ------------------------------------------------------------------------------------------------
+    async def _read_candidates(self, keys: Sequence[str]) -> dict[str, list[str]]:
+        """Search, and read the candidates of this round; their ids as sources, by need."""
+        run, state = self.run, self.run.state
+        searches = {name for key in keys for name in self.known[key].searches}
+        nodes = [node for node in state.plan.nodes if node.id in searches]
+        if unsearched := [node for node in nodes if node.status not in SEARCHED]:
+            await Gathering(run, unsearched, only=frozenset()).carry_out()
+        # The sources are examined here, not analyzed by search.
+        state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
+        chosen = {key: self._choose(self.known[key]) for key in keys}
+        identities, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
+        hits = [hit for each in chosen.values() for hit in each if identities.identity_of(hit) not in fetched]
+        unread = frozenset(canonical_url(hit.url) for hit in hits)
+        owners = {one.sub_query_id for one in state.candidates if canonical_url(one.hit.url) in unread}
+        if unread:
+            await Gathering(run, [node for node in nodes if node.id in owners], only=unread).carry_out()
+        return {key: self._read(self.known[key], each) for key, each in chosen.items()}
+
+    def _choose(self, record: Vetted) -> list[SearchHit]:
+        state = self.run.state
+        hits = [hit for hit in hits_of(state, record.searches, self.works) if not self.run.is_excluded(hit)]
+        return choose_candidates(state, hits, record.before, self.most)
+
+    def _read(self, record: Vetted, chosen: Sequence[SearchHit]) -> list[str]:
+        """Return the sources that the candidates became, those that the request names first."""
+        state = self.run.state
+        identities = Identities(state.sources, state.aliases)
+        found = dict.fromkeys([*self._named(record), *map(identities.identity_of, chosen)])
+        return [name for name in found if name in state.sources and name not in record.before]
+
+    def _named(self, record: Vetted) -> list[str]:
+        """Return the sources that the request names and that were read for this need."""
+        state = self.run.state
+        of_request = [state.sources[name] for name in protected_ids(state).values() if name in state.sources]
+        return [source.id for source in of_request if not set(source.sub_query_ids).isdisjoint(record.searches)]
+
+    # --- examination -----------------------------------------------------------------------------------------------
+    async def _examine(self, candidates: Mapping[str, Sequence[str]]) -> None:
+        """Examine the candidates that were not examined yet, each alone in its call, side by side.
+
+        All that is answered is taken over, in the order of needs and candidates. Raises `Interrupted`.
+        """
+        done = {key: {one.source_id for one in self.known[key].examined} for key in candidates}
+        due = [(key, name) for key, names in candidates.items() for name in names if name not in done[key]]
+        calls = await side_by_side(
+            self.run.host, [partial(self._scan, *each) for each in due], self.run.resolved.limits.max_parallel
+        )
+        interruption: BaseException | None = None
+        for (key, name), call in zip(due, calls, strict=True):
+            error = call.exception()
+            if error is None:
+                answer = call.result()
+            elif isinstance(error, Unanswered) or (isinstance(error, ActivityError) and not is_cancelled(error)):
+                answer = None
+                self.run.degrade(WITHOUT_SCAN)
+            else:
+                interruption = interruption or error
+                continue
+            record, source = self.known[key], self.run.state.sources[name]
+            examined = (
+                _with_scan(self.run.state, source, answer)
+                if answer is not None
+                else assess_by_rules(source, is_named=name in self._named(record))
+            )
+            self.known[key] = record.model_copy(update={"examined": [*record.examined, examined]})
+        if interruption is not None:
+            raise interruption
+
+    async def _scan(self, key: str, name: str) -> ScannerAnswer | None:
+        """Have a candidate scanned; None where the rules decide alone, or the person."""
+        run, record, source = self.run, self.known[key], self.run.state.sources[name]
+        by_rules = (self.engine or run.resolved.engine) is EngineKind.EXTRACTIVE
+        if by_rules or source.status is not SourceStatus.FULL or name in self._named(record):
+            return None
+        need, extract = PlanNode(id=key, text=record.need), extract_of(source)
+        request = ScanInput(sub_query=need, sources=[extract], source_characters=SCANNED_CHARACTERS)
+        return await ask_for(run, LIBRARIAN.name, SCANNER, f"scan/{key}/{name}", request)
+
+
+def _with_scan(state: ResearchState, source: Source, answer: ScannerAnswer) -> ExaminedSource:
+    """Return the result for one candidate; a scan moves the label of the rules by at most one step."""
+    source = update_quality(source, QualityUpdate(source_id=source.id, quality=answer.credibility), SCANNER.name)
+    state.sources[source.id] = source
+    reason = answer.reason or f"credibility {answer.credibility.value}, relevance {answer.relevance.value}"
+    accepted = answer.accepts(source.quality)
+    return ExaminedSource(source_id=source.id, accepted=accepted, quality=source.quality, reason=reason)

@@ -1,0 +1,52 @@
+"""Changes of the tree of one query: checks, and grafts of corrections. Pure.
+
+Every change is checked by `contracts.research_trees.problems_of`: no graft makes a tree deeper than three executors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from contracts.research_trees import ResearchTree, TreeBounds, TreeNode, problems_of
+
+
+class InfeasibleTree(ValueError):
+    """A tree that cannot be carried out; the message has the path of each problem."""
+
+
+def check(tree: ResearchTree, bounds: TreeBounds) -> ResearchTree:
+    """Return a feasible tree unchanged. Raises `InfeasibleTree`."""
+    if problems := problems_of(tree, bounds):
+        raise InfeasibleTree("; ".join(problems))
+    return tree
+
+
+def graft(tree: ResearchTree, identity: str, addition: ResearchTree, bounds: TreeBounds) -> ResearchTree:
+    """Return the tree with a correction of one executor, which is the root of the addition.
+
+    New leaves belong to the executor itself, new executors are its children; what was there stays. Leaves that the
+    executor has already, and executors with the goal of one below it, are not added again. `bounds.sources` are the
+    sources of the addition. Corrections of different executors give the same tree in any order.
+    Raises `InfeasibleTree`, and KeyError for an executor that the tree does not have.
+    """
+    node = tree.node(identity)
+    if addition.root.id != identity:
+        raise InfeasibleTree("$: the addition is for another executor")
+    known, had = {each.id for each in tree.nodes}, {leaf.id for leaf in node.leaves}
+    number = 1 + max((leaf.round for leaf in node.leaves), default=0)
+    fresh = [leaf.model_copy(update={"round": number}) for leaf in addition.root.leaves if leaf.id not in had]
+    again = {each.id for child in addition.nodes[1:] if child.id in known for each in addition.part(child.id).nodes}
+    below = [child for child in addition.nodes[1:] if child.id not in again]
+    grown = node.model_copy(update={"leaves": [*node.leaves, *fresh]})
+    nodes = [*(grown if each.id == identity else each for each in tree.nodes), *below]
+    vetted = {*bounds.sources, *(leaf.source_id for leaf in tree.leaves)}
+    return check(ResearchTree(nodes=_parents_first(nodes)), replace(bounds, sources=vetted))
+
+
+def _parents_first(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+    """Return the executors path by path, those below one executor in the order in which they were added."""
+    found, waiting = list[TreeNode](), [nodes[0]]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        waiting += reversed([child for child in nodes if child.parent == node.id])
+    return found

@@ -1,0 +1,313 @@
+"""Agents of a run: tasks given, some at a time, waited for within limits, taken over in task order."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, TemporalError
+
+from contracts.agents import AgentRecord, AgentShare, AgentTask, TaskResult
+from contracts.canary import STEERED_NOTE
+from contracts.outcome import Usage
+from contracts.plan import PlanNode
+from contracts.strategies import declaration
+from contracts.texts import plural
+from contracts.tokens import TokenShare
+from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, NodeStatus, StopReason
+from workflows.rules.agents import agent_request, merge_agent, shares_of
+from workflows.rules.sub_queries import sources_left
+from workflows.run.budget import NOTHING, Reservation, account
+from workflows.run.inbox import Interrupted
+
+if TYPE_CHECKING:
+    from workflows.run.research_run import ResearchRun
+
+DECIDER: Final = "agents"
+"""The name under which decisions about agents are in the decision log."""
+MARGIN_SECONDS: Final = 3.0
+"""An agent has to answer so long before its run must write."""
+MARGIN_SHARE: Final = 0.1
+GRACE_SECONDS: Final = 3.0
+"""Time for the answer of an agent of a run that is told to stop; then it is no longer waited for."""
+LEAST_GRACE: Final = 0.5
+"""The same for the agent of an agent, at whatever level."""
+TASK_SHOWN: Final = 150
+"""Characters of a task, or of what a call is about, in the log of a run."""
+
+
+def grace_seconds(level: int) -> float:
+    """Return the time that a run (level 0) or an agent waits for the answers of its agents, once they are to end.
+
+    It is a second shorter at each level, so that what the lowest agents have found arrives at the top in time.
+    """
+    return max(LEAST_GRACE, GRACE_SECONDS - level)
+
+
+class Agents:
+    """Gives tasks to agents and takes over their results."""
+
+    def __init__(self, run: "ResearchRun") -> None:
+        self._run = run
+        self._calls: dict[str, asyncio.Task[TaskResult]] = {}
+        """By agent: calls that have begun and not ended, waited for or not."""
+
+    @property
+    def under_way(self) -> bool:
+        """True if an agent is at work, waited for or not: no new history may start then."""
+        return bool(self._calls)
+
+    async def spawn(self, tasks: Sequence[AgentTask], at_once: int, caller: str) -> list[TaskResult]:
+        """See `ResearchRun.spawn`. Raises ValueError for two tasks of one id, or a strategy that is not for agents."""
+        if len({task.id for task in tasks}) != len(tasks):
+            raise ValueError("two tasks of agents have one id")
+        for task in tasks:
+            if not declaration(task.strategy).scoped:
+                raise ValueError(f"the strategy {task.strategy} does not work on tasks of agents")
+            self._record(task)
+        todo = [task.id for task in tasks if not self._of(task.id).is_over]
+        if todo:
+            await self._carry_out(todo, max(1, at_once), caller)
+        return [result for task in tasks if (result := self._of(task.id).result)]
+
+    # --- work --------------------------------------------------------------------------------------------------------
+    async def _carry_out(self, todo: list[str], at_once: int, caller: str) -> None:
+        """Have all of them work; each is merged as soon as those before it are.
+
+        When the run is to end, those at work are stopped, and their partial results merged in the same order.
+        """
+        run = self._run
+        self._share_out(todo)
+        queued = max(0, len(todo) - at_once)
+        outputs = {"agents": todo, "at_once": at_once, "queued": queued}
+        inputs = {"caller": caller} if caller else {}
+        text = f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once"
+        run.decide(DECIDER, "dispatch", text, inputs, outputs)
+        for agent in todo:
+            run.count_calls(caller, self._of(agent).task.strategy)
+        data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
+        waits = f", {queued} of them when others are done" if queued else ""
+        run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)
+        for agent in todo:
+            self._change(agent, status=AgentStatus.QUEUED)
+        turns = asyncio.Semaphore(at_once)
+        work = {agent: asyncio.ensure_future(self._one(agent, branch, turns)) for branch, agent in enumerate(todo)}
+        merged = 0
+        try:
+            while merged < len(todo):
+                task = work[todo[merged]]
+                await run.host.wait_until(lambda: task.done() or run.inbox.interruption is not None)  # noqa: B023
+                if run.inbox.interruption is not None:
+                    break
+                self._take_over(todo[merged], task.result())
+                merged += 1
+                if merged < len(todo):
+                    run.checkpoints.save_in_background()
+        except asyncio.CancelledError:
+            await self._end(todo[merged:], work, StopReason.USER_CANCELLED)
+            raise
+        if merged < len(todo):
+            reason = run.inbox.interruption or StopReason.INTERNAL_ERROR
+            await self._end(todo[merged:], work, reason)
+            raise Interrupted(reason)
+
+    async def _end(self, agents: list[str], work: dict[str, "asyncio.Task[TaskResult]"], reason: StopReason) -> None:
+        """Stop agents, wait a moment for their partial results, and take these over in the order of their tasks."""
+        run = self._run
+        pending = [agent for agent in agents if not work[agent].done()]
+        for agent in pending:
+            # One without a call waits for its turn.
+            self._calls.get(agent, work[agent]).cancel()
+        grace = grace_seconds(run.state.level)
+        alarm = asyncio.ensure_future(run.host.sleep(grace, "until the agents have answered"))
+        await run.host.wait_until(lambda: alarm.done() or all(work[agent].done() for agent in pending))
+        alarm.cancel()
+        for agent in agents:
+            task = work[agent]
+            if not task.done() or task.cancelled():
+                task.cancel()
+                waits = self._of(agent).status is AgentStatus.QUEUED
+                why = "its turn had not come" if waits else "it had not answered"
+                stub = _stub(self._of(agent), reason, f"{why} when the run was to end")
+                self._change(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
+                self._note("agent.finished", agent, stub.problem)
+            elif agent in pending:
+                self._take_over(agent, task.result().model_copy(update={"stop_reason": reason}))
+                self._mark(self._change(agent, status=AgentStatus.CUT_OFF).task, NodeStatus.EXECUTING)
+            else:
+                self._take_over(agent, task.result())
+
+    async def _one(self, agent: str, branch: int, turns: asyncio.Semaphore) -> TaskResult:
+        """Return the answer of one agent, when its turn has come, or a stub."""
+        run = self._run
+        async with turns:
+            record = self._of(agent)
+            share = record.share or AgentShare()
+            if run.contains_canary(record.task.text):
+                run.degrade(STEERED_NOTE)
+                return _stub(record, StopReason.INTERNAL_ERROR, "its task repeats what only this run knows")
+            refused = _refusal(share) if run.resolved.engine is EngineKind.MODEL else None
+            if refused is not None:
+                return _stub(record, refused, f"nothing is left for it to use: {refused.value}")
+            left = run.clock.remaining_work_seconds()
+            left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
+            number = run.holdings.open(_reservation(share), TokenShare.ANALYSIS)
+            again = f"/again-{record.starts + 1}" if record.starts else ""
+            record = self._change(
+                agent,
+                status=AgentStatus.RUNNING,
+                starts=record.starts + 1,
+                workflow_id=f"{run.resolved.research_id}/{agent}{again}",
+                started_at=run.now_text(),
+            )
+            self._mark(record.task, NodeStatus.EXECUTING)
+            request = agent_request(run.state, record, run.host.now().timestamp(), left)
+            self._note("agent.started", agent, record.task.text, branch)
+            call = self._calls[agent] = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
+            call.add_done_callback(lambda ended: self._settle(record, ended, number))
+            seconds = request.deadline_at - run.host.now().timestamp() + grace_seconds(run.state.level)
+            alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {agent} is not waited for any longer"))
+            await run.host.wait_until(lambda: call.done() or alarm.done())
+            alarm.cancel()
+            if not call.done():
+                call.cancel()
+                why = f"it had not answered after {seconds:.0f} s, the most that is waited for"
+                return _stub(record, StopReason.BUDGET_TIME, why)
+            return _result_of(record, call)
+
+    def _settle(self, record: AgentRecord, call: "asyncio.Task[TaskResult]", number: int) -> None:
+        """Count the usage of an agent in place of its reservation, also if it answers too late."""
+        del self._calls[record.task.id]
+        result = _result_of(record, call)
+        if result.is_stub:
+            # Nobody knows what it paid for: that stays reserved.
+            self._run.holdings.close(number, _reservation(record.share or AgentShare()))
+            return
+        before = record.result.usage_by_role if record.result else {}
+        for role, usage in result.usage_by_role.items():
+            # The journal gives answers of an earlier start again: they were added then.
+            account(self._run.state, role, usage.beyond(before.get(role, Usage())))
+        self._run.holdings.close(number, NOTHING)
+
+    def _take_over(self, agent: str, result: TaskResult) -> None:
+        """Put the findings of an agent into the state of the run."""
+        run = self._run
+        record = self._of(agent)
+        for caller, calls in result.calls.items():
+            # An agent that was started again makes the calls of its earlier start again.
+            before = record.result.calls.get(caller, {}) if record.result else {}
+            for role, number in calls.items():
+                run.count_calls(caller, role, max(0, number - before.get(role, 0)))
+        for decision in merge_agent(run.state, record.task, result):
+            run.decide(decision.agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
+        status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
+        self._change(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
+        if result.is_stub:
+            run.branch_failed(f"{agent}: {result.problem}")
+        elif result.problem:
+            run.degrade(f"{agent}: {result.problem}")
+        outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
+        summary = result.problem or result.summary
+        run.decide(DECIDER, "merge", summary, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
+        self._note("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
+
+    # --- records -----------------------------------------------------------------------------------------------------
+    def _of(self, agent: str) -> AgentRecord:
+        return next(record for record in self._run.state.agents if record.task.id == agent)
+
+    def _record(self, task: AgentTask) -> None:
+        """Write a task down; the same one, given before, keeps its share and its ledger."""
+        state = self._run.state
+        if state.level:
+            task = task.model_copy(update={"given": {"level": state.level + 1, **task.given}})
+        if state.level and all(node.id != task.id for node in state.plan.nodes):
+            node = PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=state.scope, needs_search=False)
+            state.plan = state.plan.with_nodes(node)
+        if all(record.task.id != task.id for record in state.agents):
+            known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
+            state.agents = [*state.agents, AgentRecord(task=task, **known)]
+
+    def _change(self, agent: str, **update: object) -> AgentRecord:
+        state = self._run.state
+        state.agents = [
+            record.model_copy(update=update) if record.task.id == agent else record for record in state.agents
+        ]
+        return self._of(agent)
+
+    def _share_out(self, todo: list[str]) -> None:
+        """Fix the share of each agent, without a reservation: those without one share the rest of the budget."""
+        fresh = [agent for agent in todo if self._of(agent).share is None]
+        if not fresh:
+            return
+        run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
+        taken = [share for agent in todo if (share := self._of(agent).share)]
+        protected = sum(self._of(agent).task.protects for agent in todo)
+        kept = sum(map(_reservation, taken), run.holdings.held + run.reserved_for_report())
+        cost = limits.max_cost_usd
+        tokens = _left_of(limits.max_tokens, used.tokens + kept.tokens)
+        of_share = run.tokens_left(TokenShare.ANALYSIS, run.holdings.held_tokens)
+        if of_share is not None:
+            tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
+        left = AgentShare(
+            sources=max(0, sources_left(run.state, limits) - protected - sum(share.sources for share in taken)),
+            model_calls=_left_of(limits.max_model_calls, used.model_calls + kept.calls),
+            tokens=tokens,
+            cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - kept.cost_usd),
+        )
+        for agent, share in zip(fresh, shares_of(left, len(fresh)), strict=True):
+            self._change(agent, share=share)
+
+    def _mark(self, task: AgentTask, status: NodeStatus) -> None:
+        """Show in the plan how far a task is; one that was cut off is unfinished work of the run."""
+        plan = self._run.state.plan
+        mine = [node.model_copy(update={"status": status}) for node in plan.nodes if node.id == task.id]
+        self._run.state.plan = plan.with_nodes(*mine)
+
+    def _note(self, kind: str, agent: str, text: str, branch: int | None = None) -> None:
+        place = {"turn": self._run.state.iteration} | ({} if branch is None else {"branch": branch})
+        self._run.note(kind, f"{agent}: {text[:TASK_SHOWN]}", agent=agent, **place)
+
+
+def _result_of(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskResult:
+    """Return the answer of a call that has ended, or a stub with the reason there is none."""
+    try:
+        return call.result()
+    except (asyncio.CancelledError, TemporalError) as error:
+        cause = error.cause if isinstance(error, ChildWorkflowError) else error
+        if isinstance(cause, ApplicationError):
+            problem = f"it failed: {cause.message}"[:300]
+        elif isinstance(cause, (CancelledError, asyncio.CancelledError)):
+            problem = "it was stopped before it had anything"
+        else:
+            problem = f"it failed: {type(cause).__name__}"
+        return _stub(record, StopReason.INTERNAL_ERROR, problem)
+
+
+def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
+    """Return a result in the place of one; the usage of an earlier start of the agent stays counted."""
+    used = record.result
+    return TaskResult(
+        stop_reason=reason,
+        problem=problem,
+        is_stub=True,
+        lost=record.task.lost,
+        usage=used.usage if used else Usage(),
+        usage_by_role=used.usage_by_role if used else {},
+    )
+
+
+def _refusal(share: AgentShare) -> StopReason | None:
+    """Return why an agent need not start: a limit leaves no room for the work of a model."""
+    shares = {
+        StopReason.BUDGET_CALLS: share.model_calls,
+        StopReason.BUDGET_TOKENS: share.tokens,
+        StopReason.BUDGET_COST: share.cost_usd,
+    }
+    return next((reason for reason, left in shares.items() if left == 0), None)
+
+
+def _reservation(share: AgentShare) -> Reservation:
+    return Reservation(share.model_calls or 0, share.tokens or 0, share.cost_usd or 0.0)
+
+
+def _left_of(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(0, limit - used)
