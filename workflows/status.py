@@ -130,18 +130,17 @@ def details_markdown(
 
 
 def _outline_lines(state: ResearchState) -> list[str]:
-    """Return the headings of the report with the words under each, the assumptions, and objections to the plan."""
-    lengths = state.draft.words_by_section if state.draft else {}
+    """Return the headings of the report, with the words under each once it grows, assumptions, and objections."""
+    lengths, plan = state.draft.words_by_section if state.draft else {}, state.plan
     headings = [
         f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
         if text in lengths
         else _show(text, 120)
-        for text in state.plan.outline
+        for text in plan.outline
     ]
-    assumptions = [_show(text, 120) for text in state.plan.assumptions]
-    shown = (("Outline", headings), ("Assumptions", assumptions))
+    shown = (("Outline", headings), ("Assumptions", [_show(text, 120) for text in plan.assumptions]))
     lines = [line for label, texts in shown if texts for line in ("", f"{label}: {' · '.join(texts)}")]
-    if objections := state.plan.open_objections:
+    if objections := plan.open_objections:
         lines += ["", "Too wide:", *(f"- {_show(one.line(), 500)}" for one in objections)]
     return lines
 

@@ -86,11 +86,11 @@ async def test_front_ends_see_a_living_report_grow(tmp_path: Path) -> None:
             assert update.report in trial.state.revisions
             assert await trial.world.content.get_text(DocumentRef(hash=update.report))
         assert updates[-1].report == trial.state.draft.document.hash
+        work = [activity for activity, _ in trial.host.calls]
+        assert "save_session" in work[work.index("apply_report_updates") : work.index("render_report")]
         details = details_markdown(trial.state, trial.host.now().timestamp())
         for heading, words in trial.state.draft.words_by_section.items():
             assert f"{heading} ({plural(words, 'word') if words else 'empty'})" in details
-        work = [activity for activity, _ in trial.host.calls]
-        assert "save_session" in work[work.index("apply_report_updates") : work.index("render_report")]
     assert events[-1].type == "StopEvent"
 
 

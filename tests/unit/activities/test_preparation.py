@@ -271,7 +271,9 @@ REFUSED = {
 def test_nothing_that_a_resumed_run_is_given_is_ignored(field: str) -> None:
     """Each field of its request changes the resolution, or is refused by name."""
     stored = again(resolved(), corpus="manual")
-    assert {*CHANGES, *REFUSED, "query", "tenant", "continue_from", "web"} == set(ResearchRequest.model_fields)
+    assert {*CHANGES, *REFUSED, "query", "tenant", "continue_from", "refresh", "web"} == set(
+        ResearchRequest.model_fields
+    )
     if field in CHANGES:
         changed = again(stored, **{field: CHANGES[field]})
         assert changed.model_copy(update={"requested": {}}) != stored.model_copy(update={"requested": {}})
