@@ -36,6 +36,7 @@ LIVING_QUERIES = (
     *many_pages.RELATED,
     "Which vents of the Velmar kiln are closed?",
     "What do open sources leave to the Velmar kiln?",
+    "At how many degrees does an ashen glaze resist crazing while they are held?",
 )
 
 
