@@ -18,13 +18,25 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.processes import cpu_seconds, megabytes
+from client.handle import ResearchClient
 from contracts.outcome import ResearchResult
 from contracts.strategies import declared_roles
 from tests.acceptance.topology import Topology, topology
-from tests.integration.runs import QUESTION, start
+from tests.fakes import many_pages
+from tests.integration.runs import QUESTION, start, until
 
 MODEL_ACTIVITIES = {role.activity for role in declared_roles()}
 RULES = {"query": QUESTION, "corpus": "documents", "gates": {"think": "rules"}}
+
+
+LARGE_WINDOW = "[models.endpoints.default]\nwindow = 200000\n"
+"""For the conversation of an agent that reads twenty pages."""
+LIVING_QUERIES = (
+    many_pages.QUESTION,
+    *many_pages.RELATED,
+    "Which vents of the Velmar kiln are closed?",
+    "What do open sources leave to the Velmar kiln?",
+)
 
 
 @dataclass(frozen=True)
@@ -126,6 +138,25 @@ async def single(call: float, request: dict[str, Any], scenario: str = "good") -
             return await measure(handle)
 
 
+async def living(call: float, count: int = 20) -> tuple[Measured, str]:
+    """One run of `living` over so many pages, its plan edited and approved at once, and what it did."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with topology(Path(folder), call, configuration=LARGE_WINDOW) as made:
+            for number, site in enumerate(many_pages.pages(count, hosts=count), start=1):
+                (made.documents / f"notebook-{number}.html").write_text(site.body, encoding="utf-8")
+            await deployed(made)
+            limits = {"max_sources_per_query": 10}  # a corpus gives twice as many hits
+            request = {"query": many_pages.QUESTION, "corpus": "documents", "strategy": "living", "limits": limits}
+            handle = await ResearchClient(await made.client()).start(request, "r-living")
+            run = (await made.client()).get_workflow_handle("r-living")
+            await until(run, lambda known: known.status == "awaiting_approval")
+            await handle.revise_plan({"sub_queries": [{"query": query} for query in LIVING_QUERIES]}, 1)
+            await handle.approve_plan(2)
+            read = (await handle.result()).counts.sources
+            updates = [event async for event in handle.follow() if event.type == "report.updated"]
+            return await measure(run), f"{read} pages, {len(updates) - 1} updates"
+
+
 async def many(runs: int, call: float) -> tuple[list[Measured], float, float]:
     """Runs at once: each one's figures, worker CPU seconds per run, and megabytes per waiting run."""
     with tempfile.TemporaryDirectory() as folder:
@@ -156,6 +187,8 @@ async def main() -> None:
     row("one run, calls of 2 s", await single(2.0, RULES), 2.0)
     row("one run, calls of 2 s, reflections on", await single(2.0, RULES | {"gates": {}}), 2.0)
     row("one run with another iteration, calls of 0.5 s", await single(0.5, RULES, "gaps"), 0.5)
+    grown, done = await living(2.0)
+    row(f"one run of `living`, {done}, calls of 2 s", grown, 2.0)
     began = time.monotonic()
     measured, cpu, waiting = await many(given.runs, given.call)
     mean = statistics.mean(item.efficiency(given.call) for item in measured)

@@ -212,7 +212,8 @@ class Objection(Contract):
         """Return query, reason and narrower queries in one line."""
         subject = f"“{shorten(self.query, 200)}”" if self.query else "all queries together"
         splits = " · ".join(f"“{shorten(text, 150)}”" for text in self.splits)
-        return f"{subject}: {self.text}" + (f"; split it, for example into {splits}" if splits else "")
+        remedy = f"; split it, for example into {splits}" if splits else ""
+        return f"{subject}: {self.text.removesuffix('.') if remedy else self.text}{remedy}"
 
 
 class Plan(Contract):

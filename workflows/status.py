@@ -5,7 +5,7 @@ from typing import Final
 
 from contracts.agents import progress_of_agent
 from contracts.outcome import HOOK, PERSON, AgentProgress, Awaited, Progress, ResearchStatus
-from contracts.plan import Plan, PlanAnswer
+from contracts.plan import PlanAnswer
 from contracts.request import Constraints
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
@@ -118,7 +118,7 @@ def details_markdown(
     # Where the work is done in steps, these tell more than their many searches.
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
-    lines += _outline_lines(state.plan)
+    lines += _outline_lines(state)
     agents = [each for record in state.agents for each in progress_of_agent(record).with_all_below()]
     lines += [_agent_line(level, agent) for level, agent in agents[-MOST_AGENTS:]]
     if state.decisions:
@@ -129,12 +129,17 @@ def details_markdown(
     return "\n".join(lines)
 
 
-def _outline_lines(plan: Plan) -> list[str]:
-    """Return the headings of the report, the assumptions of the plan, and the objections to it."""
-    lines = []
-    for label, texts in (("Outline", plan.outline), ("Assumptions", plan.assumptions)):
-        if texts:
-            lines += ["", f"{label}: {' · '.join(_show(text, 120) for text in texts)}"]
+def _outline_lines(state: ResearchState) -> list[str]:
+    """Return the headings of the report, with the words under each once it grows, assumptions, and objections."""
+    lengths, plan = state.draft.words_by_section if state.draft else {}, state.plan
+    headings = [
+        f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
+        if text in lengths
+        else _show(text, 120)
+        for text in plan.outline
+    ]
+    shown = (("Outline", headings), ("Assumptions", [_show(text, 120) for text in plan.assumptions]))
+    lines = [line for label, texts in shown if texts for line in ("", f"{label}: {' · '.join(texts)}")]
     if objections := plan.open_objections:
         lines += ["", "Too wide:", *(f"- {_show(one.line(), 500)}" for one in objections)]
     return lines

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Final
+from typing import Any, Final
 
 from temporalio import activity
 
@@ -58,6 +58,8 @@ from providers.text import words as words_of
 
 CACHED: Final = 2_000
 """Blocks that a process remembers: a change of a report parses and writes what it changes alone."""
+LONGER_FIGURES: Final[dict[str, Any]] = {"summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
+"""Empty, for a draft of which only the text counts: they follow from it, and a history need not have them."""
 MOST_REMOVED: Final = 0.5
 """Share of a section that one update may remove."""
 RAW_HTML: Final = re.compile(r"<(?:/?[a-z][^<>]{0,500}|!--|![a-z]|\?)", re.IGNORECASE)
@@ -595,7 +597,7 @@ class LiveReportActivities:
                 step = await self._stored(draft, report, *counts)
                 draft = step.draft
                 outcomes.append(AppliedUpdate(step=step))
-            return AppliedUpdates(base=base, outcomes=outcomes)
+            return AppliedUpdates(base=base, outcomes=[_followed(each, draft) for each in outcomes])
 
     @activity.defn(name="split_draft")
     async def split_draft(self, request: SplitRequest) -> DraftSteps:
@@ -611,7 +613,7 @@ class LiveReportActivities:
             for earlier, report in zip([before, *reports], reports, strict=False):
                 counts = await asyncio.to_thread(measure_reports, earlier, report)
                 steps.append(await self._stored(request.after, report, *counts))
-            return DraftSteps(steps=steps, unreached=unreached)
+            return DraftSteps(steps=[*map(_without_figures, steps[:-1]), *steps[-1:]], unreached=unreached)
 
     @activity.defn(name="withdraw_evidence")
     async def withdraw_evidence(self, request: WithdrawRequest) -> DraftSteps:
@@ -638,6 +640,18 @@ class LiveReportActivities:
         described = await asyncio.to_thread(describe_live, base, report)
         draft = await store_draft(self.content, described, report.text)
         return DraftStep(draft=draft, inserted=inserted, removed=removed)
+
+
+def _followed(outcome: AppliedUpdate, newest: ReportDraft) -> AppliedUpdate:
+    """Return the outcome of an update: the draft of the newest text alone has its longer figures."""
+    if outcome.step is None or outcome.step.draft is newest:
+        return outcome
+    return AppliedUpdate(step=_without_figures(outcome.step))
+
+
+def _without_figures(step: DraftStep) -> DraftStep:
+    """Return a step that the next one follows at once, without the longer figures of its text."""
+    return step.model_copy(update={"draft": step.draft.model_copy(update=LONGER_FIGURES)})
 
 
 def measure_reports(before: LiveText, after: LiveText) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from client.cli.output import print_json, print_progress, print_result
 from client.cli.preflight import OF_RUN
 from client.handle import ResearchClient
 from client.view.words import pasteable, printable
+from contracts.addresses import digest
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
 from contracts.texts import plural
@@ -31,7 +32,6 @@ from providers.interfaces import ExtractedDocument
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import malformed, probe, probe_address
 from providers.search.corpus import ingest_file
-from providers.storage.content import hash_of
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
@@ -256,7 +256,7 @@ def _as_line(given: str, document: ExtractedDocument | None, error: dict[str, st
         "ok": document is not None,
         "title": document and document.title,
         "url": document and document.url,
-        "content_hash": document and hash_of(document.raw),
+        "content_hash": document and digest(document.raw),
         "characters": len(document.text) if document else 0,
         "error": error,
     }

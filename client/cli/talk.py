@@ -255,7 +255,7 @@ def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
             is_here = node.parent == parent if parent else node.parent not in known
             if is_here and node.origin != CHOSEN_BY_AGENT:
                 about = printable(node.rationale or node.source_id or "")
-                task = f"{node.task_type} of “{about}”: " if node.source_id else ""
+                task = f"{node.task_type.replace('_', ' ').lower()} (“{about}”): " if node.source_id else ""
                 reason = f" ({printable(node.status_reason)})" if node.status_reason else ""
                 yield f"{'  ' * level}{MARKS[node.status]} {task}{printable(node.text)}{reason}"
                 yield from below(node.id, level + 1)

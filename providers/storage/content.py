@@ -25,6 +25,7 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, ObjectStore, from_url
 
+from contracts.addresses import digest
 from contracts.evidence import DocumentRef
 from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, StorageFull, StoreUnavailable
 
@@ -79,11 +80,6 @@ def translated_errors() -> Iterator[None]:
         if NO_SPACE.search(str(error)):
             raise StorageFull("no room left where documents are stored") from error
         raise StoreUnavailable("the content store does not answer") from error
-
-
-def hash_of(data: bytes) -> str:
-    """SHA-256 as `sha256:<hex>`."""
-    return SCHEME + hashlib.sha256(data).hexdigest()
 
 
 def hash_of_file(path: Path) -> str:
@@ -154,7 +150,7 @@ class ObstoreContentStore:
         return await asyncio.to_thread(self._delete_others, used, unless_put_since)
 
     def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:
-        reference = DocumentRef(hash=hash_of(data), media_type=media_type, size=size)
+        reference = DocumentRef(hash=digest(data), media_type=media_type, size=size)
         name = name_of(reference)
         with translated_errors():
             stored = self._head(name)
@@ -180,7 +176,7 @@ class ObstoreContentStore:
     def _get(self, reference: DocumentRef) -> bytes:
         with translated_errors():
             data = bytes(obstore.get(self._store, name_of(reference)).bytes())
-        if hash_of(data) != reference.hash:
+        if digest(data) != reference.hash:
             raise ContentCorrupt("a stored document does not match its hash")
         return data
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from client.handle import ResearchClient
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, Phase
 from tests.acceptance.topology import Topology, topology
@@ -115,6 +116,28 @@ async def test_workers_killed_while_three_agents_work_change_nothing(tmp_path: P
     for number in (1, 2, 3):
         assert re.search(rf"✔ agent-{number} +done · ", shown)
     assert [line.split()[0] for line in listed.splitlines()] == ["r-disturbed", "r-undisturbed"]
+
+
+LIVING = {"query": QUESTION, "corpus": "documents", "strategy": "living", "gates": {"approve": "none"}}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("role", ["decomposer", "living_agent", "analyzer", "reporter", "reviewer"])
+async def test_workers_killed_while_a_report_grows_change_nothing(tmp_path: Path, role: str) -> None:
+    """Killed while a role of each unit is asked: the same texts in the same order, no update twice (invariant 12)."""
+    async with topology(tmp_path, 0.5) as made:
+
+        def is_asked(_: ResearchStatus) -> bool:
+            return any(call.role == role and not call.delivered for call in made.model.calls)
+
+        await disturbed(made, LIVING, is_asked, 1)
+        client = ResearchClient(await made.client())
+        grown = [
+            [event.data async for event in client.handle(name).follow() if event.type == "report.updated"]
+            for name in ("r-undisturbed", "r-disturbed")
+        ]
+    assert len(grown[0]) > 3
+    assert grown[0] == grown[1]
 
 
 async def test_a_killed_run_command_is_gone_on_with(tmp_path: Path) -> None:

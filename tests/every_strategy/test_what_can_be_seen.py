@@ -10,6 +10,7 @@ from contracts.evidence import Candidate, DocumentRef
 from contracts.outcome import Ending
 from contracts.protected_sources import NAMED
 from contracts.request import Limits
+from contracts.texts import plural
 from contracts.vocabulary import Outcome, SourceStatus, StopReason
 from providers.errors import SourceUnreadable
 from tests.every_strategy.joined import NAMES, Trial, trial_of, undisturbed, units_of
@@ -18,6 +19,7 @@ from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.world import READ_AT
 from workflows.driver import Driver
 from workflows.rules.sub_queries import pass_over_unread
+from workflows.status import details_markdown
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
@@ -65,7 +67,8 @@ async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: st
 
 async def test_front_ends_see_a_living_report_grow(tmp_path: Path) -> None:
     """Every call of the agent has one answer after it, and every text is served: the record names it soon, long before
-    the run ends; the newest one is that of the state (S2-022, S2-031, S2-046).
+    the run ends; the newest one is that of the state, and the details of the web UI have the words of each section
+    (S2-022, S2-031, S2-046).
     """
     async with trial_of(tmp_path, "living", gates={"approve": "none"}) as trial:
         await trial.conduct()
@@ -85,6 +88,9 @@ async def test_front_ends_see_a_living_report_grow(tmp_path: Path) -> None:
         assert updates[-1].report == trial.state.draft.document.hash
         work = [activity for activity, _ in trial.host.calls]
         assert "save_session" in work[work.index("apply_report_updates") : work.index("render_report")]
+        details = details_markdown(trial.state, trial.host.now().timestamp())
+        for heading, words in trial.state.draft.words_by_section.items():
+            assert f"{heading} ({plural(words, 'word') if words else 'empty'})" in details
     assert events[-1].type == "StopEvent"
 
 

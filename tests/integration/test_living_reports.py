@@ -228,7 +228,7 @@ def headings(text: str) -> list[str]:
 
 def body_of(report: str) -> str:
     """A report without numbers of citations, notices, sources and method."""
-    body = report.partition("\n## Sources")[0]
+    body = re.split(r"\n## (?:Sources|Method and limits)\n", report)[0]
     parts = [part for part in body.strip().split("\n\n") if not part.startswith("> **")]
     return re.sub(r"\s+", " ", BADGE.sub("", MARKER.sub("", "\n\n".join(parts))))
 
@@ -258,6 +258,9 @@ def test_a_sensible_run_reads_twenty_pages_and_makes_ten_updates(runs: dict[str,
     assert seen.result.outcome == "completed"
     assert seen.result.counts.sources == 20
     assert len(set(seen.texts)) >= 10
+    first = next(place for place, event in enumerate(seen.log) if event.data.get("inserted"))
+    turns_before = sum(event.type == "decision.recorded" and "living_agent" in event.text for event in seen.log[:first])
+    assert turns_before == 4  # with an analysis and the writing of the passage these are six calls in a row
     calls = [event.tool_id for event in seen.events if event.type == "ToolCall"]
     answers = [event.tool_id for event in seen.events if event.type == "ToolCallResult"]
     assert sorted(calls) == sorted(answers)

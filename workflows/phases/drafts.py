@@ -212,7 +212,8 @@ async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraf
 
 def _slim(draft: ReportDraft | None) -> ReportDraft | None:
     """Return a draft without the longer figures that follow from its text: the activities do not need them."""
-    return draft and draft.model_copy(update={name: [] for name in ("sections", "evidence_ids")})
+    empty = {"summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
+    return draft and draft.model_copy(update=empty)
 
 
 def _title(run: ResearchRun) -> str:

@@ -41,6 +41,8 @@ async def judge_scope(run: ResearchRun) -> None:
             nodes, objections = narrower, [one.model_copy(update={"followed": True}) for one in objections]
     _set_plan(run, nodes, objections)
     against = state.plan.open_objections
+    for objection in against:
+        run.note("status", f"objection: {objection.line()}", level="warning")
     text = "; ".join(one.line() for one in against) or "every query can be answered within the limits"
     outputs = {"queries": len(nodes), "objections": len(against)}
     run.decide(MANAGER.name, "judge_scope", text, {"version": state.plan.version}, outputs)

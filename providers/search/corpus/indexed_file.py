@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from contracts.addresses import digest
 from contracts.base import Contract
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.search.corpus.folders import read_regular_file, refuse_key
-from providers.storage.content import hash_of
 from providers.text import detect_language, word_keys, words
 
 TASK: Final = "providers.search.corpus.indexed_file:read_for_index"
@@ -55,8 +55,8 @@ def read_for_index(root: str, path: str, language: str) -> IndexedFile:
         chunks.append((number, start, stop, keys))
     encoded = document.text.encode("utf-8")
     indexed = IndexedDocument(
-        raw_hash=hash_of(raw),
-        text_hash=hash_of(encoded),
+        raw_hash=digest(raw),
+        text_hash=digest(encoded),
         key_language=language,
         facts=DocumentFacts(**document.facts()),
         sections=sections,

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
+from contracts.addresses import digest
 from contracts.base import Contract
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
@@ -37,7 +38,7 @@ from providers.search.corpus.folders import (
 from providers.search.corpus.index import BUSY_SECONDS, FORMAT, IndexDamaged, IndexReader, open_index, translated_errors
 from providers.search.corpus.query import PROVIDER, search_index
 from providers.search.corpus.refreshing import file_lock, refresh_index, remove_index
-from providers.storage.content import ObstoreContentStore, hash_of, is_on_this_host
+from providers.storage.content import ObstoreContentStore, is_on_this_host
 from providers.storage.stored_records import Records, open_records
 
 T = TypeVar("T")
@@ -154,7 +155,7 @@ class CorpusLibrary:
         place = path_address(path)
         url = document_url(name, place)
         indexed = await look_up(self.index_path(name), lambda it: it.document(place), None)
-        if indexed is not None and indexed[0].raw_hash == hash_of(raw):
+        if indexed is not None and indexed[0].raw_hash == digest(raw):
             return ExtractedDocument(url=url, text=indexed[1], raw=raw, **indexed[0].facts.facts())
         found = await extract_document(self._pool, raw, PurePosixPath(path).name)
         refuse_key(found.text)

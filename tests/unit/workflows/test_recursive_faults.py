@@ -1,5 +1,6 @@
 """The strategy `recursive` where its roles answer badly: it ends bounded, with a reason and with what was found."""
 
+import asyncio
 import random
 import re
 from collections.abc import Callable
@@ -7,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.exceptions import FailureError
 
+from contracts.agents import AgentRequest, TaskResult
 from contracts.recursive_roles import ACTS_AS, MAY_CALL
 from contracts.state import Position
 from contracts.vocabulary import GapKind, GapStatus, Outcome, StopReason
-from tests.every_strategy.joined import trial_of
+from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes import library_work
 from tests.fakes.model_work import element, key_words
+from tests.unit.workflows.test_agents import turns
 from tests.unit.workflows.test_recursive_strategy import MEDIUM, checked, extracted, never_content, nodes_of, run_of
+from workflows.run.agents import grace_seconds
 from workflows.strategies import strategy_of
 
 Answer = Callable[[str], dict[str, Any]]
@@ -271,3 +276,49 @@ async def test_a_status_replaces_no_position(tmp_path: Path) -> None:
             state.position = other = Position(strategy=name)
             strategy_of(name).progress(state)
             assert state.position is other
+
+
+# --- faults of whole branches --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("role", "scenario"), [("tree_planner", "hopeless"), ("extractor", "betraying")])
+async def test_prose_and_a_betrayed_canary_cost_their_branch(role: str, scenario: str, tmp_path: Path) -> None:
+    """What a model was not to say is in no report; the run ends with a reason."""
+    async with trial_of(tmp_path, "recursive", "model", by_role={role: scenario}, **MEDIUM) as trial:
+        await trial.conduct()
+        report = await trial.report()
+    result = trial.state.result
+    assert result.outcome in (Outcome.PARTIAL, Outcome.EMPTY)
+    assert trial.state.resolved.canary not in report
+
+
+async def with_deaf_nodes(trial: Trial, level: int, *, fails: bool) -> None:
+    """Conduct a run whose executors of a level fail, or never answer and are not waited for any longer."""
+    usual, asked = trial.host.run_agent, list[AgentRequest]()
+
+    async def deaf(request: AgentRequest, workflow_id: str) -> TaskResult:
+        if request.task.given["level"] != level:
+            return await usual(request, workflow_id)
+        asked.append(request)
+        if fails:
+            raise FailureError("its workers are gone")
+        return await asyncio.Event().wait()
+
+    trial.host.run_agent = deaf
+    trial.start()
+    while not asked and not trial.task.done():
+        await asyncio.sleep(0.01)
+    if not fails:
+        await turns()
+        await trial.host.advance(asked[0].deadline_at - trial.host.now().timestamp() + grace_seconds(level - 1) + 0.1)
+    await trial.task
+
+
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize("level", [1, 2])
+async def test_a_level_whose_nodes_bring_nothing_costs_itself_alone(level: int, fails: bool, tmp_path: Path) -> None:
+    """The executor above goes on with what it has, and the report names the branches (S4-034, C4-12)."""
+    async with trial_of(tmp_path, "recursive", "model", **MEDIUM) as trial:
+        await with_deaf_nodes(trial, level, fails=fails)
+    state = trial.state
+    assert any("executor-1" in branch for branch in state.failed_branches)
+    assert trial.findings
+    assert state.result.outcome in (Outcome.PARTIAL, Outcome.FAILED, Outcome.EMPTY, Outcome.TIMED_OUT)

@@ -84,7 +84,7 @@ def test_a_tree_is_printed_by_level(capsys: pytest.CaptureFixture[str]) -> None:
         "  ▸ How?",
         "    ▸ All",
         "      ○ Costs",
-        "        ✔ SUMMARIZE of “Costs of freezing”: facts",
+        "        ✔ summarize (“Costs of freezing”): facts",
     ]
 
 

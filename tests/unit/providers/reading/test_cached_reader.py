@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from contracts.addresses import digest
 from providers.domains import ANYWHERE, Domains, domains_named
 from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
-from providers.storage.content import ObstoreContentStore, hash_of
+from providers.storage.content import ObstoreContentStore
 from tests.fakes.memory_store import MemorySharedStore
 
 URL = "https://a.example/page"
@@ -92,7 +93,7 @@ async def test_a_page_that_the_content_store_lost_is_fetched_again(
     """A missing or damaged document is a miss."""
     reader = desk.reader()
     first = await reader.read(URL)
-    digits = hash_of(first.raw if which == "raw" else first.text.encode()).removeprefix("sha256:")
+    digits = digest(first.raw if which == "raw" else first.text.encode()).removeprefix("sha256:")
     path = desk.folder / digits[:2] / digits[2:]
     path.unlink()
     if damage is not None:
