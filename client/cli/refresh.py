@@ -116,7 +116,7 @@ async def _schedule(
     if as_json:
         print_json({"research_id": run.research_id, "every_seconds": round(interval.total_seconds())})
         return ExitCode.COMPLETED
-    print_result(f"{run.research_id} is refreshed every {interval}")
+    print_result(f"{run.research_id} is refreshed every {round(interval.total_seconds() / 60)} minutes")
     print_hint(f"end that: research refresh {run.research_id} --every off")
     if not await client.polled_by(WORKFLOWS_QUEUE):
         print_hint("no worker is running, so no refresh is made: start one with `research serve`")
