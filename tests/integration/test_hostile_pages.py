@@ -50,7 +50,7 @@ pytestmark = pytest.mark.integration
 UNSEEN_IN_RUNS = ("I2 comment", "I4 visibility", "I4 in code", "I8", "I21 unseen mode", "I22 linked data", "I28")
 """Of those that nobody sees, some of each kind; each one of them is read by a test of its own elsewhere."""
 MEMO = "The heliotrope memorandum stays among the four of us until the merger is announced in public."
-UNSTEERED = {"planner", "scout", "coordinator", "investigator", "intake", "outliner", "decomposer"}
+UNSTEERED = {"planner", "scout", "coordinator", "investigator", "intake", "outliner", "decomposer", "manager"}
 """Roles that see no word from outside: a new one gets here by somebody who has looked at its prompt."""
 FEWEST_PAGES = 2
 """A strategy that chooses what it reads reads that many of the pages at least."""
@@ -110,7 +110,7 @@ def request_of(pages: str, behaviour: str) -> dict[str, object]:
         "models": dict.fromkeys(("simple", "analytical", "complex"), behaviour) if by_model else {},
         "search": {"providers": ["searxng"], "max_results_per_query": 20},
         "limits": limits | (one_step if has_steps else {}),
-        "gates": {"policy": "advisory", "think": "rules" if behaviour in SAME_REPORT else "model"},
+        "gates": {"policy": "advisory", "think": "rules" if behaviour in SAME_REPORT else "model", "approve": "none"},
         "system_prompt": MEMO,
         "context": [{"question": "What is the heliotrope plan about?", "answer": MEMO}],
         "strategy": strategy,
@@ -188,7 +188,7 @@ def normal(report: str) -> str:
 def test_every_page_is_read(runs: Runs) -> None:
     """The runs prove something only if the payloads were there: each page is a source whose text was kept."""
     for ran in runs.by_name.values():
-        assert {source.status for source in ran.state.sources.values()} == {SourceStatus.FULL}
+        assert {source.status for source in ran.state.fetched_sources().values()} == {SourceStatus.FULL}
         assert len(ran.texts) >= FEWEST_PAGES
     for behaviour in ENGINES:
         assert len(runs.by_name["hostile", behaviour].texts) == len(runs.cases)
@@ -277,7 +277,8 @@ def test_what_pages_order_reaches_models_as_data_alone(runs: Runs, behaviour: st
                 assert begins, request.role
                 assert line.startswith(begins), line[:200]
                 seen.add(request.role)
-    assert seen >= ({"analyzer", "synthesizer", "refiner"} if behaviour == "gullible" else {"analyzer"})
+    reader = "extractor" if OTHERS.get(behaviour) == "recursive" else "analyzer"
+    assert seen >= ({"analyzer", "synthesizer", "refiner"} if behaviour == "gullible" else {reader})
 
 
 def test_an_answer_with_the_mark_is_thrown_away_and_named(runs: Runs) -> None:
