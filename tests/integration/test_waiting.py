@@ -57,6 +57,8 @@ async def test_nobody_outside_hears_of_a_run_before_its_plan_is_approved(client:
         async with web_workers(client, tmp_path, world):
             for handle in runs.values():
                 await handle.execute_update(names.REVISE_PLAN, args=[{"sub_queries": [QUESTION]}, 1])
+                # A strategy may judge the edit before it asks again.
+                await until(handle, lambda known: known.waiting is not None and known.waiting.plan_version == 2)
                 with pytest.raises(WorkflowUpdateFailedError) as stale:
                     await handle.execute_update(names.APPROVE_PLAN, args=[1])
                 assert "older than the plan that there is" in str(stale.value.cause)

@@ -200,6 +200,8 @@ def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind
     if waiting is None and state.resolved is None:
         # Also the case for a moment after a continue-as-new of a waiting run.
         raise Unacceptable("the run is getting ready: send this again in a moment")
+    if waiting is None and state.plan.to_judge:
+        raise Unacceptable(f"plan version {state.plan.version} is being judged: send this again in a moment")
     if waiting is None:
         raise Unacceptable(f"the run asks nothing now, it is {state.status.value}: see `research status`")
     if waiting.kind is not kind:
