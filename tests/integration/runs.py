@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowHandle, WorkflowQueryFailedError
 from temporalio.service import RPCError
 
 from contracts import names
@@ -29,12 +29,16 @@ async def start(client: Client, argument: object, **options: Any) -> WorkflowHan
 
 
 async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[ResearchStatus], bool]) -> ResearchStatus:
-    """Poll the query `status` until something holds; while no worker answers, ask again."""
+    """Poll the query `status` until something holds; while no worker answers, or one has no time to, ask again."""
     while True:
         try:
             patience = timedelta(seconds=5)
             status = await handle.query(names.STATUS, result_type=ResearchStatus, rpc_timeout=patience)
         except RPCError:
+            continue
+        except WorkflowQueryFailedError as error:
+            if "TMPRL1101" not in str(error):  # the SDK takes a thread that got no time for a deadlock
+                raise
             continue
         if holds(status):
             return status
