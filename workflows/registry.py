@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from temporalio import workflow
-from temporalio.common import Priority, RawValue, WorkflowIDReusePolicy
+from temporalio.common import Priority, RawValue
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 
 from contracts import activities, failures, names
@@ -76,18 +76,7 @@ class DeepResearchPlanWorkflow:
             raise _refused("continue_from: a run goes on under its own id: start deep-research as that id")
         gates = parsed.gates.model_copy(update={"approve": parsed.gates.approve or Approve.PLAN})
         research_id = f"r-{workflow.now():%Y%m%d}-{workflow.uuid4().hex[:8]}"
-        await workflow.start_child_workflow(
-            names.DEEP_RESEARCH,
-            parsed.model_copy(update={"gates": gates}).model_dump(mode="json", exclude_unset=True),
-            id=research_id,
-            task_queue=names.WORKFLOWS_QUEUE,
-            parent_close_policy=workflow.ParentClosePolicy.ABANDON,
-            cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
-            task_timeout=workflow.info().task_timeout,
-            static_summary=show_summary(parsed.query),
-            memo=memo_of(parsed),
-            priority=_priority_of(parsed),
-        )
+        await _start_run(parsed.model_copy(update={"gates": gates}), research_id)
         return PlannedRun(research_id=research_id)
 
 
@@ -108,24 +97,25 @@ class ResearchRefreshWorkflow:
         if not parsed.refresh or parsed.continue_from is None:
             raise _refused("refresh: name a finished run in continue_from, and set refresh")
         with suppress(WorkflowAlreadyStartedError):
-            await workflow.start_child_workflow(
-                names.DEEP_RESEARCH,
-                parsed.model_dump(mode="json", exclude_unset=True),
-                id=parsed.continue_from,
-                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-                task_queue=names.WORKFLOWS_QUEUE,
-                parent_close_policy=workflow.ParentClosePolicy.ABANDON,
-                cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
-                task_timeout=workflow.info().task_timeout,
-                static_summary=show_summary(parsed.query),
-                memo=memo_of(parsed),
-                priority=_priority_of(parsed),
-            )
+            await _start_run(parsed, parsed.continue_from)
         return PlannedRun(research_id=parsed.continue_from)
 
 
-def _priority_of(request: ResearchRequest) -> Priority:
-    return Priority(priority_key=request.priority, fairness_key=request.tenant[: names.FAIRNESS_KEY_CHARACTERS])
+async def _start_run(request: ResearchRequest, research_id: str) -> None:
+    """Start a run that outlives its starter. Raises `WorkflowAlreadyStartedError`."""
+    fairness = request.tenant[: names.FAIRNESS_KEY_CHARACTERS]
+    await workflow.start_child_workflow(
+        names.DEEP_RESEARCH,
+        request.model_dump(mode="json", exclude_unset=True),
+        id=research_id,
+        task_queue=names.WORKFLOWS_QUEUE,
+        parent_close_policy=workflow.ParentClosePolicy.ABANDON,
+        cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
+        task_timeout=workflow.info().task_timeout,
+        static_summary=show_summary(request.query),
+        memo=memo_of(request),
+        priority=Priority(priority_key=request.priority, fairness_key=fairness),
+    )
 
 
 def _refused(*lines: str) -> ApplicationError:

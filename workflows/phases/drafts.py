@@ -6,7 +6,7 @@ of them a whole report. The state names a text before its event is given.
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
@@ -124,15 +124,7 @@ async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> Ap
 
     Raises `Interrupted`, `ActivityError`.
     """
-    request = UpdatesRequest(
-        research_id=run.resolved.research_id,
-        tenant=run.resolved.tenant,
-        base=_slim(run.state.draft),
-        title=_title(run),
-        outline=outline_of(run),
-        most_characters=run.resolved.limits.max_update_characters,
-        updates=list(updates),
-    )
+    request = UpdatesRequest(**_live_report(run, run.state.draft), updates=list(updates))
     options = _options(run, "update", "update the report")
     applied = await run.within_limits(run.host.execute(activities.APPLY_REPORT_UPDATES, request, options))
     run.operation_done("update")
@@ -177,15 +169,7 @@ async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> 
     draft = run.state.draft
     if draft is None or not set(draft.evidence_ids).intersection(evidence_ids):
         return
-    request = WithdrawRequest(
-        research_id=run.resolved.research_id,
-        tenant=run.resolved.tenant,
-        base=_slim(draft),
-        title=_title(run),
-        outline=outline_of(run),
-        most_characters=run.resolved.limits.max_update_characters,
-        evidence_ids=sorted(evidence_ids),
-    )
+    request = WithdrawRequest(**_live_report(run, draft), evidence_ids=sorted(evidence_ids))
     options = _options(run, "withdraw", "take withdrawn passages out of the report")
     way = await run.within_limits(run.host.execute(activities.WITHDRAW_EVIDENCE, request, options))
     run.operation_done("withdraw")
@@ -195,15 +179,7 @@ async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> 
 
 async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraft) -> DraftSteps:
     """Return the steps from one text to another."""
-    request = SplitRequest(
-        research_id=run.resolved.research_id,
-        tenant=run.resolved.tenant,
-        base=_slim(before),
-        title=_title(run),
-        outline=outline_of(run),
-        most_characters=run.resolved.limits.max_update_characters,
-        after=_slim(after) or after,
-    )
+    request = SplitRequest(**_live_report(run, before), after=_slim(after) or after)
     options = _options(run, "split", "divide a change of the report into updates")
     way = await run.host.execute(activities.SPLIT_DRAFT, request, options)
     run.operation_done("split")
@@ -216,8 +192,16 @@ def _slim(draft: ReportDraft | None) -> ReportDraft | None:
     return draft and draft.model_copy(update=empty)
 
 
-def _title(run: ResearchRun) -> str:
-    return shorten(" ".join(run.resolved.query.split()), 120)
+def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:
+    """Return the fields of a `LiveReportRequest` that starts from this text."""
+    return {
+        "research_id": run.resolved.research_id,
+        "tenant": run.resolved.tenant,
+        "base": _slim(base),
+        "title": shorten(" ".join(run.resolved.query.split()), 120),
+        "outline": outline_of(run),
+        "most_characters": run.resolved.limits.max_update_characters,
+    }
 
 
 def _options(run: ResearchRun, step: str, summary: str) -> CallOptions:
