@@ -116,7 +116,7 @@ class Block:
     @property
     def words(self) -> str:
         """The plain text of a heading or a paragraph."""
-        return " ".join(sentence.words for sentence in self.sentences)
+        return leaf_words(self.sentences)
 
 
 Blocks = tuple[Block, ...]
@@ -148,7 +148,12 @@ def parse(markdown: str, *passes: Pass) -> Blocks:
 
 def parse_words(markdown: str) -> str:
     """Return the plain text of some Markdown."""
-    return " ".join(sentence.words for sentence in sentences(parse(markdown)))
+    return " ".join(leaf_words(leaf) for leaf in leaves(parse(markdown)))
+
+
+def leaf_words(leaf: Iterable[Sentence]) -> str:
+    """Return the plain text of sentences that follow one another, with a blank where there was one."""
+    return " ".join("".join(f"{sentence.gap}{sentence.words}" for sentence in leaf).split())
 
 
 class _Builder:
@@ -331,11 +336,17 @@ def _take_blank(inlines: list[Inline]) -> str:
 # --- walks -----------------------------------------------------------------------------------------------------------
 def sentences(blocks: Iterable[Block]) -> Iterator[Sentence]:
     """Give every sentence, cell, heading and code in order."""
+    return (sentence for leaf in leaves(blocks) for sentence in leaf)
+
+
+def leaves(blocks: Iterable[Block]) -> Iterator[tuple[Sentence, ...]]:
+    """Give the sentences of every paragraph, cell, heading and code in order."""
     for block in blocks:
-        yield from block.sentences
-        yield from (cell for row in block.rows for cell in row)
+        if block.sentences:
+            yield block.sentences
+        yield from ((cell,) for row in block.rows for cell in row)
         for part in block.parts:
-            yield from sentences(part)
+            yield from leaves(part)
 
 
 def change_sentences(blocks: Blocks, change: Callable[[Sentence], Sentence]) -> Blocks:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from activities.reporting.markdown import escape, write
@@ -63,6 +63,7 @@ def test_markdown_has_one_form(draft: str, written: str) -> None:
 
 
 @given(st.text(alphabet=st.one_of(st.sampled_from("\\`*_[]<>|~&#!-+.():/ a1"), st.characters(codec="utf-8"))))
+@example("0?:?")  # a sentence ends where no blank follows
 def test_escaped_words_are_shown_as_they_are(text: str) -> None:
     """Markdown shows foreign words as they are, in the middle of a line and as a paragraph."""
     assert parse_words(f"x {escape(one_line(text))} x") == one_line(f"x {text} x")
