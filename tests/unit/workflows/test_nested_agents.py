@@ -28,6 +28,7 @@ from workflows.run.agents import GRACE_SECONDS, grace_seconds
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.status import details_markdown
+from workflows.strategies import strategy_of
 
 TOP, MIDDLE, LOWEST = "How deep do sperm whales dive?", "What do glaciers carve?", "When do cactus flowers open?"
 PAGES = {
@@ -120,16 +121,19 @@ async def test_when_the_run_is_to_end_the_lowest_level_still_says_what_it_has(
         return await usual(request)
 
     run.host.implementations["search"] = search
-    looked, look = list[str](), NestStrategy._look
+    # Not the class that this module imports: a workflow's sandbox may have loaded the strategy first.
+    implementation = type(strategy_of("nest"))
+    looked, look = list[str](), implementation._look
 
     async def look_and_note(strategy: NestStrategy, run: ResearchRun) -> None:
         await look(strategy, run)
         looked.append(run.state.scope)
 
-    monkeypatch.setattr(NestStrategy, "_look", look_and_note)
+    monkeypatch.setattr(implementation, "_look", look_and_note)
     lowest = nest("node-c", LOWEST, nest("node-d", "never again"))
     work = asyncio.ensure_future(run.spawn([nest("node-a", TOP, nest("node-b", MIDDLE, lowest))]))
     while len(looked) < 3:
+        assert not work.done()
         await asyncio.sleep(0.01)
     if ending == "stop":
         run.inbox.interrupt(StopReason.USER_STOPPED)
