@@ -14,6 +14,8 @@ from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, Phase
 from tests.acceptance.topology import Topology, topology
 from tests.comparable import comparable
+from tests.fakes import library_work
+from tests.fakes.model_work import element
 from tests.integration.runs import QUESTION, start, until
 from workflows.phases.checking import VERIFICATION
 
@@ -138,6 +140,45 @@ async def test_workers_killed_while_a_report_grows_change_nothing(tmp_path: Path
         ]
     assert len(grown[0]) > 3
     assert grown[0] == grown[1]
+
+
+RECURSIVE = {
+    "query": QUESTION, "corpus": "documents", "strategy": "recursive", "depth": "medium", "gates": {"approve": "none"}
+}  # fmt: skip
+
+
+def three_levels(prompt: str) -> dict[str, Any]:
+    """A leaf and an executor below it, at each level, each with a goal that names its level."""
+    goal, source = element(prompt, "goal"), re.findall(r"^(src-\S+): ", element(prompt, "sources"), re.MULTILINE)[0]
+    node: dict[str, Any] = {"nodes": []}
+    for level in (3, 2, 1):
+        text = f"{goal.rstrip('?')} (level {level})?"
+        leaf = {"source": source, "task_type": "ANSWER_QUESTION", "task_detail": text}
+        node = {"nodes": [{"goal": text, "leaves": [leaf], "nodes": node["nodes"]}]}
+    return {"leaves": node["nodes"][0]["leaves"], "nodes": node["nodes"][0]["nodes"]}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("role", "words"),
+    [("manager", ""), ("extractor", "(level 1)"), ("extractor", "(level 2)"), ("extractor", "(level 3)")],
+    ids=["scope", "first", "second", "third"],
+)
+async def test_workers_killed_at_each_level_of_a_tree_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, words: str
+) -> None:
+    """Killed while a leaf of this level is worked on: same tree, same report, no answer paid twice (invariant 12)."""
+    monkeypatch.setattr(library_work, "tree", three_levels)
+    async with topology(tmp_path, 0.5) as made:
+
+        def is_asked(_: ResearchStatus) -> bool:
+            asked = zip(made.model.calls, made.model.requests, strict=True)
+            return any(call.role == role and words in request.prompt and not call.delivered for call, request in asked)
+
+        result = await disturbed(made, RECURSIVE, is_asked, 1)
+        _, plan, _ = await made.command("plan", "r-disturbed")
+    assert set(re.findall(r"\(level (\d)\)", plan)) == {"1", "2", "3"}
+    assert set(re.findall(r"\(level (\d)\)", result.report.partition("## Method")[2])) >= {"2", "3"}
 
 
 async def test_a_killed_run_command_is_gone_on_with(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The strategy `recursive` through whole runs: who calls whom, corrections that end, branches that know nothing of others."""
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,38 @@ async def test_every_question_of_a_leaf_arrives_in_the_report(tmp_path: Path) ->
     assert raised <= known
     leaves = {node.id for node in trial.state.plan.nodes if node.task_type}
     assert {gap.origin.removeprefix("sub_query:") for gap in trial.state.gaps} <= leaves
+
+
+@pytest.mark.parametrize("first", ["leaf", "executor"])
+async def test_what_is_done_first_changes_no_order(tmp_path: Path, first: str) -> None:
+    """Findings and gaps of leaves are before those of the executor below, whichever brings its own first."""
+    async with trial_of(tmp_path, "recursive", "model", **MEDIUM) as trial:
+        extract, work, ended = trial.host.implementations["extract_source"], trial.host.run_agent, asyncio.Event()
+
+        async def extract_in_turn(request: Any) -> Any:
+            if request.operation.startswith("executor-1/"):
+                await (ended.wait() if first == "executor" else asyncio.sleep(0))
+                answer = await extract(request)
+                ended.set()
+                return answer
+            return await extract(request)
+
+        async def work_in_turn(request: Any, workflow_id: str) -> Any:
+            if request.task.given["level"] == 1:
+                return await work(request, workflow_id)
+            await (ended.wait() if first == "leaf" else asyncio.sleep(0))
+            answer = await work(request, workflow_id)
+            ended.set()
+            return answer
+
+        trial.host.implementations["extract_source"], trial.host.run_agent = extract_in_turn, work_in_turn
+        await trial.conduct()
+    depths = {node.id: node.depth for node in trial.state.plan.nodes}
+    found = [depths[finding.sub_query_id] for finding in trial.state.findings]
+    assert found == sorted(found)
+    assert len(set(found)) == 2
+    raised = [depths[gap.origin.removeprefix("sub_query:")] for gap in trial.state.gaps]
+    assert raised == sorted(raised)
 
 
 async def test_a_dead_leaf_costs_itself_alone(tmp_path: Path) -> None:

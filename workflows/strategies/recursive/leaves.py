@@ -28,7 +28,10 @@ TASK_WORDS: Final = {TaskType.SUMMARIZE: "summary", TaskType.EXTRACT_KEY_FACTS: 
 
 
 async def work_on_node(run: ResearchRun) -> None:
-    """Carry out leaves and executors below that are due, all side by side. Raises `Interrupted`."""
+    """Carry out leaves and executors below that are due, all side by side. Raises `Interrupted`.
+
+    What they found is in the order of the plan afterwards, whichever was done first.
+    """
     position = position_of(run.state)
     jobs = [
         asyncio.ensure_future(_work_on_leaves(run, position, due_leaves(position))),
@@ -41,6 +44,9 @@ async def work_on_node(run: ResearchRun) -> None:
         raise
     for job in jobs:
         job.result()
+    state, place = run.state, {node.id: number for number, node in enumerate(run.state.plan.nodes)}
+    state.findings = sorted(state.findings, key=lambda finding: place.get(finding.sub_query_id or "", -1))
+    state.gaps = sorted(state.gaps, key=lambda gap: place.get(gap.origin.removeprefix("sub_query:"), -1))
 
 
 # --- executors below -------------------------------------------------------------------------------------------------
