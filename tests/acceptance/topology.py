@@ -64,6 +64,8 @@ class Topology:
         self.configuration = configuration
         self.documents = home / "documents"
         self.model = MessagesApi(scenario, latency=latency)
+        self.variables: dict[str, str] = {}
+        """Further variables of the environment of our processes."""
         self._workers: list[asyncio.subprocess.Process] = []
 
     # --- starting and killing --------------------------------------------------------------------------------------
@@ -91,6 +93,7 @@ class Topology:
             "ANTHROPIC_API_KEY": "planted-secret-key",
             "ANTHROPIC_BASE_URL": self.model.base_url,
             "NO_COLOR": "1",
+            **self.variables,
         }
 
     async def start_workers(self, count: int = 1) -> None:
