@@ -4,7 +4,6 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,23 +48,6 @@ def pytest_collection_finish() -> None:
     """From now on garbage is collected, in what tests make and not among all that was there before."""
     gc.freeze()
     gc.enable()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def interrupted_workflows() -> Iterator[None]:
-    """The engine interrupts a workflow's thread that a busy host holds up for 2 s, and does its task again.
-
-    Where the interruption meets a callback of the garbage collection it cannot be raised: no error of ours.
-    """
-    told = sys.unraisablehook
-
-    def tell(unraisable: "sys.UnraisableHookArgs") -> None:
-        if unraisable.exc_type.__name__ != "_InterruptDeadlockError":
-            told(unraisable)
-
-    sys.unraisablehook = tell
-    yield
-    sys.unraisablehook = told
 
 
 @pytest.fixture

@@ -43,6 +43,12 @@ HEARTBEAT_THROTTLE = timedelta(seconds=1)
 FEWEST_POLLERS, MOST_POLLERS = 8, 20
 """Tasks come in bursts, a page for each hit; one that finds no poller waiting goes through the server's database."""
 HEALTH_TIMEOUT = timedelta(seconds=2)
+HELD_UP_SECONDS = 60.0
+"""After this time a workflow task that does not yield is reported as a deadlock.
+
+The SDK's 2 s are over on a loaded machine as well, and it then ends the run's tasks in a second thread while the first
+still has them: the run hangs until its worker starts anew (decision 0041). The server gives the task again after 10 s.
+"""
 
 logger = structlog.get_logger(__name__)
 
@@ -89,7 +95,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         "graceful_shutdown_timeout": DRAIN[pool] if grace is None else grace,
     }
     if pool == WORKFLOWS:
-        return Worker(
+        worker = Worker(
             client,
             workflows=list(contents.workflows),
             workflow_runner=workflow_runner(),
@@ -98,6 +104,8 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             sticky_queue_schedule_to_start_timeout=STICKY,
             **common,
         )
+        let_tasks_be_held_up(worker)
+        return worker
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
     fewest, most = min(FEWEST_POLLERS, slots), min(MOST_POLLERS, slots)
     return Worker(
@@ -108,6 +116,11 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         **common,
     )
+
+
+def let_tasks_be_held_up(worker: Worker) -> None:
+    """Set the time after which a workflow task counts as deadlocked; the SDK has no option for it."""
+    vars(vars(worker)["_workflow_worker"]).update(_deadlock_timeout_seconds=HELD_UP_SECONDS)
 
 
 class PoolGroup:
@@ -165,16 +178,9 @@ async def run_pools(
 # --- the sandbox of workflow code -------------------------------------------------------------------------------------
 PASSED_THROUGH: Sequence[str] = (
     "contracts",
-    "workflows.rules",
-    "workflows.run",
-    "workflows.phases",
-    "workflows.messages",
-    "workflows.status",
-    "workflows.strategies.protocol",
-    "workflows.strategies.units",
-    "workflows.strategies.supervisor",
-    "workflows.strategies.reflective",
-    "workflows.strategies.orchestrator",
+    *map("workflows.{}".format, ("rules", "run", "phases", "messages", "status")),
+    *map("workflows.strategies.{}".format, ("protocol", "units")),
+    *map("workflows.strategies.{}".format, ("supervisor", "reflective", "orchestrator", "living", "recursive")),
 )
 """Modules that pass through the workflow sandbox besides the standard library, temporalio and pydantic.
 

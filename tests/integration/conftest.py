@@ -15,7 +15,7 @@ from contracts.names import POOLS
 from tests.fakes.world import World
 from tests.integration.server_homes import give_port, kill_server
 from workers.dev_server import QUICK, detach_server, find_binary
-from workers.pools import PoolContents, build_worker
+from workers.pools import PoolContents, build_worker, let_tasks_be_held_up
 
 FAST = [part for setting in QUICK for part in ("--dynamic-config-value", setting)]
 """Options with which a server does at once what it would wait a moment with."""
@@ -102,10 +102,12 @@ async def running_workers(
 def _replaying(client: Client, contents: PoolContents) -> Worker:
     from workers.pools import workflow_runner
 
-    return Worker(
+    worker = Worker(
         client,
         task_queue=POOLS["workflows"],
         workflows=list(contents.workflows),
         workflow_runner=workflow_runner(),
         max_cached_workflows=0,
     )
+    let_tasks_be_held_up(worker)
+    return worker

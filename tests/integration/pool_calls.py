@@ -1,7 +1,9 @@
 """A workflow of one call, and calls that tell the test what happens to them."""
 
 import asyncio
+import time
 from datetime import timedelta
+from typing import ClassVar
 
 from temporalio import activity, workflow
 
@@ -25,6 +27,24 @@ class OneCall:
             result_type=str,
         )
         return answer
+
+
+@workflow.defn(name="held-up", sandboxed=False)
+class HeldUp:
+    """Holds its thread once for a time in which nothing can interrupt it, while other work of it waits."""
+
+    seconds: ClassVar[list[float]] = []
+    """Times that are left, the next one last."""
+
+    @workflow.run
+    async def run(self) -> str:
+        waiting = asyncio.ensure_future(workflow.sleep(3_600))
+        await workflow.sleep(0.01)
+        if self.seconds:
+            time.sleep(self.seconds.pop())  # noqa: ASYNC251  stands for a machine that has no time for the thread
+        await workflow.sleep(0.01)
+        waiting.cancel()
+        return "done"
 
 
 class Calls:

@@ -18,7 +18,7 @@ from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.integration.conftest import Server
-from workers.pools import workflow_runner
+from workers.pools import PoolContents, build_worker
 from workers.setup import ensure_namespace
 from workflows.registry import WORKFLOWS
 
@@ -48,7 +48,7 @@ async def is_known(client: Client) -> bool:
 
 def working(client: Client) -> Worker:
     """A worker for workflows: every run waits for its first activity."""
-    return Worker(client, task_queue=names.WORKFLOWS_QUEUE, workflows=WORKFLOWS, workflow_runner=workflow_runner())
+    return build_worker("workflows", client, PoolContents(workflows=WORKFLOWS), grace=timedelta())
 
 
 async def test_a_run_can_be_asked_told_and_cancelled(client: ResearchClient) -> None:

@@ -13,8 +13,8 @@ from temporalio.client import Client
 
 from contracts.names import POOLS
 from tests.integration.conftest import Server
-from tests.integration.pool_calls import Calls
-from workers.pools import PoolGroup, PoolHealth, build_worker, run_pools
+from tests.integration.pool_calls import Calls, HeldUp
+from workers.pools import PoolContents, PoolGroup, PoolHealth, build_worker, run_pools
 from workers.process import serve_health
 from workers.settings.loading import Settings
 from workers.temporal import open_connection
@@ -48,6 +48,16 @@ async def calls() -> AsyncIterator[Calls]:
 
 def identity() -> str:
     return f"w-{uuid.uuid4().hex[:8]}"
+
+
+async def test_a_run_whose_thread_was_held_up_goes_on(client: Client) -> None:
+    """A loaded machine has no time for a workflow's thread now and then: that is no deadlock, and costs nothing else."""
+    HeldUp.seconds.append(2.5)
+    async with run_pools(client, PoolContents(workflows=[HeldUp]), ("workflows",), grace=timedelta()):
+        async with asyncio.timeout(SOON):
+            run = client.execute_workflow("held-up", id=identity(), task_queue=POOLS["workflows"])
+            assert await run == "done"
+    assert not HeldUp.seconds
 
 
 async def test_draining_lets_a_call_finish(client: Client, calls: Calls) -> None:
