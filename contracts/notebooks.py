@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from contracts.addresses import canonical_url, doi_of, evidence_id, finding_id
 from contracts.base import CompactModel
 from contracts.evidence import Evidence, Finding, ReadDetails, SearchHit, Validators, together
+from contracts.report_updates import UpdateInput
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
@@ -136,8 +137,10 @@ def by_reference(request: I, resolved_entry: str) -> I:
         update = {name: fields[name].get_default() for name in names} | {"resolved_entry": resolved_entry}
     if isinstance(request, AnalyzeInput):
         update["sources"] = [refer_source(source) for source in request.sources]
-    if isinstance(request, WriteInput):
+    if isinstance(request, WriteInput | UpdateInput):
         update |= _writing(request)
+    if isinstance(request, UpdateInput):
+        update["finding_ids"] = [finding.id for finding in request.findings]
     return request.model_copy(update=update)
 
 
@@ -149,7 +152,7 @@ def refer_source(source: SourceExtract) -> SourceExtract:
     return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries, again=source.again)
 
 
-def _writing(request: WriteInput) -> dict[str, Any]:
+def _writing(request: WriteInput | UpdateInput) -> dict[str, Any]:
     """Return analyses by their entries, changed sources, and sources without an analysis."""
     entries = [*(item.entry for item in request.findings), *(item.entry for item in request.evidence)]
     inline = {source_id for finding in request.findings if not finding.entry for source_id in finding.source_ids}

@@ -55,6 +55,10 @@ class UpdateInput(RoleInput):
     sources: list[SourceExtract] = []
     most_characters: int = 800
     """Bound of the characters inserted and removed together."""
+    entries: list[str] = []
+    """Hashes of the stored analyses, with the other findings, evidence and sources."""
+    finding_ids: list[str] = []
+    """The notes in their order, stored ones included."""
 
     def subject(self) -> str:
         """The section."""

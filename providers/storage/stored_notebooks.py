@@ -29,6 +29,7 @@ from contracts.evidence import (
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, FINDING_FIELDS_OF_ENTRY, AnalysisEntry, HitsEntry, SourceEntry, hit_of
+from contracts.report_updates import UpdateInput
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
@@ -128,7 +129,7 @@ class Notebooks:
             kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry
             entry: Any = await self.read(request.entry, kind)
             update["claims"] = [entry.claims[number] for number in request.numbers]
-        if isinstance(request, roles.WriteInput) and request.entries:
+        if isinstance(request, roles.WriteInput | UpdateInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update)
 
@@ -153,7 +154,7 @@ class Notebooks:
             sections += [part for part in hit.sections if (part.start, part.end) not in known]
         return sections[: max(MOST_SECTIONS, len(entry.sections))]
 
-    async def _complete_writing(self, request: roles.WriteInput) -> dict[str, Any]:
+    async def _complete_writing(self, request: roles.WriteInput | UpdateInput) -> dict[str, Any]:
         """Findings, evidence and sources of the stored analyses."""
         evidence = {item.id: item for item in request.evidence}
         findings: dict[str, Finding] = {}
@@ -168,6 +169,10 @@ class Notebooks:
             known = sources.get(given.id)
             # What is given besides its id is newer; one that no analysis knows is given whole.
             sources[given.id] = given if known is None else known.model_copy(update={"quality": given.quality})
+        if isinstance(request, UpdateInput):  # an update is for some of them, in the order of the request
+            findings = {key: _find(findings.values(), key) for key in request.finding_ids}
+            named = {key for finding in findings.values() for key in finding.evidence_ids}
+            evidence = {key: item for key, item in evidence.items() if key in named}
         cited = {source_id for finding in findings.values() for source_id in finding.source_ids}
         return {
             # A writer needs the places of passages, not their hashes: the audit has those from the session.

@@ -100,14 +100,13 @@ def update_input(
     state = run.state
     cited = {key for finding in findings for key in finding.evidence_ids}
     read = {key for finding in findings for key in finding.source_ids}
-    # References are short; a reporter needs the places of passages, not their hashes.
     return UpdateInput(
         draft=state.draft.document if state.draft else None,
         heading=heading,
         outline=outline_of(run),
         purpose=purpose,
         findings=list(findings),
-        evidence=[item.model_copy(update={"quote_hash": ""}) for key, item in state.evidence.items() if key in cited],
+        evidence=[item for key, item in state.evidence.items() if key in cited],
         sources=[extract_of(source, to_search=False) for source in state.readable_sources() if source.id in read],
         most_characters=run.resolved.limits.max_update_characters,
         issues=list(issues),

@@ -11,6 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from contracts import failures
 from contracts.evidence import DocumentRef
 from contracts.notebooks import by_reference
+from contracts.report_updates import REPORTER
 from contracts.roles import SYNTHESIZER
 from contracts.vocabulary import Outcome
 from providers.storage.sessions import documents_of
@@ -18,6 +19,7 @@ from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
+from workflows.phases.drafts import update_input
 from workflows.phases.role_inputs import write_input
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
@@ -57,6 +59,25 @@ async def test_a_writer_sees_findings_in_the_order_of_their_analyses(tmp_path: P
     assert len(sent.entries) > 1
     assert sent.findings == []
     assert [one.id for one in completed.findings] == [one.id for one in request.findings]
+
+
+async def test_a_reporter_sees_the_notes_it_was_sent(tmp_path: Path) -> None:
+    """An update names its notes by their ids; the reporter gets them in that order, with their passages and no others."""
+    world = World(tmp_path)
+    run = await stopped_after(world, ANALYZED)
+    notes = [run.state.findings[-1], run.state.findings[0]]
+    assert notes[0].entry != notes[1].entry
+    request = update_input(run, "Where it fails", notes)
+    sent = by_reference(request, run.state.resolved_entry)
+    completed = await world.notebooks.complete_input(sent, REPORTER)
+    assert (sent.findings, sent.evidence, sent.sources) == ([], [], [])
+    assert [(one.id, one.statement) for one in completed.findings] == [(one.id, one.statement) for one in notes]
+    places = {(item.id, item.source_id, item.start, item.end) for item in request.evidence}
+    assert {(item.id, item.source_id, item.start, item.end) for item in completed.evidence} == places
+    assert {(one.id, one.url, one.text, one.quality) for one in completed.sources} == {
+        (one.id, one.url, one.text, one.quality) for one in request.sources
+    }
+    assert {key for one in notes for key in one.evidence_ids} == {item.id for item in completed.evidence}
 
 
 async def test_an_entry_that_is_gone_is_an_error(tmp_path: Path) -> None:
