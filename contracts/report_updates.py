@@ -5,7 +5,7 @@ a few operations on that section; the characters that it inserts and removes hav
 """
 
 from enum import StrEnum
-from typing import Annotated, Final, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field
 
@@ -17,6 +17,10 @@ from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
 from contracts.tokens import TokenShare
 from contracts.vocabulary import ReportKind, Tier
 
+LONGER_FIGURES: Final[dict[str, Any]] = {
+    "title": "", "summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}
+}  # fmt: skip
+"""Empty, for a draft of which only the text counts: they follow from it, and a history need not have them."""
 MOST_OPERATIONS: Final = 12
 """Of one update."""
 MOST_REVISIONS: Final = 40
@@ -131,8 +135,13 @@ class DraftStep(CompactModel):
     """A text that differs from the one before it by at most the bound."""
 
     draft: ReportDraft
+    """Without its evidence; the last of several steps alone has the other longer figures."""
     inserted: int = 0
     removed: int = 0
+    cited: list[str] = []
+    """Evidence that this text cites and the one before it does not."""
+    withdrawn: list[str] = []
+    """Evidence that the one before it cites and this text does not."""
 
 
 class AppliedUpdate(CompactModel):
@@ -146,12 +155,12 @@ class AppliedUpdate(CompactModel):
 class AppliedUpdates(CompactModel):
     """Outcome of each update in order."""
 
-    base: ReportDraft
-    """The text before the first one: the given one as it was given, or the headings of the outline."""
+    base: ReportDraft | None = None
+    """The headings of the outline, where the request has no text."""
     outcomes: list[AppliedUpdate] = []
 
     @property
-    def draft(self) -> ReportDraft:
+    def draft(self) -> ReportDraft | None:
         """The newest text."""
         return next((each.step.draft for each in reversed(self.outcomes) if each.step), self.base)
 

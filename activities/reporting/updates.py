@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Final
 
 from temporalio import activity
 
@@ -39,6 +39,7 @@ from activities.reporting.tree import (
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.report_updates import (
+    LONGER_FIGURES,
     AppliedUpdate,
     AppliedUpdates,
     DraftStep,
@@ -58,8 +59,6 @@ from providers.text import words as words_of
 
 CACHED: Final = 2_000
 """Blocks that a process remembers: a change of a report parses and writes what it changes alone."""
-LONGER_FIGURES: Final[dict[str, Any]] = {"summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
-"""Empty, for a draft of which only the text counts: they follow from it, and a history need not have them."""
 MOST_REMOVED: Final = 0.5
 """Share of a section that one update may remove."""
 RAW_HTML: Final = re.compile(r"<(?:/?[a-z][^<>]{0,500}|!--|![a-z]|\?)", re.IGNORECASE)
@@ -207,9 +206,8 @@ def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
 
 def describe_live(base: ReportDraft, report: LiveText) -> ReportDraft:
     """Return a draft with the figures of a live report, whose text is not stored yet."""
-    figures = {name: [_figures_of(chunk) for chunk in _chunks(body)] for name, body in report.sections}
-    words = {name: sum(count for count, _ in known) for name, known in figures.items()}
-    cited = list(dict.fromkeys(key for known in figures.values() for _, keys in known for key in keys))
+    words = {name: sum(count for count, _ in map(_figures_of, _chunks(body))) for name, body in report.sections}
+    cited = cited_by(report)
     return base.model_copy(
         update={
             "title": shorten(report.title, TITLE_CHARACTERS),
@@ -223,6 +221,12 @@ def describe_live(base: ReportDraft, report: LiveText) -> ReportDraft:
             "empty": not cited,
         }
     )
+
+
+def cited_by(report: LiveText) -> list[str]:
+    """Return the ids of the evidence that a live report cites, each once, in its order."""
+    chunks = (chunk for _, body in report.sections for chunk in _chunks(body))
+    return list(dict.fromkeys(key for chunk in chunks for key in _figures_of(chunk)[1]))
 
 
 @lru_cache(maxsize=CACHED)
@@ -589,15 +593,19 @@ class LiveReportActivities:
             outcomes, draft = list[AppliedUpdate](), base
             for update in request.updates:
                 try:
-                    report, *counts = await asyncio.to_thread(apply_update, report, update, request.most_characters)
+                    after, *counts = await asyncio.to_thread(apply_update, report, update, request.most_characters)
                 except UpdateRefused as refusal:
                     outcomes.append(AppliedUpdate(refusal=str(refusal)))
                     continue
                 draft = draft.model_copy(update={"kind": kind_after(draft, update)})
-                step = await self._stored(draft, report, *counts)
-                draft = step.draft
+                step = await self._stored(draft, report, after, *counts)
+                report, draft = after, step.draft
                 outcomes.append(AppliedUpdate(step=step))
-            return AppliedUpdates(base=base, outcomes=[_followed(each, draft) for each in outcomes])
+            followed = [
+                AppliedUpdate(step=_without_figures(each.step)) if each.step and each.step.draft is not draft else each
+                for each in outcomes
+            ]
+            return AppliedUpdates(base=None if request.base else base, outcomes=followed)
 
     @activity.defn(name="split_draft")
     async def split_draft(self, request: SplitRequest) -> DraftSteps:
@@ -612,7 +620,7 @@ class LiveReportActivities:
             steps = [] if request.base else [DraftStep(draft=base)]
             for earlier, report in zip([before, *reports], reports, strict=False):
                 counts = await asyncio.to_thread(measure_reports, earlier, report)
-                steps.append(await self._stored(request.after, report, *counts))
+                steps.append(await self._stored(request.after, earlier, report, *counts))
             return DraftSteps(steps=[*map(_without_figures, steps[:-1]), *steps[-1:]], unreached=unreached)
 
     @activity.defn(name="withdraw_evidence")
@@ -625,8 +633,8 @@ class LiveReportActivities:
             steps: list[DraftStep] = []
             for earlier, report in zip([before, *reports], reports, strict=False):
                 counts = await asyncio.to_thread(measure_reports, earlier, report)
-                steps.append(await self._stored(base, report, *counts))
-            return DraftSteps(steps=steps)
+                steps.append(await self._stored(base, earlier, report, *counts))
+            return DraftSteps(steps=[*map(_without_figures, steps[:-1]), *steps[-1:]])
 
     async def _base(self, request: LiveReportRequest) -> tuple[ReportDraft, LiveText]:
         """Return the text to be changed; the headings of the outline where there is none."""
@@ -634,19 +642,21 @@ class LiveReportActivities:
             return request.base, read_live(await self.content.get_text(request.base.document))
         report = first_text(request.title, request.outline)
         empty = ReportDraft(document=DocumentRef(hash=digest("")), kind=ReportKind.PASSAGES, empty=True)
-        return (await self._stored(empty, report)).draft, report
+        return (await self._stored(empty, report, report)).draft, report
 
-    async def _stored(self, base: ReportDraft, report: LiveText, inserted: int = 0, removed: int = 0) -> DraftStep:
+    async def _stored(
+        self, base: ReportDraft, before: LiveText, report: LiveText, inserted: int = 0, removed: int = 0
+    ) -> DraftStep:
         described = await asyncio.to_thread(describe_live, base, report)
         draft = await store_draft(self.content, described, report.text)
-        return DraftStep(draft=draft, inserted=inserted, removed=removed)
-
-
-def _followed(outcome: AppliedUpdate, newest: ReportDraft) -> AppliedUpdate:
-    """Return the outcome of an update: the draft of the newest text alone has its longer figures."""
-    if outcome.step is None or outcome.step.draft is newest:
-        return outcome
-    return AppliedUpdate(step=_without_figures(outcome.step))
+        known, cited = await asyncio.to_thread(cited_by, before), draft.evidence_ids
+        return DraftStep(
+            draft=draft.model_copy(update={"evidence_ids": []}),
+            inserted=inserted,
+            removed=removed,
+            cited=[key for key in cited if key not in known],
+            withdrawn=[key for key in known if key not in cited],
+        )
 
 
 def _without_figures(step: DraftStep) -> DraftStep:

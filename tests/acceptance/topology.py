@@ -96,9 +96,9 @@ class Topology:
             **self.variables,
         }
 
-    async def start_workers(self, count: int = 1) -> None:
-        """Start worker processes with all pools."""
-        command = (PYTHON, *RESEARCH, "worker", "--log-format", "json")
+    async def start_workers(self, count: int = 1, pools: str = "") -> None:
+        """Start worker processes with all pools, or with some, separated by commas."""
+        command = (PYTHON, *RESEARCH, "worker", "--log-format", "json", *(("--pool", pools) if pools else ()))
         with (self.home / "workers.log").open("ab") as log:
             for _ in range(count):
                 self._workers.append(

@@ -14,6 +14,7 @@ from contracts import activities, names
 from contracts.evidence import Finding, ReportDraft
 from contracts.outcome import GateIssue
 from contracts.report_updates import (
+    LONGER_FIGURES,
     MOST_REVISIONS,
     REPORTER,
     AppliedUpdates,
@@ -72,7 +73,9 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
 
 def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
     """Make the text after an update the one of the report, and give its event, with further fields."""
-    name_text(run, step.draft)
+    known = run.state.draft.evidence_ids if run.state.draft else []
+    cited = [*(key for key in known if key not in step.withdrawn), *step.cited]
+    name_text(run, step.draft.model_copy(update={"evidence_ids": cited}))
     run.note(
         "report.updated",
         f"{step.draft.characters} characters",
@@ -160,7 +163,7 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
             raise
         run.degrade(f"the report was not revised ({reason_of(error)})")
         return None
-    return applied.draft if applied and any(outcome.step for outcome in applied.outcomes) else None
+    return applied.draft if applied else None
 
 
 async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> None:
@@ -187,8 +190,7 @@ async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraf
 
 def _slim(draft: ReportDraft | None) -> ReportDraft | None:
     """Return a draft without the longer figures that follow from its text: the activities do not need them."""
-    empty = {"summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
-    return draft and draft.model_copy(update=empty)
+    return draft and draft.model_copy(update=LONGER_FIGURES)
 
 
 def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:

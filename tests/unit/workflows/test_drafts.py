@@ -172,7 +172,7 @@ async def test_updates_are_applied_in_order_and_a_refused_one_says_why(tmp_path:
     """The others are applied; the text of the state changes where a step is taken, and only then (S2-014, S2-028)."""
     async with growing(tmp_path) as (run, _):
         first = await apply_updates(run, [])
-        assert (first.outcomes, first.base.sections, first.base.kind) == ([], OUTLINE, ReportKind.PASSAGES)
+        assert (first.outcomes, first.draft.sections, first.draft.kind) == ([], OUTLINE, ReportKind.PASSAGES)
         assert run.state.draft is None
         empty = digest("")
         quoted = ReportUpdate(
@@ -190,13 +190,13 @@ async def test_updates_are_applied_in_order_and_a_refused_one_says_why(tmp_path:
         assert "applied already" in applied.outcomes[2].refusal
         kinds = [each.step.draft.kind for each in applied.outcomes if each.step]
         assert kinds == [ReportKind.PASSAGES, ReportKind.REPORT]
-        assert applied.draft.evidence_ids == ["ev-2", "ev-1"]
+        assert [each.step.cited for each in applied.outcomes if each.step] == [["ev-1"], ["ev-2"]]
         assert applied.draft.words_by_section == {"Answer": 1, "Reasons": 0, "Limits": 1}
         assert run.state.draft is None
         for each in applied.outcomes:
             if each.step:
                 take_step(run, each.step)
-        assert run.state.draft == applied.draft
+        assert run.state.draft == applied.draft.model_copy(update={"evidence_ids": ["ev-1", "ev-2"]})
 
 
 # --- whole runs ------------------------------------------------------------------------------------------------------

@@ -26,7 +26,9 @@ STEM = 5
 async def start_report(run: ResearchRun) -> None:
     """Make the title and the headings of the outline the text of the report, if it has none. Raises `Interrupted`."""
     if run.state.draft is None:
-        take_step(run, DraftStep(draft=(await apply_updates(run, [])).base))
+        first = (await apply_updates(run, [])).draft
+        if first is not None:
+            take_step(run, DraftStep(draft=first))
 
 
 async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.EXTRACTIVE) -> bool:
