@@ -18,11 +18,12 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.processes import cpu_seconds, megabytes
+from benchmarks.waiting import TREE_REQUEST, nine_nodes
 from client.handle import ResearchClient
 from contracts.outcome import ResearchResult
 from contracts.strategies import declared_roles
 from tests.acceptance.topology import Topology, topology
-from tests.fakes import many_pages
+from tests.fakes import library_work, many_pages
 from tests.integration.runs import QUESTION, start, until
 
 MODEL_ACTIVITIES = {role.activity for role in declared_roles()}
@@ -158,6 +159,26 @@ async def living(call: float, count: int = 20) -> tuple[Measured, str]:
             return await measure(run), f"{read} pages, {len(updates) - 1} updates"
 
 
+async def tree(call: float) -> tuple[Measured, str]:
+    """One run of `recursive` with nine executors and twenty-four leaves, and the largest history of an executor."""
+    library_work.tree = nine_nodes
+    with tempfile.TemporaryDirectory() as folder:
+        async with topology(Path(folder), call) as made:
+            await deployed(made)
+            client = await made.client()
+            run = await start(client, TREE_REQUEST)
+            await run.result()
+            sizes, waiting = list[int](), [run.id]
+            while waiting:
+                handle = client.get_workflow_handle(waiting.pop())
+                waiting += (await _steps_of(handle))[1]
+                sizes.append((await handle.describe()).raw_description.workflow_execution_info.history_size_bytes)
+            text = f"{len(sizes) - 1} executors, {made.model.counts()['extractor']} leaves"
+            return await measure(
+                run, client
+            ), f"{text}, histories of executors of {max(sizes[1:]) / 1000:.0f} kB at most"
+
+
 async def many(runs: int, call: float) -> tuple[list[Measured], float, float]:
     """Runs at once: each one's figures, worker CPU seconds per run, and megabytes per waiting run."""
     with tempfile.TemporaryDirectory() as folder:
@@ -190,6 +211,8 @@ async def main() -> None:
     row("one run with another iteration, calls of 0.5 s", await single(0.5, RULES, "gaps"), 0.5)
     grown, done = await living(2.0)
     row(f"one run of `living`, {done}, calls of 2 s", grown, 2.0)
+    branched, done = await tree(2.0)
+    row(f"one run of `recursive`, {done}, calls of 2 s", branched, 2.0)
     began = time.monotonic()
     measured, cpu, waiting = await many(given.runs, given.call)
     mean = statistics.mean(item.efficiency(given.call) for item in measured)

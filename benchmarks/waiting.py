@@ -20,12 +20,13 @@ from tests.fakes.model_work import element
 from tests.integration.runs import QUESTION, start, until
 
 REQUEST: Final[dict[str, Any]] = {"query": QUESTION, "corpus": "documents"}
+TREE_REQUEST: Final = REQUEST | {"strategy": "recursive", "depth": "medium", "gates": {"approve": "none"}}
 TREES: Final = 3
 CALL_SECONDS: Final = 4.0
 
 
 def nine_nodes(prompt: str) -> dict[str, Any]:
-    """A tree of nine executors on three levels, with two or three leaves each."""
+    """A tree of nine executors on three levels, with twenty-four leaves."""
     labels = re.findall(r"^(src-\S+): ", element(prompt, "sources"), re.MULTILINE)
     goal = element(prompt, "goal").rstrip("?")
 
@@ -35,7 +36,7 @@ def nine_nodes(prompt: str) -> dict[str, Any]:
         return {"goal": f"{goal}, {name}?", "leaves": tasks, "nodes": [node(f"{name}.{n}", 3) for n in range(below)]}
 
     parts = [node("part 1", 3, 2), node("part 2", 3, 2), node("part 3", 2, 1)]
-    return {"leaves": node("whole", 2)["leaves"], "nodes": parts}
+    return {"leaves": node("whole", 1)["leaves"], "nodes": parts}
 
 
 async def by_waiting_run(made: Topology, strategy: str, runs: int) -> float:
@@ -57,10 +58,9 @@ async def by_waiting_run(made: Topology, strategy: str, runs: int) -> float:
 async def by_node(made: Topology) -> tuple[float, int]:
     """Megabytes of an executor at work, and how many there were."""
     client, pid = await made.client(), made.worker_pids()[0]
-    request = REQUEST | {"strategy": "recursive", "depth": "medium", "gates": {"approve": "none"}}
-    await (await start(client, request)).result()
+    await (await start(client, TREE_REQUEST)).result()
     made.model.latency, before, most, nodes = CALL_SECONDS, megabytes(pid), 0.0, 0
-    handles = [await start(client, request) for _ in range(TREES)]
+    handles = [await start(client, TREE_REQUEST) for _ in range(TREES)]
     ended = asyncio.gather(*(handle.result() for handle in handles))
     while not ended.done():
         at_work = await client.count_workflows("WorkflowType = 'research-agent' AND ExecutionStatus = 'Running'")
