@@ -15,7 +15,6 @@ from contracts.vocabulary import AgentStatus, Outcome, Phase
 from tests.acceptance.topology import Topology, topology
 from tests.comparable import comparable
 from tests.fakes import library_work
-from tests.fakes.model_work import element
 from tests.integration.runs import QUESTION, start, until
 from workflows.phases.checking import VERIFICATION
 
@@ -147,17 +146,6 @@ RECURSIVE = {
 }  # fmt: skip
 
 
-def three_levels(prompt: str) -> dict[str, Any]:
-    """A leaf and an executor below it, at each level, each with a goal that names its level."""
-    goal, source = element(prompt, "goal"), re.findall(r"^(src-\S+): ", element(prompt, "sources"), re.MULTILINE)[0]
-    node: dict[str, Any] = {"nodes": []}
-    for level in (3, 2, 1):
-        text = f"{goal.rstrip('?')} (level {level})?"
-        leaf = {"source": source, "task_type": "ANSWER_QUESTION", "task_detail": text}
-        node = {"nodes": [{"goal": text, "leaves": [leaf], "nodes": node["nodes"]}]}
-    return {"leaves": node["nodes"][0]["leaves"], "nodes": node["nodes"][0]["nodes"]}
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("role", "words"),
@@ -168,7 +156,7 @@ async def test_workers_killed_at_each_level_of_a_tree_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, words: str
 ) -> None:
     """Killed while a leaf of this level is worked on: same tree, same report, no answer paid twice (invariant 12)."""
-    monkeypatch.setattr(library_work, "tree", three_levels)
+    monkeypatch.setattr(library_work, "tree", library_work.three_levels)
     async with topology(tmp_path, 0.5) as made:
 
         def is_asked(_: ResearchStatus) -> bool:

@@ -57,6 +57,17 @@ def tree(prompt: str) -> dict[str, Any]:
     return {"leaves": [question], "nodes": [{"goal": f"{goal} in detail", "leaves": tasks[1:][:most], "nodes": []}]}
 
 
+def three_levels(prompt: str) -> dict[str, Any]:
+    """A leaf and an executor below it, at each level, each with a goal that names its level."""
+    goal, source = element(prompt, "goal"), re.findall(r"^(src-\S+): ", element(prompt, "sources"), re.MULTILINE)[0]
+    nodes: list[dict[str, Any]] = []
+    for level in (3, 2, 1):
+        text = f"{goal.rstrip('?')} (level {level})?"
+        leaf = {"source": source, "task_type": "ANSWER_QUESTION", "task_detail": text}
+        nodes = [{"goal": text, "leaves": [leaf], "nodes": nodes}]
+    return {"leaves": nodes[0]["leaves"], "nodes": nodes[0]["nodes"]}
+
+
 def extraction(prompt: str) -> dict[str, Any]:
     """Two sentences of the source, quoted as they stand, and the question that they leave open."""
     found = analysis(prompt)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.contrib.pydantic import pydantic_data_converter
@@ -18,6 +19,7 @@ from temporalio.testing import WorkflowEnvironment
 from contracts import names
 from contracts.vocabulary import Phase, RunStatus
 from tests.every_strategy.joined import NAMES
+from tests.fakes import library_work
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web_world import Faults, WebWorld
 from tests.fakes.world import World, model_world
@@ -173,6 +175,37 @@ async def agent_out_of_time(client: Client, folder: Path) -> WorkflowHandle[Any,
     return _of_agent(client, handle)
 
 
+TREE = REQUEST | {"strategy": "recursive", "depth": "medium", "gates": {"approve": "none"}}
+
+
+async def tree(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Executors on three levels, a leaf at each."""
+    with patch.object(library_work, "tree", library_work.three_levels):
+        async with MessagesApi() as api:
+            return await _completed(client, model_world(folder, api.base_url), TREE)
+
+
+async def tree_executor(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """The executor of the first level, whose own executor has one."""
+    return client.get_workflow_handle(f"{(await tree(client, folder)).id}/executor-1")
+
+
+async def tree_stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    """Stopped while the executor of the third level waits for the model."""
+    with patch.object(library_work, "tree", library_work.three_levels):
+        async with MessagesApi(latency=1.0) as api, recording_workers(client, model_world(folder, api.base_url)):
+            handle = await start(client, TREE)
+            while not any(asked.role == "extractor" and "(level 3)" in asked.prompt for asked in api.requests):
+                await asyncio.sleep(0.05)
+            await handle.execute_update(names.STOP_AND_REPORT)
+            await handle.result()
+    return handle
+
+
+async def tree_executor_stopped(client: Client, folder: Path) -> WorkflowHandle[Any, Any]:
+    return client.get_workflow_handle(f"{(await tree_stopped(client, folder)).id}/executor-1")
+
+
 Recording = Callable[[Client, Path], Awaitable[WorkflowHandle[Any, Any]]]
 
 
@@ -236,6 +269,10 @@ RECORDED: tuple[Recording, ...] = (
     agents_stopped,
     agent_stopped,
     agent_out_of_time,
+    tree,
+    tree_executor,
+    tree_stopped,
+    tree_executor_stopped,
     *(of_strategy(name) for name in NAMES if name != TOY.name),
 )
 

@@ -210,7 +210,8 @@ def in_world(seed: int) -> Answer:
     """An extractor that raises questions and gaps by chance."""
 
     def answer(prompt: str) -> dict[str, Any]:
-        chance = random.Random(f"{seed}/{prompt}")
+        # Other parts of a prompt differ from run to run.
+        chance = random.Random(f"{seed}/{element(prompt, 'goal')}/{element(prompt, 'task')}")
         drawn = [f"Why {chance.randrange(10**9)}?" for _ in range(chance.randint(0, 3))]
         holes = [f"The case {chance.randrange(10**9)} is not covered." for _ in range(chance.randint(0, 3))]
         raised.update(drawn, holes)
@@ -240,7 +241,9 @@ def tree_of(seed: int) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize("seed", [100, 103, 116, 128])
+@pytest.mark.parametrize(
+    "seed", [100, 103, 116, 128, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(100))]
+)
 async def test_every_question_and_gap_is_in_its_section_or_closed(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,7 +261,7 @@ async def test_every_question_and_gap_is_in_its_section_or_closed(
     closed = {gap.description for gap in trial.state.gaps if gap.status is GapStatus.ADDRESSED}
     questions, holes = report.split("Identified Knowledge Gaps")
     raised = world.__dict__["raised"]
-    assert raised
+    assert raised or seed < 100  # those of the usual tests are chosen so that there is something
     for text in raised - closed:
         assert text in (questions if text.startswith("Why") else holes), text
     known = {gap.description: gap.kind for gap in trial.state.gaps}
