@@ -127,8 +127,8 @@ def _work(status: ResearchStatus) -> Iterable[Row]:
         parts = (of if unit.mark is Mark.RUNNING else "", unit.detail)
         yield Row(unit.label, " · ".join(filter(None, parts)), STYLES[unit.mark], SIGNS[unit.mark])
     for level, agent in (each for top in status.agents for each in top.with_all_below()):
-        mark, indent = AGENT_MARKS[agent.status], "· " * (level - 1)
-        yield Row(agent.id, f"{indent}{agent_words(agent)}: {agent.task}", STYLES[mark], SIGNS[mark])
+        mark, indent = AGENT_MARKS[agent.status], "  " * (level - 1)
+        yield Row(f"{indent}{agent.id}", f"{agent_words(agent)}: {agent.task}", STYLES[mark], SIGNS[mark])
 
 
 def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:

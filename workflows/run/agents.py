@@ -86,7 +86,7 @@ class Agents:
             run.count_calls(caller, self._of(agent).task.strategy)
         data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
         waits = f", {queued} of them when others are done" if queued else ""
-        run.note("agents.branching", f"{plural(len(todo), 'agent')} begin{waits}", **data)
+        run.note("agents.branching", f"starting {plural(len(todo), 'agent')}{waits}", **data)
         for agent in todo:
             self._change(agent, status=AgentStatus.QUEUED)
         turns = asyncio.Semaphore(at_once)

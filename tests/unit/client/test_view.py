@@ -123,11 +123,11 @@ def test_the_live_view_shows_status_and_news() -> None:
 
 
 def test_the_live_view_shows_agents_of_agents_below_theirs() -> None:
-    """A dot for each level, so that a person sees who works for whom."""
+    """Indented by level, so that a person sees who works for whom."""
     lower = AgentProgress(id="node-b", task="Costs", strategy="nest", status=AgentStatus.DONE)
     upper = AgentProgress(id="node-a", task="All", strategy="nest", status=AgentStatus.RUNNING, agents=[lower])
     text = shown(status(agents=[upper]), width=120)
-    assert text.index("▸ node-a     running: All") < text.index("✔ node-b     · done: Costs")
+    assert text.index("▸ node-a     running: All") < text.index("✔   node-b   done: Costs")
 
 
 def test_what_models_were_shown_is_said_when_it_is_not_all() -> None:
