@@ -76,7 +76,8 @@ async def watch(
         async with first_interrupt() as interrupt:
             result = await print_agent_events(run.handle, interrupt, tenant)
     elif events:
-        raise CommandError(f"the server has no events of {research_id}: see `research status`", ExitCode.FAILED)
+        reason = context.server_away or "the server is not running, or has forgotten the run"
+        raise CommandError(f"no events of {research_id}: {reason}: `research serve`, and watch again", ExitCode.FAILED)
     elif run.handle is None or not run.running:
         result = await run.result()
         if result is None:
