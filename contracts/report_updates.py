@@ -5,7 +5,7 @@ a few operations on that section; the characters that it inserts and removes hav
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
 from pydantic import Field
 
@@ -17,9 +17,7 @@ from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
 from contracts.tokens import TokenShare
 from contracts.vocabulary import ReportKind, Tier
 
-LONGER_FIGURES: Final[dict[str, Any]] = {
-    "title": "", "summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}
-}  # fmt: skip
+LONGER_FIGURES: Final = {"title": "", "summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
 """Empty, for a draft of which only the text counts: they follow from it, and a history need not have them."""
 MOST_OPERATIONS: Final = 12
 """Of one update."""

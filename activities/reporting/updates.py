@@ -206,7 +206,7 @@ def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
 
 def describe_live(base: ReportDraft, report: LiveText) -> ReportDraft:
     """Return a draft with the figures of a live report, whose text is not stored yet."""
-    words = {name: sum(count for count, _ in map(_figures_of, _chunks(body))) for name, body in report.sections}
+    words = {name: sum(_figures_of(chunk)[0] for chunk in _chunks(body)) for name, body in report.sections}
     cited = cited_by(report)
     return base.model_copy(
         update={
@@ -593,12 +593,12 @@ class LiveReportActivities:
             outcomes, draft = list[AppliedUpdate](), base
             for update in request.updates:
                 try:
-                    after, *counts = await asyncio.to_thread(apply_update, report, update, request.most_characters)
+                    after, *_ = await asyncio.to_thread(apply_update, report, update, request.most_characters)
                 except UpdateRefused as refusal:
                     outcomes.append(AppliedUpdate(refusal=str(refusal)))
                     continue
                 draft = draft.model_copy(update={"kind": kind_after(draft, update)})
-                step = await self._stored(draft, report, after, *counts)
+                (step,) = await self._steps(draft, report, [after])
                 report, draft = after, step.draft
                 outcomes.append(AppliedUpdate(step=step))
             followed = [
@@ -617,10 +617,8 @@ class LiveReportActivities:
             base, before = await self._base(request.model_copy(update={"outline": outline}))
             after = await asyncio.to_thread(fit_to_outline, target, before)
             reports, unreached = await asyncio.to_thread(steps_between, before, after, request.most_characters)
-            steps = [] if request.base else [DraftStep(draft=base)]
-            for earlier, report in zip([before, *reports], reports, strict=False):
-                counts = await asyncio.to_thread(measure_reports, earlier, report)
-                steps.append(await self._stored(request.after, earlier, report, *counts))
+            first = [] if request.base else [DraftStep(draft=base)]
+            steps = [*first, *await self._steps(request.after, before, reports)]
             return DraftSteps(steps=[*map(_without_figures, steps[:-1]), *steps[-1:]], unreached=unreached)
 
     @activity.defn(name="withdraw_evidence")
@@ -630,10 +628,7 @@ class LiveReportActivities:
             base, before = await self._base(request)
             keys = frozenset(request.evidence_ids)
             reports = await asyncio.to_thread(withdraw, before, keys, request.most_characters)
-            steps: list[DraftStep] = []
-            for earlier, report in zip([before, *reports], reports, strict=False):
-                counts = await asyncio.to_thread(measure_reports, earlier, report)
-                steps.append(await self._stored(base, earlier, report, *counts))
+            steps = await self._steps(base, before, reports)
             return DraftSteps(steps=[*map(_without_figures, steps[:-1]), *steps[-1:]])
 
     async def _base(self, request: LiveReportRequest) -> tuple[ReportDraft, LiveText]:
@@ -642,21 +637,26 @@ class LiveReportActivities:
             return request.base, read_live(await self.content.get_text(request.base.document))
         report = first_text(request.title, request.outline)
         empty = ReportDraft(document=DocumentRef(hash=digest("")), kind=ReportKind.PASSAGES, empty=True)
-        return (await self._stored(empty, report, report)).draft, report
+        (step,) = await self._steps(empty, report, [report])
+        return step.draft, report
 
-    async def _stored(
-        self, base: ReportDraft, before: LiveText, report: LiveText, inserted: int = 0, removed: int = 0
-    ) -> DraftStep:
-        described = await asyncio.to_thread(describe_live, base, report)
-        draft = await store_draft(self.content, described, report.text)
-        known, cited = await asyncio.to_thread(cited_by, before), draft.evidence_ids
-        return DraftStep(
-            draft=draft.model_copy(update={"evidence_ids": []}),
-            inserted=inserted,
-            removed=removed,
-            cited=[key for key in cited if key not in known],
-            withdrawn=[key for key in known if key not in cited],
-        )
+    async def _steps(self, base: ReportDraft, before: LiveText, reports: Sequence[LiveText]) -> list[DraftStep]:
+        """Store texts that follow each other; each has the figures of `base` that do not follow from it."""
+        steps = list[DraftStep]()
+        for report in reports:
+            draft, step = await asyncio.to_thread(_describe_step, base, before, report)
+            steps.append(step.model_copy(update={"draft": await store_draft(self.content, draft, report.text)}))
+            before = report
+        return steps
+
+
+def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tuple[ReportDraft, DraftStep]:
+    """Return the draft of a text that is not stored yet, and what differs from the text before it."""
+    draft, (inserted, removed), known = describe_live(base, after), measure_reports(before, after), cited_by(before)
+    cited = [key for key in draft.evidence_ids if key not in known]
+    withdrawn = [key for key in known if key not in draft.evidence_ids]
+    draft = draft.model_copy(update={"evidence_ids": []})
+    return draft, DraftStep(draft=draft, inserted=inserted, removed=removed, cited=cited, withdrawn=withdrawn)
 
 
 def _without_figures(step: DraftStep) -> DraftStep:
