@@ -29,7 +29,7 @@ QUOTE_MARGIN: Final = 4
 """Characters around a block quote: blank lines, and escapes that another writer adds."""
 MARKUP: Final = re.compile(
     r"(?P<code>(?P<ticks>``?)(?!`)[^`\n|\[]+(?P=ticks)(?!`))"
-    r"|[\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|!(?=\[)|^[-+#=](?=[\s=#+-]|$)|(?<=^\d)[.)]|(?<=^\d\d)[.)]"
+    r"|[\\`*\[\]<>|~$]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|!(?=\[)|^[-+#=](?=[\s=#+-]|$)|(?<=^\d)[.)]|(?<=^\d\d)[.)]"
 )
 """Markup of Markdown; inline code stays code."""
 HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import kreuzberg
 import pypdfium2  # type: ignore[import-untyped]
+from markdown_it import MarkdownIt
 from pypdfium2 import raw as pdfium
 
 from contracts.addresses import canonical_url, host_of
@@ -45,6 +46,12 @@ from providers.text import KNOWN_LANGUAGES, detect_language
 PAGE_BYTES: Final = 3_000_000  # of a page of HTML or Markdown; other documents have 20 MB
 WEB_TEXT_BYTES: Final = 200_000  # of the text of one web page, as UTF-8 (reliability-and-security 2.2)
 MOST_PDF_PAGES: Final = 5_000
+MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": 20}).enable(["table", "strikethrough"])
+PLAIN_TEXT: Final = MarkdownIt("commonmark", {"maxNesting": 20, "html": False}).disable(
+    ["emphasis", "escape", "entity", "link", "image", "autolink"]
+)
+"""Paragraphs, underlined headings, lists and code of a plain text; its words are none of its markup."""
+FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(?:[^\n]*\n){0,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 LANGUAGE_SAMPLE: Final = 4_000  # characters whose language is detected
 LEAST_FOR_LANGUAGE: Final = 200  # characters; of fewer the page's own statement is more reliable
 
@@ -92,9 +99,14 @@ def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limi
         return _convert(without_invisible_text(raw) if kind is PDF else raw, kind, limit)
     text = decode(raw, charset=charset)
     if kind is HTML:
-        html, facts = read_html(text)
-        markdown = _markdown(html.encode("utf-8"), HTML).content if html else ""
-        return _with_facts(canonical_text(markdown, kind, escaped=False, limit=limit), facts)
+        return _read_html(text, kind, limit)
+    if kind in {DocumentKind.MARKDOWN, TEXT}:
+        # The library's own reader of Markdown loses words of lists and joins their paragraphs; that of HTML does not.
+        head = FRONT_MATTER.match(clean(text)) if kind is DocumentKind.MARKDOWN else None
+        body = clean(text)[head.end() if head else 0 :]
+        found = _read_html((MARKDOWN if kind is DocumentKind.MARKDOWN else PLAIN_TEXT).render(body), kind, limit)
+        facts = _facts_of(_markdown(head[0].encode(), kind)) if head else DocumentFacts()
+        return _with_facts(found, replace(facts, links=found.links))
     if kind is DocumentKind.LOG:
         fence = "`" * 40
         return canonical_text(f"{fence}\n{clean(text)}\n{fence}", kind, escaped=True, limit=limit)
@@ -104,20 +116,30 @@ def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limi
 def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     """Extract a kind that the library reads alone."""
     is_tabs = kind is DocumentKind.CSV and raw.count(b"\t", 0, 4_096) > raw.count(b",", 0, 4_096)
-    found = _markdown(raw, DocumentKind.MARKDOWN if kind is TEXT else "text/tab-separated-values" if is_tabs else kind)
+    found = _markdown(raw, "text/tab-separated-values" if is_tabs else kind)
     text = canonical_text(clean(found.content), kind, escaped=True, limit=limit)
     if kind is PDF:
         text = replace(text, pages=_page_offsets(text.text, [page["content"] for page in found.pages or []]))
+    return _with_facts(text, _facts_of(found))
+
+
+def _read_html(markup: str, kind: DocumentKind, limit: int) -> Extraction:
+    html, facts = read_html(markup)
+    markdown = _markdown(html.encode("utf-8"), HTML).content if html else ""
+    return _with_facts(canonical_text(markdown, kind, escaped=False, limit=limit), facts)
+
+
+def _facts_of(found: Any) -> DocumentFacts:
+    """Return what a document that the library has converted states about itself."""
     stated = found.metadata
     names = stated.get("authors") or [parseaddr(stated.get("from_email") or "")[0]]
     title = stated.get("title") or (stated.get("subject") if stated.get("format_type") == "email" else "")
-    facts = DocumentFacts(
+    return DocumentFacts(
         title=one_line(clean(title or ""))[:300],
         language=language_code(stated.get("language")),
         authors=[name for name in (one_line(clean(name)) for name in names) if is_name(name)],
         published_at=iso_date(stated.get("created_at") or stated.get("modified_at")),
     )
-    return _with_facts(text, facts)
 
 
 def _markdown(raw: bytes, media_type: str) -> Any:

@@ -15,7 +15,7 @@ from providers.interfaces import NO_DOCUMENT, SkippedFile
 from providers.search.corpus.folders import CorpusDefinition, FoundFile
 from providers.search.corpus.indexed_file import IndexedDocument, IndexedFile
 
-FORMAT: Final = "9"  # changes with the schema, the extraction and the stems: an index of another format is replaced
+FORMAT: Final = "10"  # changes with the schema, the extraction and the stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
 MOST_CHUNKS: Final = 1_000  # best chunks of a query from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids of chunks for each document: more than its text can have

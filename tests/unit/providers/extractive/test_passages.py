@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from activities.reporting.tree import parse_words
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, Evidence
 from contracts.plan import PlanNode
@@ -223,9 +224,13 @@ def test_the_brief_names_the_words_that_nothing_covers() -> None:
 
 def test_words_of_a_source_are_no_markup() -> None:
     """They are shown as they are; inline code stays code, and nothing looks like a marker of ours."""
-    text = "# Odd\n\nThe *zeta* value is [ev-1234567890] in `zeta_max` <b>and</b> costs 5 $ | 1. of it, zeta says.\n"
-    brief = Shelf({"Odd": text}).brief("What is the zeta value?")
+    sentence = (
+        "The *zeta* value is [ev-1234567890] in `zeta_max` <b>and</b> costs 5 $ | 1. of it, says __zeta__() of a_b."
+    )
+    brief = Shelf({"Odd": f"# Odd\n\n{sentence}\n"}).brief("What is the zeta value?")
     assert r"The \*zeta\* value is \[ev-1234567890\] in `zeta_max` \<b\>and\</b\> costs 5 \$ \| 1. of it" in brief
+    shown = parse_words(brief.replace("\\[", "[").replace("`", ""))
+    assert sentence.replace("`", "") in shown
 
 
 def places(sentence: str) -> list[str]:

@@ -1,10 +1,12 @@
 """Documents of every kind: recognised by their bytes, read as canonical text, or refused with a typed reason."""
 
+import re
+from collections import Counter
 from io import BytesIO
 
 import docx
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
@@ -54,6 +56,12 @@ def word_document() -> bytes:
         (b"<p>Short &amp; sweet</p>", "page.html", "text/html", "Short & sweet"),
         (b"# Head\n\nSome *emphasis* and `code`.\n", "a.md", "text/markdown", "# Head\n\nSome emphasis and `code`."),
         (b"Title\n=====\n\n- one\n  more\n- two", "README", "text/plain", "# Title\n\n- one more\n- two"),
+        (b"1. one\n\n   more of `__one__`\n\n   * inner\n\n     last", "a.md", "text/markdown",
+         "1. one\n\nmore of `__one__`\n\n  - inner\n\nlast"),
+        (b'1. "__enter__()" & *args\n\n   Note:\n\n     <b> \\n [x](y)', "a.txt", "text/plain",
+         '1. "__enter__()" & *args\n\nNote:\n\n<b> \\n [x](y)'),
+        (b"---\ntitle: Named\n---\n# Head\n\n<!-- unseen --><p hidden>Or this</p>\n\nSeen.", "a.md", "text/markdown",
+         "# Head\n\nSeen."),
         ("\ufeffh\u00e9".encode("utf-16-le"), "a.txt", "text/plain", "h\u00e9"),
         ("<meta charset=iso-8859-1><p>Caf\u00e9</p>".encode("latin-1"), "a.html", "text/html", "Caf\u00e9"),
         (b"12:01 ERROR *disk*\n  at 3\n# x\n", "server.log", "text/x-log", "```\n12:01 ERROR *disk*\n  at 3\n# x\n```"),
@@ -64,6 +72,23 @@ def test_each_kind_of_text_is_read_by_what_it_is(raw: bytes, name: str, media_ty
     """The bytes decide, then the name; the text is canonical."""
     found = extract(raw, name)
     assert (found.media_type, found.text) == (media_type, text)
+
+
+WORDS = st.text("ab_", min_size=1, max_size=4).filter(lambda word: word.strip("_"))
+LINES = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(("", "  ", "   ", "    ", "        ")),
+    st.sampled_from(("", "", "* ", "- ", "1. ", "> ", "# ", "| ", "**")),
+    st.lists(WORDS, max_size=4).map(" ".join),
+)
+
+
+@given(st.lists(LINES, max_size=12).map("\n".join))
+def test_every_word_of_a_plain_text_is_read(text: str) -> None:
+    """Whatever its lines look like, none of its words is lost or changed: a passage is quoted as its author wrote it."""
+    words = Counter(re.findall("[ab_]+", text))  # items of a list are counted anew
+    assume(words)
+    assert Counter(re.findall("[ab_]+", extract(text.encode(), "a.txt").text)) == words
 
 
 @pytest.mark.parametrize(
