@@ -20,7 +20,7 @@ BUDGET = {
     "client/exchange": 450,
     "client/view": 480,
     "contracts": 5_310,
-    "providers": 380,
+    "providers": 385,
     "providers/extractive": 830,
     "providers/isolation": 230,
     "providers/models": 1_000,
