@@ -1,5 +1,6 @@
 """Words, stems, sentences, the data of a language and translations: one way for index, ranking, rules and reports."""
 
+import math
 import re
 import tomllib
 from collections import Counter
@@ -18,6 +19,8 @@ KNOWN_LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt", "nl")
 STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
                             "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
                             "fi": "finnish", "ru": "russian"}  # fmt: skip
+LEAST_DOCUMENTS: Final = 20
+"""Fewer documents weigh words like so many: a word that both of two documents have would be worth nothing otherwise."""
 LEAST_LEAD: Final = 0.26  # by how many words of its own a language must lead English
 RUN_ENDS: Final = 100  # characters at either end of a long run without white space that the sentence splitter sees
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
@@ -113,6 +116,12 @@ def meaning_words(text: str, language: str = "en") -> list[str]:
         for word in words(text)
         if fold(word) not in empty or (names_stand_out and len(word) > 1 and word.isalpha() and word.isupper())
     ]
+
+
+def inverse_document_frequency(count: int, documents: int) -> float:
+    """Return the weight of a word that so many of the documents have, as BM25 has it."""
+    others = max(0, max(documents, LEAST_DOCUMENTS) - count)
+    return math.log(1 + (others + 0.5) / (count + 0.5))
 
 
 def question_stems(text: str, language: str = "en") -> list[str]:

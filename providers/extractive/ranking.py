@@ -5,7 +5,6 @@ short blocks of one section. Nothing here judges whether it answers: the score s
 question's words it has, how close they are, and whether its heading has them, too.
 """
 
-import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,15 @@ from typing import Final
 from contracts.exclusions import mentions_any
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from providers.extractive.blocks import Kind, PassageBlock, blocks_of, candidates_of
-from providers.text import WORD, language_data, question_stems, sentence_spans, word_keys, words
+from providers.text import (
+    WORD,
+    inverse_document_frequency,
+    language_data,
+    question_stems,
+    sentence_spans,
+    word_keys,
+    words,
+)
 
 FLOOR: Final = 0.4
 """Share of the weight of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
@@ -64,9 +71,7 @@ class Question:
     def of(cls, text: str, language: str, counts: Mapping[str, int], documents: int) -> "Question":
         """Weigh by inverse document frequency, as BM25 does, to a sum of 1; `counts` are documents by stem."""
         order = question_stems(text, language)
-        most = max(documents, 2)
-        known = {key: min(counts.get(key, 0), most) for key in order}
-        weights = {key: math.log(1 + (most - count + 0.5) / (count + 0.5)) for key, count in known.items()}
+        weights = {key: inverse_document_frequency(counts.get(key, 0), documents) for key in order}
         whole = sum(weights.values()) or 1.0
         return cls({key: weight / whole for key, weight in weights.items()}, list(pairwise(order)))
 

@@ -1,6 +1,5 @@
 """One query to one index: from matching chunks to sections to documents, the same for the same index."""
 
-import math
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
 from providers.search.corpus.folders import document_url
 from providers.search.corpus.index import Chunk, IndexReader, open_index
-from providers.text import question_stems, word_keys, words
+from providers.text import inverse_document_frequency, question_stems, word_keys, words
 
 PROVIDER: Final = "corpus"
 MOST_RESULTS: Final = 200
@@ -40,8 +39,7 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         stems = question_stems(request.text, language)
         counts = {key: index.document_count(key) for key in stems}
         total = index.documents()
-        # Inverse document frequency in BM25's form.
-        weights = {key: math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for key, count in counts.items()}
+        weights = {key: inverse_document_frequency(count, total) for key, count in counts.items()}
         ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
         last = request.offset + min(request.max_results, MOST_RESULTS)
         hits = [

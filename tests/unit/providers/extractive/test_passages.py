@@ -145,6 +145,16 @@ def test_what_the_documents_do_not_speak_of_is_empty(question: str) -> None:
     assert [gap.description for gap in analysis.gaps] == [f"No passage matches enough of “{question}”."]
 
 
+def test_a_word_that_all_of_few_documents_have_counts() -> None:
+    """Two notes on one subject answer a question that has one word which neither has."""
+    notes = {
+        "a": "The database is backed up at two. Backups are kept for a year.",
+        "b": "Backups of the database are checked by a script.",
+    }
+    known = {"documents_searched": 2, "term_documents": {"backup": 2, "databas": 2}}
+    assert Shelf(notes).passages("How are backups of the database made?", **known)
+
+
 @pytest.mark.parametrize(
     ("sentences", "question", "expected"),
     [

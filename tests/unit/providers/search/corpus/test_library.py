@@ -87,6 +87,16 @@ async def test_code_is_searched_and_words_are_counted_by_document(library):
     assert (await ask(library, "Vaccum of the databse")).spellings == {"vaccum": "Vacuum", "databs": "database"}
 
 
+async def test_a_word_that_all_of_few_documents_have_counts(library, folder):
+    """In a folder of a few notes on one subject the words of the subject find them, beside one that no note has."""
+    (folder / "wal.html").write_text("<p>Backups of the database are checked by a script.</p>")
+    (folder / "vacuum.html").write_text("<p>The database is backed up at two. Backups are kept for a year.</p>")
+    for path in ("guide/notes.md", "guide/index.html"):
+        (folder / path).unlink()
+    await library.refresh("manual")
+    assert len((await ask(library, "How are backups of the database made?")).hits) == 2
+
+
 HOSTILE_QUERIES = (
     '"', '""" OR', "NEAR(", "NEAR(a b, 2)", "*", "log*", "title:log", "a AND", "-log", "^log", "", "   ", "😀",
     "the of and", "log' OR 1=1 --", "\u202elog", "\x00log", "(((", "{a b} : c", "log " * 2_000, "\ud800log",
