@@ -43,7 +43,7 @@ HEARTBEAT_THROTTLE = timedelta(seconds=1)
 FEWEST_POLLERS, MOST_POLLERS = 8, 20
 """Tasks come in bursts, a page for each hit; one that finds no poller waiting goes through the server's database."""
 HEALTH_TIMEOUT = timedelta(seconds=2)
-HELD_UP_SECONDS = 60.0
+DEADLOCK_SECONDS = 60.0
 """After this time a workflow task that does not yield is reported as a deadlock.
 
 The SDK's 2 s are over on a loaded machine as well, and it then ends the run's tasks in a second thread while the first
@@ -104,7 +104,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             sticky_queue_schedule_to_start_timeout=STICKY,
             **common,
         )
-        let_tasks_be_held_up(worker)
+        report_deadlocks_later(worker)
         return worker
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
     fewest, most = min(FEWEST_POLLERS, slots), min(MOST_POLLERS, slots)
@@ -118,9 +118,9 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
     )
 
 
-def let_tasks_be_held_up(worker: Worker) -> None:
+def report_deadlocks_later(worker: Worker) -> None:
     """Set the time after which a workflow task counts as deadlocked; the SDK has no option for it."""
-    vars(vars(worker)["_workflow_worker"]).update(_deadlock_timeout_seconds=HELD_UP_SECONDS)
+    vars(vars(worker)["_workflow_worker"]).update(_deadlock_timeout_seconds=DEADLOCK_SECONDS)
 
 
 class PoolGroup:

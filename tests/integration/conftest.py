@@ -15,7 +15,7 @@ from contracts.names import POOLS
 from tests.fakes.world import World
 from tests.integration.server_homes import give_port, kill_server
 from workers.dev_server import QUICK, detach_server, find_binary
-from workers.pools import PoolContents, build_worker, let_tasks_be_held_up
+from workers.pools import PoolContents, build_worker, report_deadlocks_later
 
 FAST = [part for setting in QUICK for part in ("--dynamic-config-value", setting)]
 """Options with which a server does at once what it would wait a moment with."""
@@ -109,5 +109,5 @@ def _replaying(client: Client, contents: PoolContents) -> Worker:
         workflow_runner=workflow_runner(),
         max_cached_workflows=0,
     )
-    let_tasks_be_held_up(worker)
+    report_deadlocks_later(worker)
     return worker
