@@ -4,16 +4,17 @@ import gzip
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.worker import Replayer
+from temporalio.worker import Replayer, _replayer
 from temporalio.workflow import NondeterminismError
 
 from tests.fakes.failing_strategy import failing_strategy
 from tests.toy.party import party_declared
-from workers.pools import workflow_runner
+from workers.pools import DEADLOCK_SECONDS, workflow_runner
 from workflows.registry import WORKFLOWS
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json.gz"))
@@ -25,10 +26,18 @@ def load(path: Path) -> dict[str, Any]:
     return document
 
 
+class PatientWorker(_replayer._WorkflowWorker):
+    """One that does not take a loaded machine for a deadlock, as our workers do not."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._deadlock_timeout_seconds = DEADLOCK_SECONDS  # type: ignore[assignment]
+
+
 async def replay(document: dict[str, Any]) -> None:
     runner = workflow_runner()
     replayer = Replayer(workflows=WORKFLOWS, workflow_runner=runner, data_converter=pydantic_data_converter)
-    with failing_strategy(), party_declared():
+    with failing_strategy(), party_declared(), patch.object(_replayer, "_WorkflowWorker", PatientWorker):
         history = WorkflowHistory.from_json(document["workflow_id"], json.dumps(document["history"]))
         await replayer.replay_workflow(history)
 
