@@ -64,6 +64,7 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
             if phase == VERIFICATION:
                 made.kill_server()
                 await until(handle, lambda _: True)  # a worker starts it again
+                await made.quiet_moment()
             in_flight += made.in_flight()
             await made.kill_workers()
             await made.start_workers()

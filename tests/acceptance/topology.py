@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -140,6 +141,19 @@ class Topology:
 
     def in_flight(self) -> int:
         return sum(not call.delivered for call in self.model.calls)
+
+    async def quiet_moment(self, most_seconds: float = 3.0) -> None:
+        """Wait until calls have just begun and none is being answered: an answer on its way is neither here nor there.
+
+        A run without further calls is not waited for any longer than that.
+        """
+        end = time.time() + most_seconds
+        while (now := time.time()) < end:
+            open_calls = [call for call in self.model.calls if call.ended is None]
+            answered = max((call.ended for call in self.model.calls if call.ended), default=0.0)
+            if open_calls and now - answered > 0.1 and all(now - call.started < 0.2 for call in open_calls):
+                return
+            await asyncio.sleep(0.01)
 
     def answered_twice(self) -> list[str]:
         """Return the requests whose whole answer arrived more than once."""
