@@ -46,8 +46,10 @@ from providers.text import KNOWN_LANGUAGES, detect_language
 PAGE_BYTES: Final = 3_000_000  # of a page of HTML or Markdown; other documents have 20 MB
 WEB_TEXT_BYTES: Final = 200_000  # of the text of one web page, as UTF-8 (reliability-and-security 2.2)
 MOST_PDF_PAGES: Final = 5_000
-MARKDOWN: Final = MarkdownIt("commonmark", {"maxNesting": 20}).enable(["table", "strikethrough"])
-PLAIN_TEXT: Final = MarkdownIt("commonmark", {"maxNesting": 20, "html": False}).disable(
+NESTING: Final = {"maxNesting": 100}  # levels of lists and quotations; the parser skips what is deeper
+RENDERED: Final = 3  # times the limit of a text that are rendered: its markup is hardly ever twice as long as its words
+MARKDOWN: Final = MarkdownIt("commonmark", NESTING).enable(["table", "strikethrough"])
+PLAIN_TEXT: Final = MarkdownIt("commonmark", {**NESTING, "html": False}).disable(
     ["emphasis", "escape", "entity", "link", "image", "autolink"]
 )
 """Paragraphs, underlined headings, lists and code of a plain text; its words are none of its markup."""
@@ -102,9 +104,9 @@ def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limi
         return _read_html(text, kind, limit)
     if kind in {DocumentKind.MARKDOWN, TEXT}:
         # The library's own reader of Markdown loses words of lists and joins their paragraphs; that of HTML does not.
-        head = FRONT_MATTER.match(clean(text)) if kind is DocumentKind.MARKDOWN else None
-        body = clean(text)[head.end() if head else 0 :]
-        found = _read_html((MARKDOWN if kind is DocumentKind.MARKDOWN else PLAIN_TEXT).render(body), kind, limit)
+        text, parser = clean(text)[: RENDERED * limit], PLAIN_TEXT if kind is TEXT else MARKDOWN
+        head = FRONT_MATTER.match(text) if kind is DocumentKind.MARKDOWN else None
+        found = _read_html(parser.render(text[head.end() if head else 0 :]), kind, limit)
         facts = _facts_of(_markdown(head[0].encode(), kind)) if head else DocumentFacts()
         return _with_facts(found, replace(facts, links=found.links))
     if kind is DocumentKind.LOG:
