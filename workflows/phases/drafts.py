@@ -73,9 +73,7 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
 
 def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
     """Make the text after an update the one of the report, and give its event, with further fields."""
-    known = run.state.draft.evidence_ids if run.state.draft else []
-    cited = [*(key for key in known if key not in step.withdrawn), *step.cited]
-    name_text(run, step.draft.model_copy(update={"evidence_ids": cited}))
+    name_text(run, _with_evidence(run.state.draft, [step]))
     run.note(
         "report.updated",
         f"{step.draft.characters} characters",
@@ -85,6 +83,14 @@ def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
         removed=step.removed,
         **data,
     )
+
+
+def _with_evidence(before: ReportDraft | None, steps: Sequence[DraftStep]) -> ReportDraft:
+    """Return the text after one step or more, with the evidence that it cites."""
+    cited = before.evidence_ids if before else []
+    for step in steps:
+        cited = [*(key for key in cited if key not in step.withdrawn), *step.cited]
+    return steps[-1].draft.model_copy(update={"evidence_ids": cited})
 
 
 def name_text(run: ResearchRun, draft: ReportDraft) -> None:
@@ -163,7 +169,8 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
             raise
         run.degrade(f"the report was not revised ({reason_of(error)})")
         return None
-    return applied.draft if applied else None
+    steps = [outcome.step for outcome in applied.outcomes if outcome.step] if applied else []
+    return _with_evidence(draft, steps) if steps else None
 
 
 async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> None:

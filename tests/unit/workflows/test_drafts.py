@@ -245,21 +245,30 @@ async def test_every_heading_is_in_every_form_also_without_text(tmp_path: Path) 
 
 
 async def test_a_review_asks_the_reporter_section_by_section(tmp_path: Path) -> None:
-    """No writer rewrites a live report; sections without a change stay as they are."""
+    """No writer rewrites a live report; sections without a change stay as they are, and both texts have their sources."""
     async with trial_of(tmp_path, "growing", "model", verify="light", checks={"review": "model"}) as trial:
-        trial.host.implementations["review_report"] = scores_of(3.0, 8.0)
-        asked: list[str] = []
+        score, cited, asked = scores_of(3.0, 8.0), list[int](), list[str]()
+
+        async def scored(request: Any) -> Any:
+            cited.append(request.sources_cited)
+            return await score(request)
+
+        trial.host.implementations["review_report"] = scored
         update = trial.host.implementations["write_report_update"]
 
         async def watched(request: Any) -> Any:
             asked.append(request.heading)
             assert request.issues
-            return await update(request)
+            result = await update(request)
+            costs = Operation(text=f"It costs time [{trial.state.draft.evidence_ids[0]}].")
+            return result.model_copy(update={"update": result.update.model_copy(update={"operations": [costs]})})
 
         trial.host.implementations["write_report_update"] = watched
         await trial.conduct()
         assert trial.state.draft is not None
         assert asked == trial.state.draft.sections
+        assert len(cited) == 2
+        assert min(cited) > 0
         assert [call.role for call in trial.api.calls].count("synthesizer") == 1
         await assert_bounded(trial.world, updates_in(trial.run))
 
