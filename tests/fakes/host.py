@@ -15,7 +15,7 @@ from workflows.run.host import Host
 BUSY_TURNS = 100
 """Turns of the event loop after which whoever waits lets threads work, and looks again from time to time."""
 IDLE_TURNS = 50
-"""Turns of the event loop in which whoever has something to do begins it."""
+"""Turns of the event loop, after the last activity ended, in which whoever has something to do begins it."""
 Implementation = Callable[..., Awaitable[Any]]
 
 
@@ -124,6 +124,8 @@ class TimedHost(InProcessHost):
         super().__init__(implementations)
         self._takes = takes
         self._at_work = 0
+        self._idle_turns = 0
+        """Turns of the event loop since the last activity ended."""
 
     async def _run(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
         await self.sleep(self._takes(activity, arguments[0]))
@@ -132,17 +134,19 @@ class TimedHost(InProcessHost):
             return await super()._run(activity, arguments, options)
         finally:
             self._at_work -= 1
+            self._idle_turns = 0
 
     async def pass_time(self, run: "asyncio.Future[Any]") -> None:
+        """Let the next moment come whenever no activity was at work for `IDLE_TURNS` turns in a row."""
         while not run.done():
-            for _ in range(IDLE_TURNS):
-                self.wake()
-                await asyncio.sleep(0)
-            if self._at_work or not self._sleepers:
-                await asyncio.sleep(0.001)
-                continue
-            next_moment = min(due for due, _ in self._sleepers)
-            await self.advance(max(0.0, (next_moment - self.clock).total_seconds()))
+            self.wake()
+            may_begin = not self._at_work and self._idle_turns < IDLE_TURNS
+            await asyncio.sleep(0 if may_begin else 0.001)
+            self._idle_turns += 1
+            if self._sleepers and not self._at_work and self._idle_turns > IDLE_TURNS:
+                next_moment = min(due for due, _ in self._sleepers)
+                await self.advance(max(0.0, (next_moment - self.clock).total_seconds()))
+                self._idle_turns = 0
 
 
 def _ring(bell: "asyncio.Future[None]") -> None:
