@@ -4,7 +4,7 @@ from temporalio.exceptions import ApplicationError, CancelledError, TerminatedEr
 
 from contracts import failures
 from contracts.outcome import ResearchResult, ResearchStatus, carried_result
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, Completeness, Outcome, RunStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, Completeness, Outcome, RunStatus, StopReason
 
 MOST_SHORTCOMINGS = 3
 """Printed limitations of a partial report; the report has them all."""
@@ -85,6 +85,6 @@ def shortcomings_of(result: ResearchResult) -> list[str]:
 
 def refusal_of(result: ResearchResult) -> str:
     """Word a refused run: why, and what to do."""
-    reason = "; ".join(reasons_of(result)) or STOP_REASON_TEXTS[result.stop_reason]
+    reason = "; ".join(reasons_of(result)) or result.stop_reason.text
     remedy = result.advice or "it cannot be resumed: correct this and start a new run"
     return f"the run {result.research_id} was refused: {reason}\n{remedy}"

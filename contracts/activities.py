@@ -66,8 +66,6 @@ APPLY_CORRECTIONS: Final = ActivitySpec("apply_corrections", messages.ApplyReque
 READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceRequest, messages.DocumentPiece)
 """Serve a stored document in pieces."""
 
-ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = (
-    *(PREPARE_RESEARCH, PREVIEW_RESEARCH, PREPARE_AGENT, CHECK_PROVIDERS, TAKE_TURN, SEARCH, READ_SOURCE, JOIN_REPORT),
-    *(SAVE_SESSION, RENDER_REPORT, EXTRACT_CLAIMS, FINALIZE_VERIFICATION, APPLY_CORRECTIONS, READ_DOCUMENT),
-    *(APPLY_REPORT_UPDATES, SPLIT_DRAFT, WITHDRAW_EVIDENCE, DESCRIBE_RESEARCH),
+ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = tuple(
+    each for each in tuple(globals().values()) if isinstance(each, ActivitySpec)
 )

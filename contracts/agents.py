@@ -48,24 +48,13 @@ class AgentTask(CompactModel):
     most_seconds: float | None = None
     """Time after which the run goes on without it; None: the preset of its strategy."""
     given: dict[str, Any] = {}
-    """Plain JSON for its strategy, which finds it in `state.task`.
-
-    Nothing of the question, the plan or other agents' findings belongs here.
-    """
+    """Plain JSON for its strategy, without anything of the question, the plan or other agents' findings."""
+    protects: int = 0
+    """Number of protected sources of its run that it reads, in addition to its share."""
+    level: int = 1
+    """Number of agents from its run down to this one: 1 for an agent of the run itself."""
     lost: LostWork = LostWork()
     """Set for a task that is given again."""
-
-    @property
-    def protects(self) -> int:
-        """Number of protected sources of its run that it reads, in addition to its share."""
-        number = self.given.get("protects", 0)
-        return number if isinstance(number, int) else 0
-
-    @property
-    def level(self) -> int:
-        """Number of agents from its run down to this one: 1 for an agent of the run itself."""
-        number = self.given.get("level", 1)
-        return max(1, number) if isinstance(number, int) else 1
 
     @property
     def placement(self) -> dict[str, int]:
@@ -206,28 +195,14 @@ def nodes_of_records(records: Iterable[AgentRecord]) -> list[NodeSummary]:
     for record in records:
         result, task = record.result, record.task
         if result is not None and (result.node is not None or result.is_stub):
-            is_late = result.stop_reason is StopReason.BUDGET_TIME
-            failed = NodeSummary(
-                id=task.id, goal=task.text, level=task.level, end=NodeEnd.TIME if is_late else NodeEnd.FAILED
-            )
-            found.append(result.node or failed)
+            end = NodeEnd.TIME if result.stop_reason is StopReason.BUDGET_TIME else NodeEnd.FAILED
+            found.append(result.node or NodeSummary(id=task.id, goal=task.text, level=task.level, end=end))
     return found
 
 
 def progress_of_agent(record: AgentRecord) -> AgentProgress:
     """Return the progress of an agent, as its run knows it."""
-    result = record.result
-    return AgentProgress(
-        id=record.task.id,
-        task=record.task.text,
-        strategy=record.task.strategy,
-        status=record.status,
-        workflow_id=record.workflow_id,
-        started_at=record.started_at,
-        ended_at=record.ended_at,
-        problem=result.problem if result else "",
-        summary=result.summary if result else "",
-        counts=result.counts if result else Counts(),
-        usage=result.usage if result else Usage(),
-        agents=result.agents if result else [],
-    )
+    known = {name: getattr(record, name) for name in ("status", "workflow_id", "started_at", "ended_at")}
+    if record.result:
+        known |= {name: getattr(record.result, name) for name in ("problem", "summary", "counts", "usage", "agents")}
+    return AgentProgress(id=record.task.id, task=record.task.text, strategy=record.task.strategy, **known)

@@ -79,11 +79,6 @@ DECOMPOSER: Final = RoleSpec(
 
 
 # --- agent: its tools ----------------------------------------------------------------------------------------------
-SEARCH_TOOL: Final = "web_search"
-FETCH_TOOL: Final = "fetch_url"
-PARSE_TOOL: Final = "parse_content"
-UPDATE_TOOL: Final = "update_report"
-FINISH_TOOL: Final = "finish"
 MOST_RESULTS: Final = 5
 """Pages of one search that the agent is shown (`max_search_results_per_query` of the design)."""
 FILE_ID_CHARACTERS: Final = 12
@@ -130,19 +125,21 @@ class FinishArguments(Contract):
 
 
 WEB_SEARCH: Final = ToolSpec(
-    SEARCH_TOOL, "Search. Gives numbered titles of pages that no earlier search found.", WebSearchArguments
+    "web_search", "Search. Gives numbered titles of pages that no earlier search found.", WebSearchArguments
 )
-FETCH_URL: Final = ToolSpec(FETCH_TOOL, "Fetch a page by its number. Gives a file id, type and size.", FetchArguments)
+FETCH_URL: Final = ToolSpec("fetch_url", "Fetch a page by its number. Gives a file id, type and size.", FetchArguments)
 PARSE_CONTENT: Final = ToolSpec(
-    PARSE_TOOL, "Have a fetched file read. Gives numbered notes on what it says about the question.", ParseArguments
+    "parse_content",
+    "Have a fetched file read. Gives numbered notes on what it says about the question.",
+    ParseArguments,
 )
 UPDATE_REPORT: Final = ToolSpec(
-    UPDATE_TOOL,
+    "update_report",
     "Have notes written into one section of the report, as one short passage. Gives what changed.",
     UpdateArguments,
 )
 FINISH: Final = ToolSpec(
-    FINISH_TOOL, "End the research, once every query was asked and no section is empty.", FinishArguments
+    "finish", "End the research, once every query was asked and no section is empty.", FinishArguments
 )
 
 

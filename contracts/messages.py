@@ -240,10 +240,9 @@ class RenderRequest(RunRequest):
 
 
 class RenderedReport(CompactModel):
-    """The report with numbers, in the content store; its beginning of up to 128 KB also here, in base64 (`packed`)."""
+    """The report with numbers, in the content store; its beginning of up to 128 KB also here, packed."""
 
     files: ReportFiles
-    markdown: str = ""
     packed: str = ""
     cut: bool = False
     summary: str = ""
@@ -256,7 +255,7 @@ class RenderedReport(CompactModel):
     @property
     def text(self) -> str:
         """The beginning of the report."""
-        return self.markdown or (str(unpack_json(self.packed)) if self.packed else "")
+        return str(unpack_json(self.packed)) if self.packed else ""
 
 
 class DocumentPieceRequest(RunRequest):

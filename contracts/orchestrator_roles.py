@@ -10,21 +10,11 @@ from pydantic import Field
 
 from contracts.base import Contract
 from contracts.lenient import UnfitAnswer, distinct, first, one_line
-from contracts.plan import QuestionRound
-from contracts.request import Turn
-from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
+from contracts.roles import BriefedInput, ClarifyInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
 from contracts.tools import NoArguments, ToolSpec
 from contracts.vocabulary import Tier
-
-AGENT_TOOL: Final = "research_agent"
-REPORT_TOOL: Final = "generate_report"
-THINK_TOOL: Final = "think_tool"
-PLAN_TOOL: Final = "generate_plan"
-ASK_TOOL: Final = "ask_person"
-SEARCH_TOOL: Final = "search"
-OPEN_TOOL: Final = "open_page"
 
 
 # --- tools ---------------------------------------------------------------------------------------------------------
@@ -75,39 +65,36 @@ class AgentReportArguments(Contract):
 
 
 RESEARCH_AGENT: Final = ToolSpec(
-    AGENT_TOOL,
+    "research_agent",
     "Have one agent research one task. It knows nothing but the task. Several calls in one turn work side by side.",
     AgentArguments,
 )
 ORCHESTRATOR_REPORT: Final = ToolSpec(
-    REPORT_TOOL, "End the research and have the final report written from everything the agents found.", NoArguments
+    "generate_report",
+    "End the research and have the final report written from everything the agents found.",
+    NoArguments,
 )
 THINK: Final = ToolSpec(
-    THINK_TOOL, "Think before the next step. Stands alone in its turn; nothing is looked up.", ThinkArguments
+    "think_tool", "Think before the next step. Stands alone in its turn; nothing is looked up.", ThinkArguments
 )
 GENERATE_PLAN: Final = ToolSpec(
-    PLAN_TOOL, "The question can be researched as it stands: go on to the plan.", NoArguments
+    "generate_plan", "The question can be researched as it stands: go on to the plan.", NoArguments
 )
 ASK_PERSON: Final = ToolSpec(
-    ASK_TOOL, "Ask the person first: two readers would look for different things.", AskArguments
+    "ask_person", "Ask the person first: two readers would look for different things.", AskArguments
 )
-SEARCH: Final = ToolSpec(SEARCH_TOOL, "Search. Gives numbered titles, never texts.", SearchArguments)
+SEARCH: Final = ToolSpec("search", "Search. Gives numbered titles, never texts.", SearchArguments)
 OPEN_PAGE: Final = ToolSpec(
-    OPEN_TOOL, "Have a page that was found read. Gives notes on what it says about the task.", OpenArguments
+    "open_page", "Have a page that was found read. Gives notes on what it says about the task.", OpenArguments
 )
 AGENT_REPORT: Final = ToolSpec(
-    REPORT_TOOL, "End the work: the notes become the report, each with its passage.", AgentReportArguments
+    "generate_report", "End the work: the notes become the report, each with its passage.", AgentReportArguments
 )
 
 
 # --- intake --------------------------------------------------------------------------------------------------------
-class IntakeInput(ToolTurnInput):
+class IntakeInput(ToolTurnInput, ClarifyInput):
     """Hand-off to the intake: the question, and earlier questions to the person."""
-
-    context: list[Turn] = []
-    rounds: list[QuestionRound] = []
-    required: bool = False
-    """Ask the person at least once."""
 
 
 # --- outliner ------------------------------------------------------------------------------------------------------

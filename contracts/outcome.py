@@ -373,15 +373,10 @@ class ResearchStatus(Contract):
     web: bool = False
     providers: list[ProviderChoice] = []
     """Providers in use, and the reason against each other one."""
-    advice: list[str] = []
     waiting: Waiting | None = None
     """Open question to a person."""
     outline: list[str] = []
     """Headings that the plan fixes for the report; empty where it fixes none."""
-    questions: list[str] = []
-    """Questions of the plan to the person."""
-    assumptions: list[str] = []
-    """Answers that the plan assumes."""
     objections: list[Objection] = []
     """Reasons against queries of the plan, overruled ones included."""
     counts: Counts = Counts()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StringConstraints, model_validator
 
-from contracts.base import Contract, StrictContract
+from contracts.base import BoundedList, Contract, StrictContract
 from contracts.outlines import WrittenOutline
 from contracts.request import Constraints
 from contracts.texts import shorten
@@ -216,19 +216,24 @@ class Objection(Contract):
         return f"{subject}: {self.text.removesuffix('.') if remedy else self.text}{remedy}"
 
 
-class Plan(Contract):
+class PlanContent(Contract):
+    """Content of a plan, for its readers."""
+
+    brief: str = ""
+    nodes: BoundedList[PlanNode] = []
+    """Parents before their children, otherwise in the order of the work."""
+    outline: BoundedList[str] = []
+    """Headings of the report in their order; empty where the plan does not fix them."""
+    questions: BoundedList[str] = []
+    """Questions to the person, which may be answered before the approval."""
+    assumptions: BoundedList[str] = []
+    """Answers to its questions that the plan assumes."""
+
+
+class Plan(PlanContent):
     """Plan of the work: a flat list of sub-queries, or a tree."""
 
     version: int = 0
-    brief: str = ""
-    nodes: list[PlanNode] = []
-    """Parents before their children, otherwise in the order of the work."""
-    outline: list[str] = []
-    """Headings of the report in their order; empty where the plan does not fix them."""
-    questions: list[str] = []
-    """Questions to the person, which may be answered before the approval."""
-    assumptions: list[str] = []
-    """Answers to its questions that the plan assumes."""
     objections: list[Objection] = []
     """Reasons against its queries, by a strategy that judges whether they can be answered within the limits."""
     to_judge: bool = False
@@ -292,20 +297,15 @@ def nodes_of_agent(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: s
     return found
 
 
-class PlanAnswer(Contract):
+class PlanAnswer(PlanContent):
     """Answer of the query `plan`."""
 
     version: int = 0
     approved_version: int | None = None
     """The version that a person approved; None where none was."""
     waiting: Waiting | None = None
-    brief: str = ""
-    nodes: list[PlanNode] = []
     sub_queries: list[PlanNode] = []
     """Nodes that are searched for, and steps without searches yet."""
-    outline: list[str] = []
-    questions: list[str] = []
-    assumptions: list[str] = []
     objections: list[Objection] = []
     constraints: Constraints = Constraints()
     """Audience, region, timeframe and language that the request names."""

@@ -227,15 +227,10 @@ class TreeInput(RoleInput):
         return max(0, min(self.most_levels, MOST_LEVELS) - self.level)
 
     @property
-    def root_id(self) -> str:
-        """Id of the root of the answer."""
-        return self.node_id or node_id("", self.goal)
-
-    @property
     def bounds(self) -> TreeBounds:
         """Limits of the answer."""
         known = frozenset(source.id for source in self.vetted)
-        return TreeBounds(self.most_nodes, self.most_leaves, known, min(self.most_levels, MOST_LEVELS))
+        return TreeBounds(self.most_nodes, self.most_leaves, known, self.most_levels)
 
 
 Task = Annotated[TaskType, BeforeValidator(lambda word: word.strip().upper() if isinstance(word, str) else word)]
@@ -245,9 +240,7 @@ class ProposedLeaf(Contract):
     """One task for one source, as a planner proposes it."""
 
     source: str = Field(description="label of a source in the list")
-    task_type: Annotated[
-        TaskType, BeforeValidator(lambda word: word.strip().upper() if isinstance(word, str) else word)
-    ]
+    task_type: Task
     task_detail: Annotated[str, one_line(DETAIL_CHARACTERS)] | None = Field(
         default=None, description="the question of ANSWER_QUESTION; else what to look at, or null"
     )
@@ -288,7 +281,7 @@ class TreeAnswer(RoleAnswer):
 
     def tree(self, request: TreeInput) -> ResearchTree:
         """Return the tree, whose root is the executor of the request; a leaf that is there twice counts once."""
-        root = TreeNode(id=request.root_id, goal=request.goal, level=request.level)
+        root = TreeNode(id=request.node_id or node_id("", request.goal), goal=request.goal, level=request.level)
         nodes: list[TreeNode] = []
         waiting: list[tuple[TreeNode, list[ProposedLeaf], list[Any]]] = [(root, self.leaves, [*self.nodes])]
         while waiting:
@@ -372,16 +365,6 @@ class ExtractorResult(AnalyzerResult):
     mentioned_works: list[MentionedWork] = []
     """Those whose words are in the stored text, or whose address is among the links of the page."""
 
-    @property
-    def follow_up_questions(self) -> list[str]:
-        """Questions that arose on reading."""
-        return [gap.description for gap in self.gaps if gap.kind is GapKind.QUESTION]
-
-    @property
-    def identified_gaps(self) -> list[str]:
-        """Topics that the source does not cover by its own words."""
-        return [gap.description for gap in self.gaps if gap.kind is not GapKind.QUESTION]
-
 
 # --- executor: check of its own report -----------------------------------------------------------------------------
 class SelfCheckInput(RoleInput):
@@ -409,11 +392,6 @@ class JudgedGap(Contract):
     addressable: bool = Field(default=True, description="whether other sources may answer it")
     severity: Annotated[Severity, known_word(Severity, Severity.MODERATE)] = Severity.MODERATE
 
-    @property
-    def is_material(self) -> bool:
-        """True for one that is in scope, can be addressed, and is of at least moderate severity."""
-        return self.in_scope and self.addressable and self.severity is not Severity.MINOR
-
 
 class SelfCheckAnswer(RoleAnswer):
     """Whether a report serves its goal, and which of its gaps matter."""
@@ -431,8 +409,9 @@ class SelfCheckAnswer(RoleAnswer):
 
     @property
     def material(self) -> list[str]:
-        """Ids of the gaps that call for a correction; none where the report is sufficient."""
-        return [] if self.sufficient else [one.gap_id for one in self.gaps if one.is_material]
+        """Ids of the gaps that call for a correction: not minor, in scope, addressable, of an insufficient report."""
+        gaps = [] if self.sufficient else [one for one in self.gaps if one.in_scope and one.addressable]
+        return [one.gap_id for one in gaps if one.severity is not Severity.MINOR]
 
 
 # --- specifications ------------------------------------------------------------------------------------------------

@@ -6,14 +6,15 @@ Sources are analyzed and the report is written by the roles of the supervisor.
 from enum import StrEnum
 from typing import Annotated, Final, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, JsonValue
 
 from contracts.base import Contract
 from contracts.lenient import UnfitAnswer, at_most, distinct, first, known_word, line_of, one_line
-from contracts.plan import QuestionRound
-from contracts.request import Depth, Turn
+from contracts.plan import MOST_QUESTIONS
+from contracts.request import Depth, Mode, Turn
 from contracts.roles import (
     BriefedInput,
+    ClarifyInput,
     RoleAnswer,
     RoleInput,
     RoleSpec,
@@ -24,15 +25,8 @@ from contracts.roles import (
 from contracts.tokens import TokenShare
 from contracts.vocabulary import NodeStatus, Tier
 
-MOST_QUESTIONS: Final = 3
-
-
-class Route(StrEnum):
-    """Depth of the procedure for a question."""
-
-    DIRECT = "direct"
-    QUICK = "quick"
-    DEEP = "deep"
+ROUTES: Final[list[JsonValue]] = [mode.value for mode in Mode if mode is not Mode.AUTO]
+"""Modes that a coordinator may choose."""
 
 
 class Complexity(StrEnum):
@@ -59,22 +53,18 @@ class ReflectionDecision(StrEnum):
 
 
 # --- coordinator ---------------------------------------------------------------------------------------------------
-class ClassifyInput(BriefedInput):
+class ClassifyInput(BriefedInput, ClarifyInput):
     """Hand-off to the coordinator: the question and at most five earlier turns."""
 
     may_answer: bool = True
     """A question that needs no research may be answered directly."""
-    rounds: list[QuestionRound] = []
-    """Earlier questions to the person."""
-    required: bool = False
-    """Ask the person at least once."""
 
 
 class CoordinatorAnswer(RoleAnswer):
     """A classification; unreadable values are read with care: moderate, and researched."""
 
     complexity: Annotated[Complexity, known_word(Complexity, Complexity.MODERATE)] = Complexity.MODERATE
-    route: Annotated[Route, known_word(Route, Route.DEEP)] = Route.DEEP
+    route: Annotated[Mode, known_word(Mode, Mode.DEEP)] = Field(default=Mode.DEEP, json_schema_extra={"enum": ROUTES})
     recommended_depth: Annotated[Depth, known_word(Depth, Depth.AUTO)] = Depth.AUTO
     is_ambiguous: bool = False
     clarifying_questions: list[Annotated[str, one_line(300)]] = []
@@ -89,9 +79,9 @@ class CoordinatorAnswer(RoleAnswer):
         Raises `UnfitAnswer` if one is required and there is none.
         """
         route = self.route
-        if route is Route.DIRECT and not request.may_answer:
-            notes.append("the route direct, which is not open, was read as deep")
-            route = Route.DEEP
+        if route is Mode.AUTO or (route is Mode.DIRECT and not request.may_answer):
+            notes.append(f"the route {route.value}, which is not open, was read as deep")
+            route = Mode.DEEP
         asked = [question for one in request.rounds for question in one.questions]
         questions = distinct(self.clarifying_questions, str, asked)[:MOST_QUESTIONS]
         if request.required and not questions:

@@ -9,8 +9,8 @@ from contracts.agents import AgentRecord
 from contracts.base import BoundedList, BoundedMap, Contract
 from contracts.checking import Correction, ReviewSummary, VerificationSummary
 from contracts.evidence import Artifact, Finding, Gap, QueryRecord
-from contracts.outcome import AgentDecision, Guidance
-from contracts.plan import PlanNode
+from contracts.outcome import AgentDecision, Citation, Guidance
+from contracts.plan import PlanContent, PlanNode
 from contracts.report_changes import ReportChanges, compare_reports
 from contracts.resolved import CorpusSnapshot
 from contracts.tokens import Band, ContentEntry, FidelityTotals, total_of
@@ -110,11 +110,9 @@ class ReportClaim(Contract):
     reason: str = ""
 
 
-class ReportCitation(Contract):
+class ReportCitation(Citation):
     """A number and its source."""
 
-    number: int
-    source_id: str
     label: str = ""
     """Text of the link in place of `[number]`; empty for a plain number."""
 
@@ -125,16 +123,6 @@ class ReportFile(Contract):
     path: str
     kind: str = ""
     reason: str = ""
-
-
-class ReportPlan(Contract):
-    """The plan."""
-
-    brief: str = ""
-    nodes: BoundedList[PlanNode] = []
-    outline: BoundedList[str] = []
-    questions: BoundedList[str] = []
-    assumptions: BoundedList[str] = []
 
 
 class ReportVerification(VerificationSummary):
@@ -238,7 +226,7 @@ class Report(Contract):
     confidence_summary: BoundedMap[int] = {}
     decisions: BoundedList[AgentDecision] = []
     decisions_dropped: int = 0
-    plan: ReportPlan = ReportPlan()
+    plan: PlanContent = PlanContent()
     queries: BoundedList[PlanNode] = []
     queries_failed: int = 0
     query_ledger: BoundedList[QueryRecord] = []

@@ -3,6 +3,7 @@
 A tree may have at most three executors on any path from its root to a leaf; one at the third level has leaves only.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -123,32 +124,27 @@ def problems_of(tree: ResearchTree, bounds: TreeBounds) -> list[str]:
 
 
 def paths_of(tree: ResearchTree) -> dict[str, str]:
-    """Return the path of each executor that is reached from the root, as a planner writes it: `nodes.0.nodes.1`."""
-    paths = {tree.root.id: ""}
-    numbers: dict[str, int] = {}
+    """Return the path of each executor as a planner writes it: `nodes.0.nodes.1`."""
+    paths, numbers = {tree.root.id: ""}, Counter[str]()
     for node in tree.nodes[1:]:
         if node.parent in paths and node.id not in paths:
-            number = numbers[node.parent] = numbers.get(node.parent, -1) + 1
-            paths[node.id] = f"{paths[node.parent]}.nodes.{number}".lstrip(".")
+            paths[node.id] = f"{paths[node.parent]}.nodes.{numbers[node.parent]}".lstrip(".")
+            numbers[node.parent] += 1
     return paths
 
 
 def _problems_of_shape(tree: ResearchTree, paths: Mapping[str, str], most_levels: int) -> Iterator[str]:
     """Give the problems of parents, levels and goals."""
     known = {node.id: node for node in tree.nodes}
-    if tree.root.parent in known or len(paths) < len(known):
-        yield "nodes: an executor is not below the root: each has one parent, which comes before it"
     if len(known) < len(tree.nodes):
         yield "nodes: two executors below one parent have the same goal: merge them"
     parents = {node.parent for node in tree.nodes}
     goals = {tree.root.id: {normalized_text(tree.root.goal)}}
     """Of each executor and of those above it."""
     for node in tree.nodes:
-        path, goal, above = paths.get(node.id, "nodes"), normalized_text(node.goal), known.get(node.parent or "")
+        path, goal = paths.get(node.id, "nodes"), normalized_text(node.goal)
         if node.level > min(most_levels, MOST_LEVELS):
             yield f"{path}: an executor of level {node.level}, at most {most_levels}: give its work to the one above it"
-        if above is not None and node.level != above.level + 1:
-            yield f"{path}: its level does not follow that of the executor above it"
         if not goal:
             yield f"{path}.goal: a goal is needed"
         if node is not tree.root:

@@ -257,10 +257,6 @@ class ResearchState(BaseModel):
         """Gaps that no later evidence has closed."""
         return [gap for gap in self.gaps if gap.status is GapStatus.OPEN]
 
-    def has_unresolved_gaps(self) -> bool:
-        """Return whether a gap is open."""
-        return bool(self.unaddressed_gaps())
-
     def pending_sub_queries(self) -> list[PlanNode]:
         """Sub-queries that have yet to run, or were interrupted."""
         waiting = (NodeStatus.PENDING, NodeStatus.EXECUTING)

@@ -132,11 +132,7 @@ DOCUMENT_HASH: Final = Shape(r"^sha256:[0-9a-f]{64}$", "sha256: and 64 hexadecim
 AGENT_ID: Final = Shape(r"^[a-z][a-z0-9-]{0,31}$", "a name in small letters, digits and dashes, such as agent-1")
 
 EXPECTED: Final[Mapping[str, str]] = {
-    shape.pattern: shape.expected
-    for shape in (
-        *(NAME, PROVIDER, ENDPOINT, DOMAIN, LANGUAGE, LANGUAGE_TAG, REPORT_LANGUAGE, TIMEFRAME),
-        *(BASE_ADDRESS, CONTACT, DOCUMENT_HASH, AGENT_ID),
-    )
+    shape.pattern: shape.expected for shape in tuple(globals().values()) if isinstance(shape, Shape)
 }
 
 

@@ -100,12 +100,12 @@ def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[T
     ]
 
 
-def scripted_turn(*calls: tuple[str, Contract], text: str = "") -> TurnAnswer:
-    """Turn of a role without a model: calls by name with their arguments; ids follow when the turn is stored."""
+def scripted_turn(*calls: tuple[ToolSpec[Any], Contract], text: str = "") -> TurnAnswer:
+    """Return the turn of a role without a model: calls with their arguments; ids follow when the turn is stored."""
     spoken: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     called = [
-        {"type": "tool_use", "id": "", "name": name, "input": arguments.model_dump(mode="json")}
-        for name, arguments in calls
+        {"type": "tool_use", "id": "", "name": tool.name, "input": arguments.model_dump(mode="json")}
+        for tool, arguments in calls
     ]
     return TurnAnswer(content=[*spoken, *called], stop="tool_use" if called else "end_turn")
 

@@ -1,6 +1,5 @@
 """The enumerations of the domain, in the words that the field uses."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Self
 
@@ -128,8 +127,6 @@ LIMITS: Final = (
     StopReason.PROVIDER_OUTAGE,
 )
 """The run was cut short, and no person did it."""
-
-STOP_REASON_TEXTS: Final[Mapping[str, str]] = {reason: reason.text for reason in StopReason}
 
 
 class Completeness(StrEnum):

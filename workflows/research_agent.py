@@ -10,7 +10,7 @@ from temporalio.exceptions import ActivityError, FailureError
 from contracts import activities, names
 from contracts.agents import AgentRequest, PrepareAgentRequest, TaskResult
 from contracts.state import ResearchState
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, RunStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, RunStatus, StopReason
 from workflows.driver import Driver
 from workflows.messages import StateQueries
 from workflows.phases.analysis import analyze_without_model
@@ -93,14 +93,14 @@ class AgentDriver:
             run.clock.cancel_alarm()
         run.inbox.closing = True
         run.inbox.clear()
-        skip_unfinished(run.state, STOP_REASON_TEXTS[reason])
+        skip_unfinished(run.state, reason.text)
         summary, problem = await self._conclude(run, strategy, reason)
         run.note("run.finished", problem or summary or reason.value, outcome=reason.value)
         return self.result(reason, summary, problem)
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
         """Its summary, within the time that is reserved for it, and why there is less than there should be."""
-        problem = "" if reason in NATURAL_STOPS else STOP_REASON_TEXTS[reason]
+        problem = "" if reason in NATURAL_STOPS else reason.text
         try:
             async with run.time_limit(run.clock.remaining_seconds()):
                 if reason not in NATURAL_STOPS:

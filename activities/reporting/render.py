@@ -31,7 +31,8 @@ from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
 from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, VerdictsEntry, artifacts_of
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
-from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, ReportPlan, read_report
+from contracts.plan import PlanContent
+from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, read_report
 from contracts.report_changes import VERDICT_SIGNS, ReportChanges, compare_reports
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
@@ -266,7 +267,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
         ],
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
-        "plan": _taken(state.plan, *ReportPlan.model_fields),
+        "plan": _taken(state.plan, *PlanContent.model_fields),
         "queries": (searches := state.searches()),
         "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": _usage(state),

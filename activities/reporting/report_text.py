@@ -22,7 +22,6 @@ from contracts.texts import shorten
 from contracts.tokens import LOW_FIDELITY
 from contracts.vocabulary import (
     NATURAL_STOPS,
-    STOP_REASON_TEXTS,
     AgentStatus,
     Completeness,
     EngineKind,
@@ -114,7 +113,7 @@ def _why(inputs: ReportInputs) -> str:
         if state.failed_branches or state.fallbacks:
             return say("parts_failed")
         return say("text_faulty" if ending.completeness is Completeness.FULL else "complete_partial")
-    return say.translated(STOP_REASON_TEXTS[ending.stop_reason])
+    return say.translated(ending.stop_reason.text)
 
 
 def _shortfall(inputs: ReportInputs) -> str:

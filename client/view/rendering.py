@@ -24,7 +24,7 @@ from client.view.words import (
 from contracts.outcome import Mark, ResearchResult, ResearchStatus
 from contracts.texts import plural
 from contracts.tokens import Band
-from contracts.vocabulary import NATURAL_STOPS, STOP_REASON_TEXTS, AgentStatus, Outcome
+from contracts.vocabulary import NATURAL_STOPS, AgentStatus, Outcome
 
 SIGNS: Final = {Mark.WAITING: "○", Mark.RUNNING: "▸", Mark.DONE: "✔", Mark.FAILED: "✖"}
 STYLES: Final = {Mark.WAITING: "dim", Mark.RUNNING: "bold cyan", Mark.DONE: "green", Mark.FAILED: "red"}
@@ -157,7 +157,7 @@ def _ended(status: ResearchStatus) -> str:
         return ""
     when = f"{local_time(status.ended_at)}: " if status.ended_at else ""
     natural = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
-    return when + ("see the limitations in the report" if natural else STOP_REASON_TEXTS[status.stop_reason])
+    return when + ("see the limitations in the report" if natural else status.stop_reason.text)
 
 
 def render_ending(result: ResearchResult) -> Text:

@@ -5,7 +5,7 @@ counts as their reasons.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
@@ -20,7 +20,7 @@ from contracts.plan import OTHER_FORM
 from contracts.research_trees import DETAIL_CHARACTERS, TaskType
 from contracts.texts import plural
 from contracts.tool_turns import Transcript, TurnAnswer, scripted_turn
-from contracts.tools import NoArguments
+from contracts.tools import NoArguments, ToolSpec
 from contracts.vocabulary import Action, NodeStatus, Phase, Severity
 from providers.text import language_data, meaning_words, sentence_spans
 
@@ -240,9 +240,9 @@ def take_in(task: orchestrator.IntakeInput, _: Transcript) -> TurnAnswer:
     fields = task.model_dump(include=set(roles.ClarifyInput.model_fields), exclude_unset=True)
     questions = clarify(roles.ClarifyInput.model_validate(fields)).questions
     return (
-        scripted_turn((orchestrator.ASK_TOOL, orchestrator.AskArguments(questions=questions)))
+        scripted_turn((orchestrator.ASK_PERSON, orchestrator.AskArguments(questions=questions)))
         if questions
-        else scripted_turn((orchestrator.PLAN_TOOL, NoArguments()))
+        else scripted_turn((orchestrator.GENERATE_PLAN, NoArguments()))
     )
 
 
@@ -259,54 +259,52 @@ def orchestrate(task: orchestrator.OrchestrateInput, _: Transcript) -> TurnAnswe
     """Send an agent for each step that has none, all at once; then ask for the report."""
     tasks = [
         (
-            orchestrator.AGENT_TOOL,
+            orchestrator.RESEARCH_AGENT,
             orchestrator.AgentArguments(task=task.steps[number - 1][:QUERY_CHARACTERS], steps=[number]),
         )
         for number in task.unserved
         if 0 < number <= len(task.steps)
     ]
-    if tasks and (not task.offered or orchestrator.AGENT_TOOL in task.offered):
+    if tasks and (not task.offered or orchestrator.RESEARCH_AGENT.name in task.offered):
         return scripted_turn(*tasks[: task.most_calls])
-    if tasks and orchestrator.THINK_TOOL in task.offered:
+    if tasks and orchestrator.THINK.name in task.offered:
         # After a failed agent a model has to think before it sends the next one, and this stands in for the model.
         return scripted_turn(
             (
-                orchestrator.THINK_TOOL,
+                orchestrator.THINK,
                 orchestrator.ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent."),
             )
         )
-    return scripted_turn((orchestrator.REPORT_TOOL, NoArguments()))
+    return scripted_turn((orchestrator.ORCHESTRATOR_REPORT, NoArguments()))
 
 
 def work(task: orchestrator.WorkInput, _: Transcript) -> TurnAnswer:
     """Search for the task in its own words, open the best pages, report."""
     if not task.searches and task.searches_left:
-        return scripted_turn(
-            (orchestrator.SEARCH_TOOL, orchestrator.SearchArguments(query=task.query[:QUERY_CHARACTERS]))
-        )
+        return scripted_turn((orchestrator.SEARCH, orchestrator.SearchArguments(query=task.query[:QUERY_CHARACTERS])))
     if task.found and task.pages_left:
         best = sorted(task.found, key=lambda page: (page.rank, page.index))[: task.pages_left]
         pages = sorted(page.index for page in best)[: task.most_calls]
-        return scripted_turn(*((orchestrator.OPEN_TOOL, orchestrator.OpenArguments(index=index)) for index in pages))
-    return scripted_turn((orchestrator.REPORT_TOOL, orchestrator.AgentReportArguments(open_questions=task.open_gaps)))
+        return scripted_turn(*((orchestrator.OPEN_PAGE, orchestrator.OpenArguments(index=index)) for index in pages))
+    return scripted_turn((orchestrator.AGENT_REPORT, orchestrator.AgentReportArguments(open_questions=task.open_gaps)))
 
 
 def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
     """Ask the queries in order, fetch and read the first pages, put the notes under the headings that they fit."""
-    calls: list[tuple[str, Contract]] = [
-        (living.SEARCH_TOOL, living.WebSearchArguments(query=query[:QUERY_CHARACTERS])) for query in task.unasked
+    calls: list[tuple[ToolSpec[Any], Contract]] = [
+        (living.WEB_SEARCH, living.WebSearchArguments(query=query[:QUERY_CHARACTERS])) for query in task.unasked
     ]
     if not calls:
         pages = task.found[: task.pages_left]
-        calls = [(living.FETCH_TOOL, living.FetchArguments(page=number)) for number in pages]
-        calls += [(living.PARSE_TOOL, living.ParseArguments(file_id=name)) for name in task.files]
+        calls = [(living.FETCH_URL, living.FetchArguments(page=number)) for number in pages]
+        calls += [(living.PARSE_CONTENT, living.ParseArguments(file_id=name)) for name in task.files]
     if not calls:
         calls = [
-            (living.UPDATE_TOOL, living.UpdateArguments(heading=each.heading, notes=each.notes))
+            (living.UPDATE_REPORT, living.UpdateArguments(heading=each.heading, notes=each.notes))
             for each in task.unwritten
         ]
     if not calls:
-        calls = [(living.FINISH_TOOL, living.FinishArguments(open_questions=task.open_questions))]
+        calls = [(living.FINISH, living.FinishArguments(open_questions=task.open_questions))]
     return scripted_turn(*calls[: task.most_calls])
 
 

@@ -188,7 +188,7 @@ class RandomWorld:
         sources = dict.fromkeys(state.evidence[item].source_id for item in cited)
         citations = [Citation(number=number, source_id=source) for number, source in enumerate(sources, start=1)]
         files = ReportFiles(markdown=EMPTY_REF, html=EMPTY_REF, json_document=EMPTY_REF)
-        return RenderedReport(files=files, markdown="# Report\n", citations=citations)
+        return RenderedReport(files=files, packed=pack_json("# Report\n"), citations=citations)
 
 
 def whole_change(state: ResearchState) -> StateChange:

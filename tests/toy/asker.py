@@ -69,13 +69,13 @@ def draft(request: AskerInput, so_far: Transcript) -> TurnAnswer:
         for pair in zip(turn.calls, given, strict=True)
     ]
     if not told:
-        return scripted_turn((LOOK_UP.name, Word(word=request.word)), text="I begin with the word itself.")
+        return scripted_turn((LOOK_UP, Word(word=request.word)), text="I begin with the word itself.")
     asked = {str(call.arguments.get("word")) for call, _ in told}
     _, _, other = told[-1][1].text.partition("See also: ")
     if (word := other.partition(".")[0]) and word not in asked:
-        return scripted_turn((LOOK_UP.name, Word(word=word)))
+        return scripted_turn((LOOK_UP, Word(word=word)))
     answers = [answer.text for _, answer in told if not answer.is_error]
-    return scripted_turn((HAND_OVER.name, Handover(text=" ".join(answers), words=sorted(asked))))
+    return scripted_turn((HAND_OVER, Handover(text=" ".join(answers), words=sorted(asked))))
 
 
 def answer(call: ToolCall) -> ToolAnswer:

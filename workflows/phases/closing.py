@@ -14,7 +14,6 @@ from contracts.strategies import writer_engine
 from contracts.texts import plural
 from contracts.vocabulary import (
     NATURAL_STOPS,
-    STOP_REASON_TEXTS,
     EngineKind,
     Outcome,
     ReportKind,
@@ -75,9 +74,9 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     `writer` writes the report where the run ends early (`Strategy.write_early`).
     """
     state = run.state
-    skip_unfinished(state, STOP_REASON_TEXTS[reason])
+    skip_unfinished(state, reason.text)
     if reason not in NATURAL_STOPS:
-        text = f"ending early: {STOP_REASON_TEXTS[reason]}"
+        text = f"ending early: {reason.text}"
         run.note("status", text, level="warning", ends=reason.value)
         await _write_from_results_so_far(run, reason, writer)
     await _check_draft(run, reason)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from contracts.lenient import distinct, line_of
-from contracts.orchestrator_roles import ASK_PERSON, ASK_TOOL
+from contracts.orchestrator_roles import ASK_PERSON
 from contracts.outcome import PERSON
 from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
@@ -131,7 +131,7 @@ class HumanGate:
         """Return the questions of a role that calls a tool to ask, or another tool; text is one question."""
         output = await self._run.turn(role, "clarify", request)
         calls = [call for call in output.calls if not call.problem]
-        asked = [text for call in calls if call.name == ASK_TOOL for text in ASK_PERSON.read(call).questions]
+        asked = [text for call in calls if call.name == ASK_PERSON.name for text in ASK_PERSON.read(call).questions]
         if calls and not asked:
             return [], "it was handed over"
         return distinct(asked or [line_of(output.text, QUESTION_CHARACTERS)], str)[:MOST_QUESTIONS], ""

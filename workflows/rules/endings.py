@@ -14,7 +14,6 @@ from contracts.strategies import declared_roles
 from contracts.vocabulary import (
     LIMITS,
     NATURAL_STOPS,
-    STOP_REASON_TEXTS,
     Completeness,
     EngineKind,
     GapStatus,
@@ -204,7 +203,7 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     if is_direct(state):
         lines.append("Nothing was searched or read for this answer, so nothing in it is cited or checked.")
     if reason in LIMITS or reason is StopReason.USER_STOPPED:
-        text = STOP_REASON_TEXTS[reason]
+        text = reason.text
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{text[0].upper()}{text[1:]}{report}.")
     lines += [lost] if (lost := lost_sources(state)) else []

@@ -218,7 +218,7 @@ class Agents:
         """Write a task down; the same one, given before, keeps its share and its ledger."""
         state = self._run.state
         if state.level:
-            task = task.model_copy(update={"given": {"level": state.level + 1, **task.given}})
+            task = task.model_copy(update={"level": state.level + 1})
         if state.level and all(node.id != task.id for node in state.plan.nodes):
             node = PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=state.scope, needs_search=False)
             state.plan = state.plan.with_nodes(node)

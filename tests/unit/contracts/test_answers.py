@@ -10,6 +10,7 @@ from contracts.checking_roles import CheckerAnswer, CorrectorAnswer, ReviewerAns
 from contracts.evidence import DocumentRef, Gap
 from contracts.lenient import UnfitAnswer
 from contracts.plan import QuestionRound
+from contracts.request import Mode
 from contracts.roles import RoleAnswer, RoleInput
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Action, Confidence, Phase, Severity
@@ -124,7 +125,7 @@ def test_a_direct_answer_needs_leave() -> None:
     closed = reflective_roles.ClassifyInput(may_answer=False)
     for route, may_answer in (("direct", closed), ("scenic", reflective_roles.ClassifyInput())):
         answer, _ = fitted(reflective_roles.CoordinatorAnswer, may_answer, route=route)
-        assert answer.route is reflective_roles.Route.DEEP
+        assert answer.route is Mode.DEEP
     assert (
         fitted(reflective_roles.ReflectorAnswer, closed, decision="?", suggested_changes=None)[0].decision == "continue"
     )

@@ -140,7 +140,7 @@ def test_another_iteration_needs_a_gap_that_matters(changes: dict, iterates: boo
     made = states.state(**changes)
     assert should_iterate(made) is iterates
     assert stop_reason_after_synthesis(made) is reason
-    assert made.has_unresolved_gaps() or not iterates
+    assert made.unaddressed_gaps() or not iterates
 
 
 @pytest.mark.parametrize(

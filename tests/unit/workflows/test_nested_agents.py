@@ -175,7 +175,7 @@ def test_a_node_that_gave_no_result_is_in_the_tree_with_its_reason() -> None:
     """The tree names a branch that failed or came too late, so nobody takes it for done."""
     task = nest("node-a", TOP)
     held = state(task=task, sources={"s": source("https://a.example")}, usage=Usage(searches=5))
-    record = AgentTask(id="node-b", text=MIDDLE, strategy="nest", given={"level": 2})
+    record = AgentTask(id="node-b", text=MIDDLE, strategy="nest", level=2)
     stub = task_result(state(), StopReason.BUDGET_TIME, "").model_copy(update={"is_stub": True})
     held.agents = [AgentRecord(task=record, result=stub)]
     result = task_result(held, StopReason.NO_OPEN_GAPS, "", node=NodeSummary(id="node-a", goal=TOP))
@@ -199,7 +199,7 @@ class RandomWorld:
     def agent(self, name: str, level: int = 1) -> tuple[AgentTask, TaskResult]:
         """Return an executor's task and its result, made of its leaves and of executors below it, in plan order."""
         chance, goal = self._chance, f"goal of {name}"
-        task = AgentTask(id=name, text=goal, strategy="nest", given={"level": level})
+        task = AgentTask(id=name, text=goal, strategy="nest", level=level)
         held = state(resolved=resolved(strategy="nest"), task=task)
         for number in range(chance.randint(1, 3)):
             self._leaf(held, f"leaf-{name}-{number}", goal)

@@ -363,7 +363,7 @@ async def with_deaf_nodes(trial: Trial, level: int, *, fails: bool) -> None:
     usual, asked = trial.host.run_agent, list[AgentRequest]()
 
     async def deaf(request: AgentRequest, workflow_id: str) -> TaskResult:
-        if request.task.given["level"] != level:
+        if request.task.level != level:
             return await usual(request, workflow_id)
         asked.append(request)
         if fails:

@@ -103,7 +103,7 @@ async def test_what_is_done_first_changes_no_order(tmp_path: Path, first: str) -
             return await extract(request)
 
         async def work_in_turn(request: Any, workflow_id: str) -> Any:
-            if request.task.given["level"] == 1:
+            if request.task.level == 1:
                 return await work(request, workflow_id)
             await (ended.wait() if first == "leaf" else asyncio.sleep(0))
             answer = await work(request, workflow_id)

@@ -21,7 +21,7 @@ from contracts.research_trees import (
     paths_of,
     problems_of,
 )
-from workflows.rules.research_trees import InfeasibleTree, check, graft
+from workflows.rules.research_trees import InfeasibleTree, graft
 
 SOURCES = ("src-a", "src-b", "src-c")
 BOUNDS = TreeBounds(most_nodes=9, most_leaves=5, sources=SOURCES)
@@ -170,33 +170,6 @@ def test_no_answer_makes_a_tree_that_cannot_be_carried_out(
     if tree is not None:
         assert_feasible(tree, TreeBounds(most_nodes, most_leaves, SOURCES))
         assert problems_of(ResearchTree.model_validate_json(tree.model_dump_json()), request().bounds) == []
-
-
-NODES = st.builds(
-    TreeNode,
-    id=st.sampled_from("abcd"),
-    goal=GOALS,
-    level=st.integers(1, 4),
-    parent=st.sampled_from(["a", "b", "c", "d", "e", None]),
-    leaves=st.lists(
-        st.builds(
-            TreeLeaf, id=st.uuids().map(str), source_id=st.sampled_from([*SOURCES, "src-z"]),
-            task_type=st.sampled_from(list(TaskType)), task_detail=st.sampled_from(["", "why"]), round=st.integers(0, 3),
-        ),
-        max_size=3,
-    ),
-)  # fmt: skip
-
-
-@given(st.lists(NODES, max_size=5), BOUNDED)
-def test_a_graph_is_no_tree(nodes: list[TreeNode], bounds: TreeBounds) -> None:
-    """Cycles, executors of no parent, repeated ids and levels that do not fit are found, without an end (C4-2)."""
-    tree = ResearchTree(nodes=nodes)
-    if problems_of(tree, bounds):
-        with pytest.raises(InfeasibleTree):
-            check(tree, bounds)
-    else:
-        assert_feasible(check(tree, bounds), bounds)
 
 
 # --- corrections -----------------------------------------------------------------------------------------------------

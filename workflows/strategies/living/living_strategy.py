@@ -150,7 +150,7 @@ def _summary(state: ResearchState, kind: LivingUnit) -> str:
 def _stop_reason(state: ResearchState, position: LivingPosition) -> StopReason:
     if position.turn > MOST_TURNS and not position.has_reported:
         return StopReason.MAX_ITERATIONS
-    return StopReason.COVERAGE_SUFFICIENT if state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
+    return StopReason.COVERAGE_SUFFICIENT if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS
 
 
 def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:

@@ -9,18 +9,13 @@ from typing import Any, Final
 from contracts.addresses import canonical_url, normalized_text, sub_query_id
 from contracts.evidence import Source
 from contracts.living_roles import (
-    FETCH_TOOL,
     FETCH_URL,
     FILE_ID_CHARACTERS,
     FINISH,
-    FINISH_TOOL,
     LIVING_AGENT,
     MOST_NOTES_OF_UPDATE,
     PARSE_CONTENT,
-    PARSE_TOOL,
-    SEARCH_TOOL,
     UPDATE_REPORT,
-    UPDATE_TOOL,
     WEB_SEARCH,
     LivingInput,
     UpdateArguments,
@@ -156,17 +151,17 @@ def _sorted(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall
     state, work = run.state, TurnWork()
     left = sources_left(state, run.resolved.limits)
     for call in calls:
-        if call.name == SEARCH_TOOL:
+        if call.name == WEB_SEARCH.name:
             _sort_search(state, work, call.id, WEB_SEARCH.read(call))
-        elif call.name == FETCH_TOOL:
+        elif call.name == FETCH_URL.name:
             number, taken = FETCH_URL.read(call).page, [*position.opened, *work.pages.values()]
             if problem := reason_against_page(run, number, taken, left - len(work.pages)):
                 work.refused[call.id] = problem
             else:
                 work.pages[call.id] = number
-        elif call.name == PARSE_TOOL:
+        elif call.name == PARSE_CONTENT.name:
             _sort_file(state, position, work, call.id, PARSE_CONTENT.read(call).file_id)
-        elif call.name == UPDATE_TOOL:
+        elif call.name == UPDATE_REPORT.name:
             _sort_update(state, work, call.id, UPDATE_REPORT.read(call))
     return work
 
@@ -313,7 +308,7 @@ def _finish(
     state: ResearchState, position: LivingPosition, calls: Sequence[ToolCall], answers: dict[str, ToolAnswer]
 ) -> None:
     """End the agent's part if it asks for that and nothing of the plan is missing; else answer with what is."""
-    finishes = [call for call in calls if call.name == FINISH_TOOL]
+    finishes = [call for call in calls if call.name == FINISH.name]
     for call in finishes:
         questions = [text.strip()[:400] for text in FINISH.read(call).open_questions if text.strip()]
         problem = reason_against_finish(state, questions)

@@ -11,11 +11,8 @@ from contracts.orchestrator_roles import (
     AGENT,
     AGENT_REPORT,
     OPEN_PAGE,
-    OPEN_TOOL,
-    REPORT_TOOL,
     SEARCH,
-    SEARCH_TOOL,
-    THINK_TOOL,
+    THINK,
     FoundPage,
     WorkInput,
 )
@@ -141,7 +138,7 @@ async def _take_turn(run: ResearchRun) -> None:
     output = await run.turn(AGENT, step, _request(run), sub_turn=position.turn)
     position.transcript = output.transcript
     for call in output.calls:
-        if call.name != THINK_TOOL:
+        if call.name != THINK.name:
             run.decide(AGENT.name, "call", f"{call.name}: {describe_call(call)}", {"turn": position.turn})
     answers = await _carry_out_calls(run, position, [call for call in output.calls if not call.problem])
     position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]
@@ -152,9 +149,9 @@ async def _take_turn(run: ResearchRun) -> None:
 
 async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, ToolAnswer]:
     """Carry out calls without a problem; the answers by call. Raises `Interrupted`."""
-    thought = next((call for call in calls if call.name == THINK_TOOL), None)
+    thought = next((call for call in calls if call.name == THINK.name), None)
     position.thought = thought is not None
-    position.has_searched = thought is None and any(call.name == SEARCH_TOOL for call in calls)
+    position.has_searched = thought is None and any(call.name == SEARCH.name for call in calls)
     if thought is not None:
         reasoning = str(thought.arguments.get("reasoning", ""))
         run.decide(AGENT.name, "think", reasoning, {"turn": position.turn})
@@ -166,7 +163,7 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     known = {finding.id for finding in run.state.findings}
     await search_and_read(run, list(nodes.values()), pages)
     answers = {call.id: _answer(run.state, call, subjects.get(call.id), known) for call in calls}
-    report = next((call for call in calls if call.name == REPORT_TOOL), None)
+    report = next((call for call in calls if call.name == AGENT_REPORT.name), None)
     if report is not None and not nodes and not pages:
         questions = [text.strip()[:400] for text in AGENT_REPORT.read(report).open_questions]
         position.open_questions = [text for text in questions if text]
@@ -180,7 +177,7 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
     state, subjects = run.state, dict[str, PlanNode | int | str]()
     searches, pages = searches_left(state), pages_left(state)
     for call in calls:
-        if call.name == SEARCH_TOOL:
+        if call.name == SEARCH.name:
             text = " ".join(SEARCH.read(call).query.split())
             made = [*state.plan.sub_queries, *(each for each in subjects.values() if isinstance(each, PlanNode))]
             repeated = next((node for node in made if same_query(node.text, text)), None)
@@ -191,7 +188,7 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
                 searches -= 1
             else:
                 subjects[call.id] = "no search is left: open pages that were found, or report"
-        elif call.name == OPEN_TOOL:
+        elif call.name == OPEN_PAGE.name:
             number = OPEN_PAGE.read(call).index
             taken = [*position.opened, *(each for each in subjects.values() if isinstance(each, int))]
             refusal = reason_against_page(run, number, taken, pages)
@@ -245,13 +242,13 @@ async def _make_up(run: ResearchRun) -> None:
 def _request(run: ResearchRun) -> WorkInput:
     state, position = run.state, AgentPosition.of(run.state)
     thinks, has_pages = thinks_by_itself(run.resolved, AGENT), bool(pages_left(state) and unopened(state))
-    offered = [SEARCH_TOOL] if searches_left(state) else []
+    offered = [SEARCH.name] if searches_left(state) else []
     if position.searches or not offered:
-        offered.append(REPORT_TOOL)
+        offered.append(AGENT_REPORT.name)
     if has_pages:
-        offered.append(OPEN_TOOL)
+        offered.append(OPEN_PAGE.name)
     if not thinks and not position.thought:
-        offered.append(THINK_TOOL)
+        offered.append(THINK.name)
     reminder = ""
     if position.silent_turns:
         reminder = CALL_A_TOOL

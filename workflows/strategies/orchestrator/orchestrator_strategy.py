@@ -9,12 +9,11 @@ from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
 from contracts.call_sizes import BYTES_PER_TOKEN
 from contracts.evidence import Finding
 from contracts.orchestrator_roles import (
-    AGENT_TOOL,
     ORCHESTRATOR,
+    ORCHESTRATOR_REPORT,
     OUTLINER,
-    REPORT_TOOL,
     RESEARCH_AGENT,
-    THINK_TOOL,
+    THINK,
     AgentArguments,
     OrchestrateInput,
     OutlineInput,
@@ -246,7 +245,7 @@ def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopRe
         return spent
     if position.ended == USED_UP:
         return StopReason.MAX_ITERATIONS
-    return StopReason.COVERAGE_SUFFICIENT if state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
+    return StopReason.COVERAGE_SUFFICIENT if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS
 
 
 # --- the orchestrator's turn ---------------------------------------------------------------------------------------
@@ -299,12 +298,12 @@ def offered_tools(position: OrchestratorPosition, *, reasons: bool, has_results:
     A model that does not reason by itself thinks between two rounds of agents, and never twice in a row.
     """
     if position.must_think and not reasons:
-        return [THINK_TOOL, REPORT_TOOL]
-    tools = [AGENT_TOOL]
+        return [THINK.name, ORCHESTRATOR_REPORT.name]
+    tools = [RESEARCH_AGENT.name]
     if has_results:
-        tools.append(REPORT_TOOL)
+        tools.append(ORCHESTRATOR_REPORT.name)
     if not reasons and not position.thought:
-        tools.append(THINK_TOOL)
+        tools.append(THINK.name)
     return tools
 
 
@@ -327,15 +326,15 @@ def has_results(state: ResearchState) -> bool:
 def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
     """Decide about each call: a thought excludes other calls, agents go before the report."""
     usable = [call for call in position.calls if not call.problem]
-    thought = next((call for call in usable if call.name == THINK_TOOL), None)
+    thought = next((call for call in usable if call.name == THINK.name), None)
     position.thought = thought is not None
     if thought is not None:
         position.direct_answers = answers_to_thought(thought, usable)
         reasoning = str(thought.arguments.get("reasoning", ""))
         run.decide(DECIDER, "think", reasoning, {"cycle": position.cycle + 1})
         return
-    for call in sorted(usable, key=lambda call: call.name != AGENT_TOOL):
-        if call.name == REPORT_TOOL:
+    for call in sorted(usable, key=lambda call: call.name != RESEARCH_AGENT.name):
+        if call.name == ORCHESTRATOR_REPORT.name:
             problem = _end_cycles(run, position)
             text = problem or "The report is being written."
             position.direct_answers[call.id] = ToolAnswer(call_id=call.id, text=text, is_error=bool(problem))
@@ -422,8 +421,8 @@ async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> dict
             strategy=AGENT_STRATEGY,
             seconds=limits.agent_seconds or None,
             most_seconds=limits.agent_wait_seconds or None,
-            given={"turn": run.state.iteration, "branch": branch}
-            | ({"protects": protected} if protected and not branch else {}),
+            given={"turn": run.state.iteration, "branch": branch},
+            protects=0 if branch else protected,
         )
         for branch, each in enumerate(position.dispatched)
     ]

@@ -50,7 +50,7 @@ class ExecutorStrategy(ScopedStrategy):
         """Do the unit that comes next."""
         position = position_of(run.state)
         if position.finished:
-            is_open = run.state.has_unresolved_gaps()
+            is_open = run.state.unaddressed_gaps()
             return Finished(StopReason.NO_ACTIONABLE_GAPS if is_open else StopReason.NO_OPEN_GAPS)
         kind = position.next_unit
         work = {

@@ -73,8 +73,8 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition, childr
 def child_task(name: str, position: ExecutorPosition, node: TreeNode) -> AgentTask:
     """Return the task of an executor: its goal, its part of the tree and nothing else of the run."""
     part = position.tree.part(node.id)
-    given = {"level": node.level, "tree": part.model_dump(mode="json"), "most_nodes": len(part.nodes)}
-    return AgentTask(id=name, text=node.goal, strategy=STRATEGY, given=given)
+    given = {"tree": part.model_dump(mode="json"), "most_nodes": len(part.nodes)}
+    return AgentTask(id=name, text=node.goal, strategy=STRATEGY, given=given, level=node.level)
 
 
 def show_executors(run: ResearchRun, tasks: Sequence[AgentTask], parent: str, depth: int) -> None:

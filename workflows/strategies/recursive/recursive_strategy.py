@@ -181,7 +181,7 @@ def _stop_reason(state: ResearchState) -> StopReason:
     if not state.findings:
         reasons = [record.result.stop_reason for record in state.agents if record.result is not None]
         return next((reason for reason in reasons if reason not in NATURAL_STOPS), StopReason.NO_ACTIONABLE_GAPS)
-    return StopReason.NO_ACTIONABLE_GAPS if state.has_unresolved_gaps() else StopReason.NO_OPEN_GAPS
+    return StopReason.NO_ACTIONABLE_GAPS if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS
 
 
 # --- trees -----------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def _executor_task(run: ResearchRun, position: RecursivePosition, number: int, q
     """Return the task of the executor of a query, with its node in the plan."""
     tree, name = position.trees[query.id], position.executors.setdefault(query.id, f"executor-{number}")
     most = run.resolved.limits.max_nodes
-    given: dict[str, Any] = {"level": 1, "tree": tree.model_dump(mode="json"), "most_nodes": most}
+    given: dict[str, Any] = {"tree": tree.model_dump(mode="json"), "most_nodes": most}
     task = AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=given)
     show_executors(run, [task], query.id, 1)
     return task

@@ -10,7 +10,8 @@ from contracts.addresses import sub_query_id
 from contracts.evidence import Finding, Gap, SearchHit
 from contracts.outcome import Mark, Progress, UnitProgress
 from contracts.plan import Plan, PlanNode
-from contracts.reflective_roles import ReflectionDecision, Route, StepKind, StepSummary
+from contracts.reflective_roles import ReflectionDecision, StepKind, StepSummary
+from contracts.request import Mode
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Confidence, NodeStatus
@@ -62,7 +63,7 @@ class ReflectivePosition(UnitPosition):
     NAME: ClassVar[str] = "reflective"
 
     next_unit: UnitKind = UnitKind.COORDINATION
-    route: Route = Route.DEEP
+    route: Mode = Mode.DEEP
     choice: str = ""
     """The depth or mode that was chosen for a request which leaves it open."""
     brief: str = ""
@@ -125,7 +126,7 @@ def progress_of(state: ResearchState) -> Progress:
 def summary_of_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
     """Return the results of a unit in a few words."""
     position = ReflectivePosition.read(state)
-    words, is_deep = plural(state.draft.word_count if state.draft else 0, "word"), position.route is Route.DEEP
+    words, is_deep = plural(state.draft.word_count if state.draft else 0, "word"), position.route is Mode.DEEP
     step = named_step(state, name) if kind is UnitKind.STEP else None
     return {
         UnitKind.COORDINATION: position.route.value + (f", {state.resolution.depth.value}" if is_deep else ""),

@@ -24,7 +24,6 @@ from contracts.reflective_roles import (
     ReflectorAnswer,
     ResearchStepInput,
     RespondInput,
-    Route,
     StepKind,
 )
 from contracts.request import Depth, Mode
@@ -118,10 +117,10 @@ class ReflectiveStrategy(Strategy):
         match position.next_unit:
             case UnitKind.COORDINATION:
                 position.next_unit = {
-                    Route.DIRECT: UnitKind.ANSWER,
-                    Route.QUICK: UnitKind.PLANNING,
+                    Mode.DIRECT: UnitKind.ANSWER,
+                    Mode.QUICK: UnitKind.PLANNING,
                     # Before a plan is approved nothing is searched.
-                    Route.DEEP: UnitKind.PLANNING if run.state.needs_approval else UnitKind.BACKGROUND,
+                    Mode.DEEP: UnitKind.PLANNING if run.state.needs_approval else UnitKind.BACKGROUND,
                 }[position.route]
             case UnitKind.BACKGROUND:
                 position.next_unit = UnitKind.PLANNING
@@ -168,13 +167,13 @@ class ReflectiveStrategy(Strategy):
         """Decide how much procedure the question needs, unless the request names a mode."""
         resolved, position = run.resolved, ReflectivePosition.of(run.state)
         if resolved.mode in (Mode.DIRECT, Mode.QUICK):
-            position.route = Route(resolved.mode.value)
+            position.route = resolved.mode
             return
         may_answer = resolved.mode is Mode.AUTO and resolved.engine is EngineKind.MODEL
         may_answer = may_answer and not resolved.protected_sources
         request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
         output = await run.ask(COORDINATOR, "classify", request)
-        position.route = output.route if resolved.mode is Mode.AUTO else Route(resolved.mode.value)
+        position.route = output.route if resolved.mode is Mode.AUTO else resolved.mode
         choice, position.brief = _choice_of_limits(output, position.route), output.brief
         position.choice = choice if choice in resolved.choices else ""
         run.choose_limits(choice)
@@ -188,7 +187,7 @@ class ReflectiveStrategy(Strategy):
 
     async def _plan(self, run: ResearchRun) -> None:
         state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
-        if position.route is Route.QUICK:
+        if position.route is Mode.QUICK:
             text, facet = run.resolved.query[:500], StepKind.RESEARCH.value
             state.plan = with_new_steps(state.plan, text, [step_node(text, facet=facet, description=text)])
             return
@@ -259,7 +258,7 @@ class ReflectiveStrategy(Strategy):
 
     async def _ask_reflector(self, run: ResearchRun, position: ReflectivePosition) -> ReflectorAnswer | None:
         think, limits, state = run.resolved.gates.think, run.resolved.limits, run.state
-        if think is ThinkMode.OFF or position.route is Route.QUICK:
+        if think is ThinkMode.OFF or position.route is Mode.QUICK:
             return None
         # Good sources first, the newest first among equals: a prompt shows the first ones.
         sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
@@ -307,9 +306,9 @@ def _may_adjust(state: ResearchState, limits: EffectiveLimits) -> bool:
     return state.iteration < limits.max_iterations and room_for_steps(state.plan, limits.max_steps) > 0
 
 
-def _choice_of_limits(answer: CoordinatorAnswer, route: Route) -> str:
+def _choice_of_limits(answer: CoordinatorAnswer, route: Mode) -> str:
     """Name the limits: the mode of a short route, else the depth, by complexity if none is recommended."""
-    if route is not Route.DEEP:
+    if route is not Mode.DEEP:
         return route.value
     depth = Depth(answer.recommended_depth)
     return (DEPTH_OF[answer.complexity] if depth is Depth.AUTO else depth).value
@@ -318,7 +317,7 @@ def _choice_of_limits(answer: CoordinatorAnswer, route: Route) -> str:
 def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> None:
     """Make requests of people since the plan the next steps, while steps are left."""
     state = run.state
-    if position.route is not Route.DEEP or position.next_unit not in (UnitKind.STEP, UnitKind.SYNTHESIS):
+    if position.route is not Mode.DEEP or position.next_unit not in (UnitKind.STEP, UnitKind.SYNTHESIS):
         return
     for gap in unplanned_requests(state):
         plan = with_requested_step(state.plan, gap, state.iteration, run.resolved.limits.max_steps)
@@ -349,7 +348,7 @@ def _record_reflection(run: ResearchRun, decided: StepReflection, answer: Reflec
 def _stop_reason(state: ResearchState) -> StopReason:
     if state.draft is not None and state.draft.direct:
         return StopReason.ANSWERED_DIRECTLY
-    if not state.has_unresolved_gaps():
+    if not state.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
     return StopReason.COVERAGE_SUFFICIENT if ReflectivePosition.read(state).skipped else StopReason.NO_ACTIONABLE_GAPS
 
@@ -399,7 +398,7 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
     await analyze(run)
     # A researcher without a model, at light depth or on the quick route does not see its results.
     by_model = run.resolved.engine is EngineKind.MODEL
-    return by_model and run.resolved.depth is not Depth.LIGHT and position.route is not Route.QUICK
+    return by_model and run.resolved.depth is not Depth.LIGHT and position.route is not Mode.QUICK
 
 
 async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
@@ -409,7 +408,7 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
     searches_left = limits.max_searches_per_step - len(searches)
     if searches_left <= 0 or (position.turns and not _reads_left(state, step, limits.max_reads_per_step)):
         return []
-    if position.route is Route.QUICK:
+    if position.route is Mode.QUICK:
         return query_nodes(step, [step.text], state.iteration)
     names = {node.id for node in state.plan.children(step)}
     titles = [source.title for source in state.readable_sources() if names.intersection(source.sub_query_ids)]

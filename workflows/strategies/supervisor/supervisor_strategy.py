@@ -559,7 +559,7 @@ def actionable_gaps(state: ResearchState) -> list[Gap]:
 
 def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
     """Return the reason for which a run completes after a synthesis."""
-    if not state.has_unresolved_gaps():
+    if not state.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
     if not actionable_gaps(state):
         return StopReason.NO_ACTIONABLE_GAPS

@@ -32,7 +32,6 @@ from contracts.recursive_roles import (
     ScanInput,
     ScannerAnswer,
     TreeAnswer,
-    TreeInput,
     VettedSource,
     may_call,
 )
@@ -255,7 +254,7 @@ async def test_statements_without_a_passage_are_dropped() -> None:
     assert TEXT[passage.start : passage.end] == QUOTE
     entry = await Notebooks(content).read(output.entry or "", AnalysisEntry)
     assert entry.sources[0].links == []
-    assert output.follow_up_questions == ["How long?"]
+    assert [gap.description for gap in output.gaps] == ["How long?"]
 
 
 async def test_questions_and_gaps_are_gaps_of_two_kinds() -> None:
@@ -266,8 +265,8 @@ async def test_questions_and_gaps_are_gaps_of_two_kinds() -> None:
         identified_gaps=["replicas", "Why?", *(f"topic {n}" for n in range(9))],
     )
     output = await done(EXTRACTOR, answer)
-    assert output.follow_up_questions == ["Why?", "Question 0?", "Question 1?"]
-    assert output.identified_gaps == ["replicas", "topic 0", "topic 1"]
+    assert [gap.description for gap in output.gaps[:3]] == ["Why?", "Question 0?", "Question 1?"]
+    assert [gap.description for gap in output.gaps[3:]] == ["replicas", "topic 0", "topic 1"]
     assert [gap.kind for gap in output.gaps] == [GapKind.QUESTION] * 3 + [GapKind.LIMITATION] * 3
 
 
@@ -345,5 +344,4 @@ def test_an_extraction_has_one_source() -> None:
     """One source and one task, never several at once (S4-025, S4-045)."""
     with pytest.raises(ValueError, match="sources"):
         ExtractInput(sub_query=LEAF, sources=[source(None), source(None)], task_type=TaskType.SUMMARIZE)
-    assert TreeInput(goal="x", level=2).levels_below == 1
     assert LibrarianInput(need="x").subject() == "x"
