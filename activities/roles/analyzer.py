@@ -5,7 +5,6 @@ from typing import Final
 
 from activities.roles.claim_checking import find_objection
 from activities.roles.grounding import RoleWork, evidence_at, find_quote
-from activities.roles.untrusted import label_all
 from contracts.addresses import canonical_url, finding_id
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.evidence import Evidence, Finding, Verdict, bounded_confidence, supported_confidence, voice_of
@@ -24,9 +23,7 @@ Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 def ground_analysis(work: Work) -> AnalyzerResult:
     """Findings with evidence, every one `text[start:end]` of a stored text; the rest is dropped and counted."""
     request, answer = work.request, work.answer
-    by_id = {source.id: source for source in request.sources}
-    # A program knows the sources by their ids, a model by the labels of its prompt.
-    sources = by_id | {label: by_id[identity] for label, identity in label_all(by_id, request).items()}
+    sources = {source.id: source for source in request.sources}
     findings: dict[str, Finding] = {}
     evidence: dict[str, Evidence] = {}
     numbered: dict[int, str] = {}
@@ -54,18 +51,14 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         for number, proposed in enumerate(answer.findings, start=1)
         for other in proposed.contradicts
     ]
-    opinions = {item.source_id.strip(): item for item in answer.quality_updates}
+    opinions = {item.source_id: item for item in answer.quality_updates}
     if opinions.keys() - sources.keys():
         work.warnings.append("a quality for an unknown source was ignored")
     return AnalyzerResult(
         findings=_linked(list(findings.values()), claimed),
         evidence=list(evidence.values()),
         gaps=answer.fitted(request, work.warnings).gaps,
-        quality_updates=[
-            item.model_copy(update={"source_id": sources[name].id})
-            for name, item in opinions.items()
-            if name in sources
-        ],
+        quality_updates=[item for name, item in opinions.items() if name in sources],
         analyzed_source_ids=[
             source.id for source in request.sources if source.text and work.documents.get(source.text.hash)
         ],
@@ -92,7 +85,7 @@ def ground_extraction(work: Work) -> ExtractorResult:
 
 def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> Evidence | None:
     """The passage of a quote; None if it is not in the stored text of its source."""
-    source = sources.get(quote.source_id.strip())
+    source = sources.get(quote.source_id)
     if source is None:
         work.warnings.append("a quote from an unknown source was ignored")
         return None

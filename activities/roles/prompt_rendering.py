@@ -18,15 +18,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from activities.reporting.citations import without_markers
 from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
-from activities.roles.reporter import section_of
-from activities.roles.summarizing import levels_of, shorter_form
+from activities.roles.report_writing import section_of
 from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
+from contracts.addresses import digest
 from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.recursive_roles import SHOWN_LINKS
 from contracts.request import Turn
 from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract
+from contracts.summaries import summary_key
 from contracts.texts import shorten
 from contracts.tokens import RATIOS, Level
 from contracts.vocabulary import Confidence, Quality
@@ -211,7 +212,7 @@ class PromptBlocks:
         text = self.text(reference, characters, cited)
 
         def render(level: Level) -> str:
-            return guard_lines(shorter_form(text, level, self.request.query, self.documents))
+            return guard_lines(self._shorter(text, level))
 
         return self._unquoted(text, ContentItem("draft", "draft", render, Rank.PRIORITY, last=Level.KEY_POINTS))
 
@@ -268,8 +269,7 @@ class PromptBlocks:
     def _turn(self, turn: Turn, number: int, value: float) -> PromptBlock:
         def render(level: Level) -> str:
             question = shortened(turn.question, level, self.request.query)
-            answer = shorter_form(turn.answer, level, self.request.query, self.documents)
-            return self._part("earlier_turn", level, question=question, answer=answer)
+            return self._part("earlier_turn", level, question=question, answer=self._shorter(turn.answer, level))
 
         item = ContentItem(f"turn-{number}", "turn", render, priority=value, last=self._last)
         return self._unquoted(turn.answer, item)
@@ -291,9 +291,14 @@ class PromptBlocks:
         return priority(1 - place, _recency(source.published_at, self.request.date), quality, person)
 
     def _unquoted(self, text: str, item: ContentItem) -> PromptBlock:
-        """The item of a text that nothing is quoted from."""
-        levels = levels_of(text, self.documents)
-        return self._item(replace(item, levels=levels, originals=lambda: [text]))
+        """The item of a text without quotations; one with a summary is shown at its level or below, so it is used."""
+        levels = list(Level)
+        summarized = (place for place, level in enumerate(levels) if summary_of(text, level, self.documents))
+        return self._item(replace(item, levels=levels[next(summarized, 0) :], originals=lambda: [text]))
+
+    def _shorter(self, text: str, level: Level) -> str:
+        """Return a text at a level: its summary if there is one, else its own sentences."""
+        return summary_of(text, level, self.documents) or shortened(text, level, self.request.query)
 
     def _item(self, item: ContentItem) -> PromptBlock:
         item = replace(item, measure=lambda text: estimated_tokens(seal(text, "")))
@@ -338,6 +343,11 @@ class PromptBlocks:
 def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
     """The sources that a prompt shows, in their order; those at the level `dropped` are not shown."""
     return [one for one in request.sources[: most_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
+
+
+def summary_of(text: str, level: Level, documents: Mapping[str, str]) -> str:
+    """Return the summary of a text at a level, which is among the documents of its call; empty if there is none."""
+    return documents.get(summary_key(digest(text), level), "")
 
 
 def _recency(published_at: str | None, today: str) -> float:

@@ -6,10 +6,13 @@ if it is paid), grounds the answer in stored text, and stores long results by re
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
+import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -17,42 +20,44 @@ from activities.failures import MODELS, attempt
 from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis, ground_extraction
-from activities.roles.archiving import archive_content
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
-from activities.roles.reporter import ground_update
-from activities.roles.synthesizer import ground_report
-from activities.roles.turn_taking import ground_turn, turn_task
+from activities.roles.report_writing import ground_report, ground_update
+from activities.roles.turn_taking import ground_turn, render_turn
 from activities.roles.untrusted import label_all, remove_signs_of
 from contracts import checking_roles, failures, recursive_roles, report_updates, roles, summaries
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
+from contracts.evidence import Gap
 from contracts.lenient import UnfitAnswer
 from contracts.notebooks import AnalysisEntry, without_details
 from contracts.outcome import CallAccount
-from contracts.recursive_roles import SelfCheckAnswer, SelfCheckInput, TreeAnswer, TreeInput
+from contracts.recursive_roles import VettedSource
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
-    RefineInput,
-    RefinerAnswer,
     RoleAnswer,
     RoleInput,
     RoleSpec,
+    SourceExtract,
     SynthesizerResult,
 )
 from contracts.strategies import declared_roles
-from contracts.tokens import ContentEntry
+from contracts.tokens import RATIOS, ArchiveRecord, ContentEntry, ItemFidelity, Level
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured, SummariesNeeded
+from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured, ProviderError, SummariesNeeded
 from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask, RenderedPrompt
 from providers.storage.stored_notebooks import Notebooks
 
 FEWEST_CHARACTERS: Final = 300
 """Of each source that an analysis considers, in a window that has no room for more."""
+ARCHIVE_SECONDS: Final = 30.0
+"""Longest time that a model call waits for the archive."""
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +110,49 @@ class RoleActivities:
             return await self._stored(task.input, await self._with_content(task, answer, result), texts)
 
     async def _with_content(self, task: EngineTask, answer: EngineAnswer, result: RoleAnswer) -> RoleAnswer:
-        """The result, whose account has what the model was shown of the content."""
+        """Add the levels of shortened content to the account of a result, and archive the content."""
         fidelity = answer.fidelity
         if fidelity is not None and answer.items:
             items = ContentEntry(operation=task.input.operation, role=task.role.name, items=list(answer.items))
-            fidelity = fidelity.model_copy(update={"entry": await self.notebooks.write(items)})
-            fidelity = await archive_content(self.archive, self.content, task, answer, fidelity)
+            changes = {"entry": await self.notebooks.write(items), **await self._archive(task, answer)}
+            fidelity = fidelity.model_copy(update=changes)
         return result.model_copy(update={"account": result.account.model_copy(update={"content": fidelity})})
+
+    async def _archive(self, task: EngineTask, answer: EngineAnswer) -> dict[str, Any]:
+        """Archive the items below compressed; return the fields of `CallFidelity` about it."""
+        hidden = [item for item in answer.items if RATIOS[item.current_level] < RATIOS[Level.COMPRESSED]]
+        if self.archive is None or not hidden or not task.input.tokens.content_archive_enabled:
+            return {}
+        try:
+            async with asyncio.timeout(ARCHIVE_SECONDS):
+                records = [await self._record(task, item) for item in hidden]
+                await self.archive.put(records)
+        except (ProviderError, TimeoutError) as error:
+            log.warning("archive.not_written", error=type(error).__name__)
+            reason = str(error) or "the folder of tokens.research_archive_dir does not answer"
+            return {"archive_problem": f"content that was not shown could not be archived: {reason}"}
+        return {"archived": list(dict.fromkeys(record.content_hash for record in records))}
+
+    async def _record(self, task: EngineTask, item: ItemFidelity) -> ArchiveRecord:
+        """Make the record of an item: of the stored text of a source, else of its part of the whole prompt."""
+        request, level, now = task.input, item.current_level, datetime.now(UTC).replace(microsecond=0)
+        sources = request.sources if isinstance(request, AnalyzeInput) else []
+        source = next((one for one in sources if one.id == item.id), None)
+        text = source.text if source else None
+        if text is None:
+            part = next(part for part in task.whole.items if part.id == item.id)
+            text = await self.content.put_text(part.render(Level.FULL))
+        return ArchiveRecord(
+            content_hash=text.hash,
+            content=text,
+            item_id=item.id,
+            item_type=item.kind,
+            archived_at=now,
+            archive_reason="dropped" if level is Level.DROPPED else f"compressed to {level.value}",
+            original_tokens=item.original_tokens,
+            metadata={"url": source.url, "title": source.title} if source else {},
+            runs={request.research_id: now + timedelta(hours=request.tokens.content_archive_ttl_hours)},
+        )
 
     async def _ordered(self, needed: SummariesNeeded) -> ApplicationError:
         """The end of a call that is to be made again with summaries; it refers to the texts, which are stored."""
@@ -163,24 +204,25 @@ class RoleActivities:
 
 # --- from input to task, from answer to result -----------------------------------------------------------------------
 def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> EngineTask:
-    """The task for an engine. Only a model reads a prompt: without one, no version of it is accounted for."""
-    if isinstance(request, ToolTurnInput):
-        task = turn_task(role, request, documents)
-    elif request.engine is not EngineKind.MODEL:
+    """Make the task for an engine. Only a model reads a prompt: without one, no version of it is accounted for."""
+    if request.engine is not EngineKind.MODEL:
         return EngineTask(role, request, documents, "", RenderedPrompt(""), "")
+    file = prompt_of(role)
+    render: Callable[[Mapping[str, Level]], RenderedPrompt] = partial(render_role, role, request, documents)
+    if isinstance(request, ToolTurnInput):
+        whole, render = render_turn(role, request, documents)
     else:
-        file = prompt_of(role)
-        task = EngineTask(
-            role,
-            request,
-            documents,
-            system=with_canary(file.system, request.canary),
-            whole=render_role(role, request, documents),
-            prompt_version=file.version,
-            render=lambda levels: render_role(role, request, documents, levels),
-            narrower=_narrower(role, request, documents),
-        )
-    return task if request.engine is EngineKind.MODEL else replace(task, prompt_version="")
+        whole = render({})
+    return EngineTask(
+        role,
+        request,
+        documents,
+        system=with_canary(file.system, request.canary),
+        whole=whole,
+        prompt_version=file.version,
+        render=render,
+        narrower=_narrower(role, request, documents),
+    )
 
 
 def _narrower(
@@ -205,7 +247,7 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
             raise InvalidOutput(STEERED)
         # A program quotes stored text; a model copies from lines that begin with a sign.
         if answer.engine is EngineKind.MODEL:
-            given = type(given).model_validate(remove_signs_of(given.model_dump()))
+            given = type(given).model_validate(remove_signs_of(given.model_dump(), _ids_by_label(request)))
             if isinstance(request, AnalyzeInput):  # sources that had no room in the prompt were not read
                 request = request.model_copy(update={"sources": shown_sources(request, answer.levels)})
     work = RoleWork[Any, Any](role, request, given, task.documents, answer.engine)
@@ -221,6 +263,12 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         warnings=list(dict.fromkeys([*answer.warnings, *work.warnings])),
     )
     return result.model_copy(update={"account": account}), work.texts
+
+
+def _ids_by_label(request: RoleInput) -> dict[str, str]:
+    """Return the ids of gaps and sources of an input by the labels that a prompt gives them."""
+    parts = [part for name in ("gaps", "sources", "vetted") for part in getattr(request, name, ())]
+    return label_all((part.id for part in parts if isinstance(part, (Gap, SourceExtract, VettedSource))), request)
 
 
 def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:
@@ -240,42 +288,6 @@ def _fit(work: RoleWork[Any, Any]) -> RoleAnswer:
     return fitted
 
 
-def _ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerAnswer:
-    """Replace the labels of gaps, by which a model knows them, and fit the refinement."""
-    names = label_all((gap.id for gap in work.request.gaps), work.request)
-    judged = [
-        one.model_copy(update={"gap_id": names.get(one.gap_id.strip(), one.gap_id)}) for one in work.answer.gap_analysis
-    ]
-    advice = work.answer.iteration_recommendation
-    gaps = [names.get(name.strip(), name) for name in advice.priority_gaps]
-    advice = advice.model_copy(update={"priority_gaps": gaps})
-    named = work.answer.model_copy(update={"gap_analysis": judged, "iteration_recommendation": advice})
-    return named.fitted(work.request, work.warnings)
-
-
-def _ground_tree(work: RoleWork[TreeInput, TreeAnswer]) -> TreeAnswer:
-    """Replace the labels of sources, by which a model knows them, and check the tree."""
-    names = label_all((source.id for source in work.request.vetted), work.request)
-
-    def named(part: Any) -> Any:
-        if isinstance(part, list):
-            return [named(each) for each in part]
-        if not isinstance(part, dict):
-            return part
-        source = {"source": names.get(part["source"].strip(), part["source"])} if "source" in part else {}
-        return {name: named(value) for name, value in part.items()} | source
-
-    tree = TreeAnswer.model_validate(named(work.answer.whole()))
-    return tree.fitted(work.request, work.warnings)
-
-
-def _ground_self_check(work: RoleWork[SelfCheckInput, SelfCheckAnswer]) -> SelfCheckAnswer:
-    """Replace the labels of gaps, by which a model knows them, and fit the check."""
-    names = label_all((gap.id for gap in work.request.gaps), work.request)
-    judged = [one.model_copy(update={"gap_id": names.get(one.gap_id.strip(), one.gap_id)}) for one in work.answer.gaps]
-    return work.answer.model_copy(update={"gaps": judged}).fitted(work.request, work.warnings)
-
-
 def _ground_summary(work: RoleWork[summaries.SummarizeInput, summaries.SummarizerAnswer]) -> summaries.SummarizerResult:
     """Put a summary, which the engine has checked, into `work.texts`."""
     work.texts.append(work.answer.summary.strip())
@@ -284,12 +296,9 @@ def _ground_summary(work: RoleWork[summaries.SummarizeInput, summaries.Summarize
 
 GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     roles.ANALYZER.name: ground_analysis,
-    roles.REFINER.name: _ground_refinement,
     checking_roles.CHECKER.name: ground_verdicts,
     checking_roles.CORRECTOR.name: ground_corrections,
     summaries.SUMMARIZER.name: _ground_summary,
     report_updates.REPORTER.name: ground_update,
-    recursive_roles.TREE_PLANNER.name: _ground_tree,
     recursive_roles.EXTRACTOR.name: ground_extraction,
-    recursive_roles.EXECUTOR.name: _ground_self_check,
 }

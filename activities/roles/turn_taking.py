@@ -1,7 +1,4 @@
-"""Turns of roles with tools: the conversation that is sent, and the turn that came as checked calls. Pure.
-
-`first_messages` makes the request of a turn from the stored transcript, `ground_turn` makes the longer transcript.
-"""
+"""Turns of roles with tools: the request of a stored transcript, and the longer transcript of an answer. Pure."""
 
 import json
 import re
@@ -13,8 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from activities.roles.grounding import RoleWork
-from activities.roles.prompt_rendering import prompt_of, render_role, render_shared, with_canary
-from activities.roles.summarizing import summary_of
+from activities.roles.prompt_rendering import render_role, render_shared, summary_of
 from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
 from contracts import tool_turns
 from contracts.addresses import digest
@@ -26,8 +22,8 @@ from contracts.roles import RoleSpec
 from contracts.texts import shorten
 from contracts.tokens import Level
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
-from providers.errors import ContentCorrupt, InvalidCall, InvalidOutput
-from providers.interfaces import EngineTask, Message, RenderedPrompt
+from providers.errors import ContentCorrupt, InvalidCall
+from providers.interfaces import Message, RenderedPrompt
 from providers.tokens.allotment import ContentItem, estimated_tokens
 from providers.tokens.shortening import shortened
 
@@ -44,13 +40,15 @@ Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
 
 
 # --- the conversation that is sent -----------------------------------------------------------------------------------
-def turn_task(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, documents: Mapping[str, str]) -> EngineTask:
-    """The task of one turn: opening, conversation so far, answers to the last calls.
+def render_turn(
+    role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, documents: Mapping[str, str]
+) -> tuple[RenderedPrompt, Callable[[Mapping[str, Level]], RenderedPrompt]]:
+    """Render the request of a turn (opening, conversation, answers to the last calls), whole and at other levels.
 
     Raises `InvalidCall` for answers that fit no call and for tools that the role does not have, and `ContentCorrupt`
     for a transcript that is none.
     """
-    file, transcript = prompt_of(role), _transcript(role, request, documents)
+    transcript = _transcript(role, request, documents)
     opening = _opening(transcript, request)
     try:
         tool_turns.offered_tools(role, request)
@@ -70,15 +68,7 @@ def turn_task(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, docum
         return RenderedPrompt(opening, messages=shown)
 
     items = [_group(name, number, blocks, shorter) for number, (name, blocks) in enumerate(older.items(), start=1)]
-    return EngineTask(
-        role,
-        request,
-        documents,
-        system=with_canary(file.system, request.canary),
-        whole=RenderedPrompt(opening, messages=messages, items=items),
-        prompt_version=file.version,
-        render=render,
-    )
+    return RenderedPrompt(opening, messages=messages, items=items), render
 
 
 def _transcript(
@@ -112,9 +102,10 @@ def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInp
 def _earlier(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
     """The turns of a transcript, word for word as they were sent before."""
     found: list[Message] = []
-    for before, turn in zip([None, *transcript.turns], transcript.turns, strict=False):
-        if before is not None:
-            found.append(_user(before.calls, turn.answers, turn.reminder, turn.guidance, request))
+    for number, turn in enumerate(transcript.turns):
+        if number:
+            calls = transcript.turns[number - 1].calls
+            found.append(_user(calls, turn.answers, turn.reminder, turn.guidance, request))
         found.append(Message("assistant", turn.content, turn.author))
     return found
 
@@ -196,20 +187,14 @@ def _words_of(content: str) -> str:
 
 # --- the turn that came ----------------------------------------------------------------------------------------------
 def ground_turn(work: Work) -> tool_turns.TurnResult:
-    """The calls of a turn, checked, and a reference to the longer transcript, whose text is put into `work.texts`.
-
-    Raises `InvalidOutput` for an empty turn.
-    """
+    """Check the calls of a turn, and refer to the longer transcript, whose text is put into `work.texts`."""
     request, before = work.request, _transcript(work.role, work.request, work.documents)
     # The journal sorts its entries: a turn is the same whether it was just answered or read from there.
-    given: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
-    blocks = [block for block in given if not _is_empty(block)]
+    blocks: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
     # Thoughts may weigh the canary: they go to nobody but the model that knows it anyway.
     aloud = [
         (one.get("text"), one.get("name"), one.get("input")) for one in blocks if one["type"] not in tool_turns.THOUGHTS
     ]
-    if not aloud:
-        raise InvalidOutput("$: the answer is empty: call one of the tools")
     steered = contains_canary(json.dumps(aloud, ensure_ascii=False), request.canary)
     used = {call.id for turn in before.turns for call in turn.calls}
     content: list[Block] = []
@@ -282,13 +267,6 @@ def _read_arguments(tool: ToolSpec[Any], given: Block) -> tuple[Block, str]:
         return tool.arguments.model_validate(given).model_dump(mode="json"), ""
     except ValidationError as error:
         return {}, f"the arguments do not fit {tool.name}: {'; '.join(lines_of(error, 6))}"
-
-
-def _is_empty(block: Block) -> bool:
-    """Return whether a block is of no known kind, or has no words."""
-    if block.get("type") == "text":
-        return not (isinstance(block.get("text"), str) and block["text"].strip())
-    return block.get("type") not in ("tool_use", *tool_turns.THOUGHTS)
 
 
 def _object(given: Any) -> Block | None:

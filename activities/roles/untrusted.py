@@ -8,7 +8,8 @@ are shown as labels made with the same key: a model copies them without slips, a
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from activities.reporting.citations import with_escaped_markers
@@ -77,13 +78,17 @@ def seal(part: str, canary: str) -> str:
     return notice + part.replace(MARK, mark).replace(SIGN, sign)
 
 
-def remove_signs_of(value: Any) -> Any:
-    """Remove the signs that a model copied from the lines of its prompt; `value` is plain JSON."""
+def remove_signs_of(value: Any, ids: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """Remove the signs that a model copied from the lines of its prompt, and replace labels by their `ids`.
+
+    `value` is plain JSON.
+    """
     if isinstance(value, str):
-        return ANY_SIGN.sub("", value)
+        text = ANY_SIGN.sub("", value)
+        return ids.get(text.strip(), text)
     if isinstance(value, dict):
-        return {name: remove_signs_of(part) for name, part in value.items()}
-    return [remove_signs_of(part) for part in value] if isinstance(value, list) else value
+        return {name: remove_signs_of(part, ids) for name, part in value.items()}
+    return [remove_signs_of(part, ids) for part in value] if isinstance(value, list) else value
 
 
 # --- canary and labels -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import RenderedForms, render
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role
-from activities.roles.synthesizer import ground_report
+from activities.roles.report_writing import ground_report
 from activities.roles.untrusted import label_key, label_of
 from contracts import roles
 from contracts.addresses import digest

@@ -8,7 +8,7 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.updates import LiveText, first_text, write_body
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role
-from activities.roles.reporter import ground_update
+from activities.roles.report_writing import ground_update
 from activities.roles.run_role import ground_answer, task_of
 from activities.roles.untrusted import label_key, label_of
 from contracts.addresses import digest

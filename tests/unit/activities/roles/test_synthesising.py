@@ -8,7 +8,7 @@ import pytest
 from activities.reporting.citations import cited_evidence
 from activities.reporting.markdown import write
 from activities.roles.grounding import RoleWork
-from activities.roles.synthesizer import clean_report, ground_report
+from activities.roles.report_writing import clean_text, ground_report
 from activities.roles.untrusted import label_key, label_of
 from contracts import addresses, roles
 from contracts.evidence import ConfidenceSummary, ReportDraft
@@ -22,7 +22,7 @@ WEB_ID = addresses.source_id(WEB)
 A = passage(TEXT, "Vacuum must visit every table.")
 B = passage(TEXT, "Old rows would seem to vanish.")
 C = passage(TEXT, "Autovacuum runs by itself.", WEB_ID)
-LABEL = label_of(A.id, label_key(roles.WriteInput(**common())))
+LABEL, OTHER_LABEL = (label_of(item.id, label_key(roles.WriteInput(**common()))) for item in (A, B))
 FINDINGS = [
     finding("Vacuum visits tables.", A),
     finding("Rows vanish.", B, confidence=Confidence.MEDIUM),
@@ -39,38 +39,42 @@ def request(**changes: Any) -> roles.WriteInput:
     return roles.WriteInput(**common(**{**fields, **changes}))
 
 
+def work_of(markdown: str, engine: EngineKind, **changes: Any) -> RoleWork[roles.WriteInput, roles.SynthesizerAnswer]:
+    return RoleWork(roles.SYNTHESIZER, request(**changes), roles.SynthesizerAnswer(markdown=markdown), {}, engine)
+
+
 def cleaned(markdown: str) -> str:
-    return write(clean_report(markdown, request(), {}).blocks).text.rstrip("\n")
+    return write(clean_text(work_of(markdown, EngineKind.MODEL), markdown).blocks).text.rstrip("\n")
 
 
 async def drafted(
     markdown: str, engine: EngineKind = EngineKind.MODEL, **changes: Any
 ) -> tuple[ReportDraft, str, list[str]]:
     """The draft, its stored text, and the warnings; without a marker in the text there are no findings to cite."""
-    if not any(item.id in markdown for item in (A, B, C)):
+    if not any(label in markdown for label in (LABEL, OTHER_LABEL)):
         changes = {"findings": [], **changes}
-    answer = roles.SynthesizerAnswer(markdown=markdown)
-    work = RoleWork(roles.SYNTHESIZER, request(**changes), answer, {}, engine)
+    work = work_of(markdown, engine, **changes)
     return ground_report(work).draft, "".join(work.texts), work.warnings
 
 
 @pytest.mark.parametrize(
     ("written", "stored"),
     [
-        (f"Fact [{A.id}, {B.id}].", f"Fact [{A.id}][{B.id}]."),
-        (f"Fact \\[{A.id}\\].", f"Fact [{A.id}]."),
-        (f"Fact [{A.id.upper()}].", f"Fact [{A.id}]."),
-        (f"Fact ({A.id}; {B.id}).", f"Fact [{A.id}][{B.id}]."),
-        (f"Fact ［{LABEL}, {B.id}］.", f"Fact [{A.id}][{B.id}]."),
+        (f"Fact [{LABEL}, {OTHER_LABEL}].", f"Fact [{A.id}][{B.id}]."),
+        (f"Fact [{A.id}, {OTHER_LABEL}].", f"Fact [{B.id}]."),
+        (f"Fact \\[{LABEL}\\].", f"Fact [{A.id}]."),
+        (f"Fact [{LABEL.upper()}].", f"Fact [{A.id}]."),
+        (f"Fact ({LABEL}; {OTHER_LABEL}).", f"Fact [{A.id}][{B.id}]."),
+        (f"Fact ［{LABEL}, {OTHER_LABEL}］.", f"Fact [{A.id}][{B.id}]."),
         (f"Fact ({LABEL}).", f"Fact [{A.id}]."),
-        (f"Fact [{WEB_ID}, {A.id}].", f"Fact [{A.id}]."),
+        (f"Fact [{WEB_ID}, {LABEL}].", f"Fact [{A.id}]."),
         (f"Fact ({SOURCE}).", "Fact."),
-        (f"As {SOURCE} and {LABEL} say, so it is </findings-0a1b2c3d4e>. [{A.id}]", f"As and say, so it is. [{A.id}]"),
+        (f"As {SOURCE} and {LABEL} say, so it is </findings-0a1b2c3d4e>. [{LABEL}]", f"As and say, so it is. [{A.id}]"),
         (f"They say “see {SOURCE}”, in sq-0a1b2c3d4e5f.", f"They say “see {SOURCE}”, in sq-0a1b2c3d4e5f."),
         (f"Fact [{FINDINGS[1].id}].", "Fact."),
-        (f"Fact [ev-0000000000, {B.id}].", f"Fact [{B.id}]."),
+        (f"Fact [ev-0000000000, {OTHER_LABEL}].", f"Fact [{B.id}]."),
         ("Fact [src-0000000000] [gap-12] [1] [2, 3] [^4] 【5】.", "Fact."),
-        (f"> Quoted [1] words, [{SOURCE}] [{A.id}]", f"> Quoted \\[1\\] words, \\[{SOURCE}\\] [{A.id}]"),
+        (f"> Quoted [1] words, [{SOURCE}] [{LABEL}]", f"> Quoted \\[1\\] words, \\[{SOURCE}\\] [{A.id}]"),
     ],
 )
 def test_markers_have_one_form_or_are_removed(written: str, stored: str) -> None:
@@ -81,7 +85,7 @@ def test_markers_have_one_form_or_are_removed(written: str, stored: str) -> None
 def test_escaped_brackets_of_the_extractive_engine_are_words() -> None:
     """A page that prints something like a marker is not cited by it: the extractive engine has escaped its brackets."""
     text = f"Page says \\[{A.id}\\] and \\[ev-0000000000\\] and \\[1\\] [{B.id}].\n"
-    report = clean_report(text, request(engine=EngineKind.EXTRACTIVE), {})
+    report = clean_text(work_of(text, EngineKind.EXTRACTIVE), text)
     assert (write(report.blocks).text, cited_evidence(report.blocks), report.unresolved) == (text, [B.id], [])
 
 
@@ -96,8 +100,8 @@ async def test_figures_come_from_the_text() -> None:
     """Title, sections, words, characters and confidence are counted, not claimed (S0-074, S0-116 to S0-119)."""
     markdown = (
         f"# The Title\n\n> Evidence brief.\n\n"
-        f"## Executive summary\n\nFirst, e.g. this one [{A.id}]. Second **bold** [{B.id}]! Third? Fourth.\n\n"
-        f"## Key findings\n\n- A point [{A.id}].\n\n### Detail\n\nMore here.\n"
+        f"## Executive summary\n\nFirst, e.g. this one [{LABEL}]. Second **bold** [{OTHER_LABEL}]! Third? Fourth.\n\n"
+        f"## Key findings\n\n- A point [{LABEL}].\n\n### Detail\n\nMore here.\n"
     )
     draft, text, _ = await drafted(markdown, iteration=2)
     assert (draft.title, draft.sections) == ("The Title", ["Executive summary", "Key findings"])
@@ -132,8 +136,8 @@ async def test_an_empty_report_is_no_report(markdown: str) -> None:
 @pytest.mark.parametrize(
     ("written", "kept"),
     [
-        (f"Vacuum visits tables, as {SOURCE} says [{A.id}].", "Vacuum visits tables, as says"),
-        (f"Vacuum visits tables [{A.id}]. </findings-0123456789>", "Vacuum visits tables"),
+        (f"Vacuum visits tables, as {SOURCE} says [{LABEL}].", "Vacuum visits tables, as says"),
+        (f"Vacuum visits tables [{LABEL}]. </findings-0123456789>", "Vacuum visits tables"),
     ],
 )
 async def test_prompt_text_in_a_report_is_repaired_once_and_then_removed(written: str, kept: str) -> None:

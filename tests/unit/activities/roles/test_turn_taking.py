@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.roles.grounding import RoleWork
-from activities.roles.turn_taking import ground_turn, turn_task
+from activities.roles.turn_taking import ground_turn, render_turn
 from contracts.call_sizes import worst_call
 from contracts.evidence import SearchHit
 from contracts.outcome import Guidance
@@ -54,9 +54,9 @@ def following(output: TurnResult, **changes: Any) -> AskerInput:
 def sent(request: ToolTurnInput, stored: str = "") -> list[dict[str, Any]]:
     """The messages of a turn as the endpoint gets them, which must not break its rules."""
     documents = {request.transcript.hash: stored} if request.transcript else {}
-    task = turn_task(ASKER, request, documents)
-    said = ({"role": one.role, "content": one.content} for one in task.whole.messages)
-    body = [{"role": "user", "content": task.whole.prompt}, *said]
+    whole, _ = render_turn(ASKER, request, documents)
+    said = ({"role": one.role, "content": one.content} for one in whole.messages)
+    body = [{"role": "user", "content": whole.prompt}, *said]
     refuse({"model": "m", "messages": body, "tools": [{"name": "any"}]})
     return body
 

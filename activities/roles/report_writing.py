@@ -1,0 +1,153 @@
+"""Answers of the synthesizer and the reporter as text of a report, in which every citation names a passage."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.citations import DraftMarks, cited_evidence
+from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
+from activities.reporting.markdown import write
+from activities.reporting.updates import UpdateRefused, check_fences, first_text, read_body, read_live, update_body
+from activities.roles.grounding import RoleWork
+from activities.roles.untrusted import label_all
+from contracts.addresses import digest
+from contracts.evidence import ConfidenceSummary, DocumentRef, Finding, ReportDraft
+from contracts.report_updates import Operation, ReporterAnswer, ReporterResult, ReportUpdate, UpdateInput
+from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
+from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind, ReportKind
+from providers.errors import InvalidCall, InvalidOutput
+
+PROMPT_IN_REPORT: Final = (
+    "the text has names or tags of the prompt (src-…, ev-…, </…>): write none into sentences; only the markers of "
+    "passages belong there, each in square brackets behind its statement"
+)
+MOST_OF_SOURCE: Final = 3
+"""Most passages that a citation of a source as a whole is replaced by."""
+
+
+def clean_text(
+    work: RoleWork[WriteInput, Any] | RoleWork[UpdateInput, Any], markdown: str, present: Sequence[str] = ()
+) -> CleanDraft:
+    """Make a draft of a writer's text: its citations name passages, and it has no list of sources.
+
+    The passages of the request can be cited, and those that are `present` in the report. A model cites by labels of its
+    prompt: ids can be worked out, and a page may contain them.
+    """
+    request, by_model = work.request, work.engine is EngineKind.MODEL
+    texts = {source.id: work.documents[source.text.hash] for source in request.sources
+             if source.text and source.text.hash in work.documents}  # fmt: skip
+    cited = {item.id: item for item in request.evidence}
+    quotes = {
+        key: texts[item.source_id][item.start : item.end] for key, item in cited.items() if item.source_id in texts
+    }
+    registry = KnownAddresses.of([source.url for source in request.sources], request.query, quotes.values())
+    names = {key: [key] for key in (*cited, *present)}
+    if by_model:
+        names = {label: [key] for label, key in label_all(names, request).items()}
+        # A writer that names a source means the passages of it that it was shown; of many the meaning is unclear.
+        for label, source in label_all((item.source_id for item in cited.values()), request).items():
+            passages = [item.id for item in cited.values() if item.source_id == source]
+            names |= {label: passages} if len(passages) <= MOST_OF_SOURCE else {}
+    # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
+    marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=not by_model)
+    return clean_draft(markdown, marks, registry, quotes)
+
+
+# --- a whole report ---------------------------------------------------------------------------------------------------
+def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerResult:
+    """Refer to a draft by hash; its text is put into `work.texts`. Raises `InvalidOutput` if it is empty."""
+    report = clean_text(work, work.answer.markdown)
+    by_model = work.engine is EngineKind.MODEL
+    if by_model and report.copied and work.request.repair is None:
+        raise InvalidOutput(f"markdown: {PROMPT_IN_REPORT}")
+    if not report.blocks:
+        raise InvalidOutput("markdown: the report is empty")
+    base = ReportDraft(
+        document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN),  # until its text is stored
+        unresolved_markers=report.unresolved,
+        foreign_urls=report.foreign_urls,
+        confidence=confidence_summary(work.request.findings),
+        iteration=work.request.iteration,
+        kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
+    )
+    draft, text = describe_draft(base, report.blocks)
+    if by_model and work.request.findings and not draft.evidence_ids:
+        raise InvalidOutput("markdown: the report cites none of the findings; cite each with its [ev-…] marker")
+    if report.unresolved:
+        work.warnings.append(f"markers that name no passage were removed: {len(report.unresolved)}")
+    if report.foreign_urls:
+        work.warnings.append(f"addresses outside the source registry were removed: {len(report.foreign_urls)}")
+    if report.unquoted:
+        work.warnings.append(f"quotations that their passages do not have: {report.unquoted} made plain text")
+    work.texts.append(text)
+    return SynthesizerResult(draft=draft.model_copy(update={"empty": not draft.evidence_ids}))
+
+
+def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
+    """Count findings by support: confirmed counts as high, speculation as low."""
+    levels = [finding.confidence for finding in findings]
+    high, medium = sum(level in TOP_CONFIDENCE for level in levels), levels.count(Confidence.MEDIUM)
+    return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
+
+
+# --- an update of a live report ---------------------------------------------------------------------------------------
+def section_of(request: UpdateInput, documents: Mapping[str, str]) -> str:
+    """Return the Markdown of the section as it is. Raises `InvalidCall` for a heading that the report lacks."""
+    report = read_live(documents[request.draft.hash]) if request.draft else first_text("", request.outline)
+    try:
+        return report.sections[report.place_of(request.heading)][1]
+    except UpdateRefused as refusal:
+        raise InvalidCall(str(refusal)) from None
+
+
+def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult:
+    """Make an update of the section, and name the notes that it does not cite. Raises `InvalidOutput`.
+
+    Of the quotations of rules as many are taken as have room, the others wait for the next update.
+    """
+    request, by_model = work.request, work.engine is EngineKind.MODEL
+    answer = work.answer.fitted(request, work.warnings) if by_model else work.answer
+    body = section_of(request, work.documents)
+    operations, inserted, removed = list[Operation](), 0, 0
+    try:
+        for each in answer.operations:
+            try:
+                clean = _clean(each, body, work)
+                if not by_model:
+                    update_body(body, [*operations, clean], request.most_characters)
+            except UpdateRefused:
+                if by_model:
+                    raise
+            else:
+                operations.append(clean)
+        if operations:
+            _, inserted, removed = update_body(body, operations, request.most_characters)
+    except UpdateRefused as refusal:
+        raise InvalidOutput(str(refusal)) from None
+    cited = {key for each in operations for key in cited_evidence(read_body(each.text))}
+    if by_model and operations and request.findings and not cited and not request.issues:
+        raise InvalidOutput("operations: they cite none of the notes; cite each with its [ev-…] marker")
+    update = ReportUpdate(
+        heading=request.heading,
+        base=digest(body),
+        operations=operations,
+        inserted=inserted,
+        removed=removed,
+        kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
+    )
+    left = [finding.id for finding in request.findings if not cited.intersection(finding.evidence_ids)]
+    return ReporterResult(update=update, notes_left=left)
+
+
+def _clean(operation: Operation, body: str, work: RoleWork[UpdateInput, ReporterAnswer]) -> Operation:
+    """Return an operation whose text is that of a draft. Raises `UpdateRefused`."""
+    check_fences(operation.text)
+    draft = clean_text(work, operation.text, cited_evidence(read_body(body)))
+    if work.engine is EngineKind.MODEL:
+        if draft.copied:
+            raise UpdateRefused(PROMPT_IN_REPORT)
+        if draft.foreign_urls:
+            raise UpdateRefused("text: an address that is no source's; write no addresses, citations become links")
+    if draft.unresolved:
+        raise UpdateRefused("text: a citation that names no passage of the notes; copy the markers as they are")
+    return operation.model_copy(update={"text": write(draft.blocks).text.strip("\n") if draft.blocks else ""})
