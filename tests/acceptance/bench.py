@@ -11,8 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import structlog
+from typer.testing import Result
+
 from tests.acceptance.held_runs import CONFIGURATION
 from tests.integration.server_homes import give_port, stop_server
+from tests.unit.client.cli.command_line import research
 from workers.settings.loading import child_environment
 
 QUESTION = "How does vacuum prevent wraparound, and which settings control it?"
@@ -43,6 +47,14 @@ class Bench:
             timeout=LONGEST_WAIT,
             stdin=subprocess.DEVNULL,
         )
+
+    def ask(self, *arguments: str) -> Result:
+        """Run the command to its end in this process, which takes a fraction of the time."""
+        given = {name: self.environment[name] for name in ("RESEARCH_HOME", "RESEARCH_CONFIG")}
+        with contextlib.chdir(self.work):
+            done = research(*arguments, **given)
+        structlog.reset_defaults()
+        return done
 
     def start(self, *arguments: str) -> "Started":
         """Run the command beside the test."""

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from contracts.vocabulary import RunStatus
 from tests.acceptance.topology import ROOT, Topology, topology
-from tests.integration.runs import QUESTION
+from tests.integration.runs import QUESTION, until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -40,6 +41,7 @@ async def wait_until_shown(made: Topology, words: Sequence[str], text: str) -> s
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.soak
 async def test_a_scope_is_edited_authorized_and_watched_at_work(tmp_path: Path) -> None:
     """An edit is judged anew, no other words than the phrase begin the run, and `plan` shows its tree as it grows
     (S4-006, S4-008).
@@ -125,7 +127,10 @@ async def test_a_living_report_is_approved_and_grows(tmp_path: Path, *, terminal
             person.close()
         else:
             run = await begun(made, *words)
-            await wait_until_shown(made, ("plan", "r-grown"), "outline:")
+            handle = (await made.client()).get_workflow_handle("r-grown")
+            await until(handle, lambda status: status.status is RunStatus.AWAITING_APPROVAL)
+            _, plan, _ = await made.command("plan", "r-grown")
+            assert "outline:" in plan
             assert set(made.model.counts()) == {"decomposer"}
             approved, _, errors = await made.command("approve", "r-grown")
             assert approved == 0, errors

@@ -66,35 +66,35 @@ def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(
     document = only_document(again.stdout)
     assert (again.returncode, document["outcome"]) == (0, "completed")
     assert (bench.work / document["paths"]["html"]).is_file()
-    other = bench.run("run", "Something else?", "--corpus", "manual", "--id", "first", "--json")
-    assert (other.returncode, other.stdout) == (2, "")
+    other = bench.ask("run", "Something else?", "--corpus", "manual", "--id", "first", "--json")
+    assert (other.exit_code, other.stdout) == (2, "")
     assert "belongs to another question" in other.stderr
 
     report["evidence"][0]["quote"] += " (forged)"
     (tmp_path / "report.json").write_text(json.dumps(report))
-    audited = bench.run("audit", str(tmp_path / "report.json"), "--json")
-    assert (audited.returncode, only_document(audited.stdout)["passed"]) == (1, False)
+    audited = bench.ask("audit", str(tmp_path / "report.json"), "--json")
+    assert (audited.exit_code, only_document(audited.stdout)["passed"]) == (1, False)
 
     bench.stop_server()
-    assert "first" in {row["research_id"] for row in only_document(bench.run("list", "--json").stdout)}
-    assert bench.run("report", "first").stdout.startswith("# ")
-    bundle = bench.run("export", "first", "--bundle", "--out", "first.zip")
-    assert (bundle.returncode, bench.run("audit", "first.zip").returncode) == (0, 0), bundle.stderr
+    assert "first" in {row["research_id"] for row in only_document(bench.ask("list", "--json").stdout)}
+    assert bench.ask("report", "first").stdout.startswith("# ")
+    bundle = bench.ask("export", "first", "--bundle", "--out", "first.zip")
+    assert (bundle.exit_code, bench.ask("audit", "first.zip").exit_code) == (0, 0), bundle.stderr
     assert describe_server(bench.home) is None
 
-    assert bench.run("delete", "first", "--yes").returncode == 0
-    assert bench.run("status", "first").returncode == 2
+    assert bench.ask("delete", "first", "--yes").exit_code == 0
+    assert bench.ask("status", "first").exit_code == 2
     assert (bench.work / "manual" / "vacuum.md").is_file()
 
     asyncio.run(ensure_server(bench.home))
-    begun = bench.run("start", QUESTION, "--corpus", "manual", "--id", "lone")
-    assert (begun.returncode, "no worker is running" in begun.stderr) == (0, True), begun.stderr
-    refused = bench.run("delete", "lone", "--yes")
-    assert (refused.returncode, "research cancel lone" in refused.stderr) == (2, True)
-    ended = bench.run("cancel", "lone")
-    assert (ended.returncode, "did not react and was ended" in ended.stdout) == (0, True)
+    begun = bench.ask("start", QUESTION, "--corpus", "manual", "--id", "lone")
+    assert (begun.exit_code, "no worker is running" in begun.stderr) == (0, True), begun.stderr
+    refused = bench.ask("delete", "lone", "--yes")
+    assert (refused.exit_code, "research cancel lone" in refused.stderr) == (2, True)
+    ended = bench.ask("cancel", "lone")
+    assert (ended.exit_code, "did not react and was ended" in ended.stdout) == (0, True)
     assert "research resume" not in ended.stderr  # nothing of it was ever stored
-    assert bench.run("delete", "lone", "--yes").returncode == 0
+    assert bench.ask("delete", "lone", "--yes").exit_code == 0
 
 
 def test_ctrl_c_saves_the_state_and_resume_continues(bench: Bench) -> None:
@@ -107,7 +107,7 @@ def test_ctrl_c_saves_the_state_and_resume_continues(bench: Bench) -> None:
         assert started.end() == 5, started.errors
         assert "cancelling" in started.errors
         assert "research resume interrupted" in started.output
-        assert only_document(bench.run("status", "interrupted", "--json").stdout)["status"] == "cancelled"
+        assert only_document(bench.ask("status", "interrupted", "--json").stdout)["status"] == "cancelled"
         hold.release()
         resumed = bench.run("resume", "interrupted", "--set", "limits.max_iterations=1", "--json", "--out", "resumed")
         assert resumed.returncode == 0, resumed.stderr

@@ -1,6 +1,7 @@
 """`research serve` as an operator has it: a configured folder, addresses on standard output, any client."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 
 from tests.fakes.corpus import MANUAL
 from tests.integration.server_homes import give_port, stop_server
+from tests.unit.client.cli.command_line import research
 from workers.dev_server import find_binary
 from workers.settings.loading import child_environment
 
@@ -101,27 +103,27 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     start += ["--task-queue", "research-workflows", "--input", json.dumps(asked)]
     subprocess.run([find_binary(), *start], check=True, capture_output=True, env=environment)
     watch = [*COMMAND, "watch", "plain", "--json"]
-    told_as: dict[str, Any] = {"cwd": place, "env": environment, "capture_output": True, "text": True}
-    watched = subprocess.run(watch, **told_as, check=False)
+    watched = subprocess.run(watch, cwd=place, env=environment, capture_output=True, text=True, check=False)
     assert watched.returncode in (0, 3), watched.stderr
     assert json.loads(watched.stdout)["counts"]["sources_cited"] > 0
     asked["corpus"] = "nowhere"
     start = [word.replace("plain", "refused") for word in start[:-1]] + [json.dumps(asked)]
     subprocess.run([find_binary(), *start], check=True, capture_output=True, env=environment)
+    here = {name: environment[name] for name in ("RESEARCH_HOME", "RESEARCH_CONFIG")}
     for command, code in {"watch": 2, "status": 0}.items():
-        told = [*COMMAND, command, "refused"]
-        done = subprocess.run(told, **told_as, check=False)
-        assert done.returncode == code, (command, done.stderr)
-        assert "no corpus of that name" in done.stdout + done.stderr, command
-        assert "research resume" not in done.stdout + done.stderr
-    listed = subprocess.run([*COMMAND, "list", "--json"], **told_as, check=True)
+        done = research(command, "refused", **here)
+        assert done.exit_code == code, (command, done.stderr)
+        assert "no corpus of that name" in done.output, command
+        assert "research resume" not in done.output
+    listed = research("list", "--json", **here)
     (row,) = [each for each in json.loads(listed.stdout) if each["research_id"] == "refused"]
     assert (row["research_id"], row["query"]) == ("refused", asked["query"])
     assert "no corpus of that name" in row["reason"]
-    begun = [*COMMAND, "start", "How is freezing done?", "--corpus", "docs", "--engine", "extractive", "--id", "kept"]
-    started = subprocess.run([*begun, "--quiet"], **told_as, check=True)
-    assert (started.stdout, started.stderr) == ("kept\n", "")
-    subprocess.run([*COMMAND, "watch", "kept", "--quiet", "--out", "kept"], **told_as, check=False)
+    begun = ["start", "How is freezing done?", "--corpus", "docs", "--engine", "extractive", "--id", "kept", "--quiet"]
+    with contextlib.chdir(place):
+        started = research(*begun, **here)
+        assert (started.stdout, started.stderr) == ("kept\n", "")
+        research("watch", "kept", "--quiet", "--out", "kept", **here)
     assert (place / "kept" / "report.html").is_file()
     serving.send_signal(signal.SIGTERM)
     assert serving.wait(30) == 0

@@ -29,14 +29,8 @@ SCENARIO = "embroiders"
 LATENCY = 0.5
 
 
-async def prepared(made: Topology) -> None:
-    code, _, errors = await made.command("corpus", "add", str(made.documents))
-    assert code == 0, errors
-
-
 async def undisturbed(home: Path) -> tuple[ResearchResult, int]:
     async with topology(home, scenario=SCENARIO) as made:
-        await prepared(made)
         await made.start_workers()
         handle = await start(await made.client(), CHECKED, id="r-survivor")
         return await handle.result(), len(made.model.calls)
@@ -51,7 +45,6 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
     # Beside one another: most of the time a killed worker is waited for.
     async with asyncio.TaskGroup() as beside, topology(tmp_path / "storm", LATENCY, SCENARIO) as made:
         calm = beside.create_task(undisturbed(tmp_path / "calm"))
-        await prepared(made)
         await made.start_workers()
         handle = await start(await made.client(), CHECKED, id="r-survivor")
         in_flight = 0
@@ -87,7 +80,6 @@ async def disturbed(
     made: Topology, request: dict[str, Any], reached: Callable[[ResearchStatus], bool], calls: int
 ) -> ResearchResult:
     """Run a request undisturbed and once more with all workers killed while so many calls are under way; compare both."""
-    await prepared(made)
     await made.start_workers()
     client = await made.client()
     expected = await (await start(client, request, id="r-undisturbed")).result()
@@ -205,7 +197,6 @@ async def test_workers_killed_between_a_summary_and_its_call_pay_it_once(tmp_pat
     answer = " ".join(f"Setting {number} of the engine is 200000{number}." for number in range(140))
     context = [{"question": f"What is setting {number}?", "answer": f"{number}. {answer}"} for number in range(3)]
     async with topology(tmp_path, LATENCY, configuration=SUMMARIES) as made:
-        await prepared(made)
         made.model.plan = replace(made.model.plan, by_role={"planner": "slow"})
         await made.start_workers()
         handle = await start(await made.client(), REQUEST | {"context": context}, id="r-summaries")

@@ -71,11 +71,12 @@ class Topology:
 
     # --- starting and killing --------------------------------------------------------------------------------------
     async def open(self) -> None:
-        """Write the documents and start the engine; no worker yet."""
+        """Write the documents, which workers index as they start, and start the engine; no worker yet."""
         self.documents.mkdir(parents=True)
         for name, text in MANUAL.items():
             (self.documents / name).write_text(text, encoding="utf-8")
-        (self.home / "research.toml").write_text(self.configuration, encoding="utf-8")
+        corpus = f'{self.configuration}\n[corpus.documents]\npath = "{self.documents}"\n'
+        (self.home / "research.toml").write_text(corpus, encoding="utf-8")
         give_port(self.home)
         await ensure_server(self.home)
 

@@ -78,6 +78,8 @@ ENGINES: Final = [(strategy.name, engine) for strategy in JOINED for engine in _
 MODELLED: Final = [name for name, engine in ENGINES if engine == EngineKind.MODEL.value]
 FIRST_ENGINE: Final = dict(reversed(ENGINES))
 """By strategy: without a model where that is possible."""
+TWO_MODELLED: Final = ("supervisor", "orchestrator")
+"""One whose roles answer once, and one whose agents take turns: for what the code that all share does."""
 MODES: Final = [
     (strategy.name, engine, mode.value)
     for strategy in JOINED
@@ -256,6 +258,17 @@ async def undisturbed(folder: Path, name: str, engine: str = "", **fields: Any) 
     async with trial_of(folder, name, engine, **fields) as trial:
         await trial.conduct()
     return trial
+
+
+_whole_runs: dict[str, Trial] = {}
+
+
+async def whole_run(folder: Path, name: str, engine: str = "", **fields: Any) -> Trial:
+    """An undisturbed run to compare with, made once for all tests of this process; nobody may change it."""
+    key = json.dumps([name, engine or FIRST_ENGINE[name], fields], sort_keys=True)
+    if key not in _whole_runs:
+        _whole_runs[key] = await undisturbed(folder, name, engine, **fields)
+    return _whole_runs[key]
 
 
 def units_of(trial: Trial) -> list[str]:

@@ -17,8 +17,8 @@ from tests.every_strategy.joined import (
     begin_trial,
     resume,
     trial_of,
-    undisturbed,
     units_of,
+    whole_run,
     world_of,
 )
 from workflows.driver import Driver
@@ -33,7 +33,7 @@ WISH = "What is the default of freeze_max_age?"
 @pytest.mark.parametrize("name", NAMES)
 async def test_stopped_in_any_unit_it_reports_what_is_there_and_goes_on_later(tmp_path: Path, name: str) -> None:
     """The outcome says how much that is; resumed, it finds what an undisturbed run finds (X-4, S0-131)."""
-    whole = await undisturbed(tmp_path / "whole", name)
+    whole = await whole_run(tmp_path / "whole", name)
     for unit in units_of(whole):
         async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = trial.stop
@@ -52,7 +52,7 @@ async def test_stopped_in_any_unit_it_reports_what_is_there_and_goes_on_later(tm
 @pytest.mark.parametrize("name", NAMES)
 async def test_cancelled_in_any_unit_it_calls_nobody_and_goes_on_later(tmp_path: Path, name: str) -> None:
     """The session is kept at once and no call begins; resumed, it finds what an undisturbed run finds (C0-20)."""
-    whole = await undisturbed(tmp_path / "whole", name)
+    whole = await whole_run(tmp_path / "whole", name)
     for unit in units_of(whole):
         async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, len(whole.host.by_unit[unit])] = trial.cancel
@@ -69,7 +69,7 @@ async def test_cancelled_in_any_unit_it_calls_nobody_and_goes_on_later(tmp_path:
 @pytest.mark.parametrize("name", NAMES)
 async def test_words_in_any_unit_are_heard(tmp_path: Path, name: str) -> None:
     """What a person asks for is planned or searched for, or the report says that it was not looked for (S0-081)."""
-    whole = await undisturbed(tmp_path / "whole", name)
+    whole = await whole_run(tmp_path / "whole", name)
     assert not any("freeze_max_age" in text for text in whole.world.corpus.searches)
     for unit in units_of(whole):
         async with trial_of(tmp_path / unit, name) as trial:

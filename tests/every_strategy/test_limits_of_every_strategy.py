@@ -11,7 +11,18 @@ from contracts.request import Limits, Mode
 from contracts.resolved import ModelPrice
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, NodeKind, Outcome, StopReason, Tier
-from tests.every_strategy.joined import MODELLED, MODES, NAMES, SMALL, Trial, trial_of, undisturbed, units_of, world_of
+from tests.every_strategy.joined import (
+    MODELLED,
+    MODES,
+    NAMES,
+    SMALL,
+    Trial,
+    trial_of,
+    undisturbed,
+    units_of,
+    whole_run,
+    world_of,
+)
 from tests.fakes.host import TimedHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import begin
@@ -98,7 +109,8 @@ async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: 
     nothing, nothing is used (X-4).
     """
     reason, used = SPENT[limit]
-    whole = await priced(tmp_path / "whole", name)
+    whole = _priced.get(name) or await priced(tmp_path / "whole", name)
+    _priced[name] = whole
     for share in (0.5, 0.0):
         most: Any = used(whole) * share
         most = most if limit == "max_cost_usd" else int(most)
@@ -114,6 +126,10 @@ async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: 
         assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.FAILED)
         assert any("limit" in line for line in result.limitations)
         assert bool(trial.state.citations) is bool(trial.state.findings)
+
+
+_priced: dict[str, Trial] = {}
+"""A whole run by strategy, for all limits."""
 
 
 async def priced(folder: Path, name: str, **fields: Any) -> Trial:
@@ -148,7 +164,7 @@ async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Pa
     """When nothing but the reserve is left the report is written, within the deadline; without a finding the outcome
     says that the time was over (S0-032, S0-127, X-13).
     """
-    whole = await undisturbed(tmp_path / "whole", name)
+    whole = await whole_run(tmp_path / "whole", name)
     for unit in units_of(whole):
         async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = trial.run_out_of_time
@@ -165,7 +181,7 @@ async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Pa
 async def test_where_no_report_is_wanted_then_none_is_written(tmp_path: Path, name: str) -> None:
     """`on_deadline: abort` keeps the session and writes nothing."""
     async with trial_of(tmp_path, name, on_deadline="abort") as trial:
-        trial.host.acts[units_of(await undisturbed(tmp_path / "whole", name))[-1], 1] = trial.run_out_of_time
+        trial.host.acts[units_of(await whole_run(tmp_path / "whole", name))[-1], 1] = trial.run_out_of_time
         await trial.conduct()
         assert await trial.world.sessions.load("r-unit")
     assert (trial.state.status.value, trial.state.result, trial.state.citations) == ("timed_out", None, [])

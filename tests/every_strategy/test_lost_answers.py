@@ -14,7 +14,7 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, Outcome, StopReason
 from providers.errors import NotConfigured
-from tests.every_strategy.joined import ENGINES, Trial, resume, trial_of, undisturbed
+from tests.every_strategy.joined import ENGINES, Trial, resume, trial_of, whole_run
 from tests.fakes import model_work, reflective_work, tool_work
 from tests.fakes.corpus import MemoryCorpus
 from tests.toy.roles import TOY
@@ -84,7 +84,7 @@ def identity(request: Any) -> str:
 async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, engine: str, place: str) -> None:
     """The report names what is missing; resumed, the run finds what an undisturbed one finds (S0-131)."""
     fields = FIELDS.get(place, {})
-    whole = await undisturbed(tmp_path / "whole", name, engine, **fields)
+    whole = await whole_run(tmp_path / "whole", name, engine, **fields)
     by_role = {"synthesizer": "embroiders", "reporter": "embroiders"} if place == "claim" else {}
     async with trial_of(tmp_path / "lost", name, engine, by_role=by_role, **fields) as trial:
         lost = lose_one(trial, place)
@@ -133,7 +133,7 @@ async def test_a_model_cannot_leave_out_what_got_no_answer(
 ) -> None:
     """A resumed run whose model would end at once has the findings of an undisturbed one, or is not completed."""
     limits = {"max_sources": 3 if name == "orchestrator" else 30}
-    whole = await undisturbed(tmp_path / "whole", name, MODEL, limits=limits)
+    whole = await whole_run(tmp_path / "whole", name, MODEL, limits=limits)
     async with trial_of(tmp_path / "lost", name, MODEL, limits=limits) as trial:
         lost = lose_one(trial, place, after)
         await trial.conduct()
@@ -183,7 +183,7 @@ SEARCHES: Final = [
 @pytest.mark.parametrize(("name", "engine", "lost"), SEARCHES)
 async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name: str, engine: str, lost: str) -> None:
     """It never ends `empty` for them, and once they answer it finds what an undisturbed run finds (S0-097, S0-131, C0-13)."""
-    whole = await undisturbed(tmp_path / "whole", name, engine)
+    whole = await whole_run(tmp_path / "whole", name, engine)
     corpus = FragileCorpus()
     searched = whole.world.corpus.searches
     corpus.refused = {"first": {searched[0]}, "last": {searched[-1]}, "all": None}[lost]
@@ -204,7 +204,7 @@ async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name:
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 async def test_the_report_lists_the_searches_that_were_made(tmp_path: Path, name: str, engine: str) -> None:
     """In `report.json` and in *Method*: those of agents and before the plan too, and no task or step beside them."""
-    whole = await undisturbed(tmp_path, name, engine)
+    whole = await whole_run(tmp_path / "whole", name, engine)
     made = set(whole.world.corpus.searches)
     assert {query["text"] for query in (await whole.document())["queries"]} == made
     report = await whole.report()

@@ -12,7 +12,7 @@ from contracts.evidence import CheckMethod, DocumentRef
 from contracts.tokens import TokenSettings, TokenShare
 from contracts.vocabulary import Outcome
 from tests.comparable import comparable
-from tests.every_strategy.joined import MODELLED, Trial, at_window
+from tests.every_strategy.joined import MODELLED, TWO_MODELLED, Trial, at_window
 from tests.fakes.corpus import long_manual
 from tests.fakes.model_tokens import TokenBook
 from workflows.status import status_of
@@ -98,7 +98,7 @@ async def test_what_is_dropped_is_named_and_counts_as_not_analyzed(tmp_path: Pat
     assert fidelity["fidelity"] == pytest.approx(recomputed(fidelity), rel=0.001)
 
 
-@pytest.mark.parametrize("name", MODELLED)
+@pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_without_management_no_report_knows_of_fidelity(tmp_path: Path, name: str) -> None:
     """Neither report.json nor text nor status has a figure; where all fits, the text is otherwise that of a run with
     management, to the byte (S0-178).
@@ -118,8 +118,7 @@ async def test_without_management_no_report_knows_of_fidelity(tmp_path: Path, na
     assert texts[False] == "".join(line for line in lines if line != shown)
 
 
-@pytest.mark.parametrize("depth", ["light", "medium"])
-@pytest.mark.parametrize("name", MODELLED)
+@pytest.mark.parametrize(("name", "depth"), [*((name, "light") for name in MODELLED), ("supervisor", "medium")])
 async def test_no_share_of_the_tokens_is_passed(tmp_path: Path, name: str, depth: str) -> None:
     """60,000 tokens and three calls side by side: each share ends within its own part and what those before it left,
     and there is a report (S0-165, C0-16).
@@ -138,7 +137,7 @@ async def test_no_share_of_the_tokens_is_passed(tmp_path: Path, name: str, depth
     assert bool(trial.state.citations) is bool(trial.state.findings)
 
 
-@pytest.mark.parametrize("name", MODELLED)
+@pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_an_endpoint_that_refuses_at_half_of_its_window(tmp_path: Path, name: str) -> None:
     """What it refuses is not lost: the run says so with the remedy, and every quote is verbatim (S0-099)."""
     async with at_window(tmp_path, name, honest(WINDOW // 2), PAGES, known=WINDOW, limits=ONE_QUESTION) as trial:
@@ -154,7 +153,7 @@ async def test_an_endpoint_that_refuses_at_half_of_its_window(tmp_path: Path, na
 
 
 @pytest.mark.parametrize("characters", [0.5, 40.0])
-@pytest.mark.parametrize("name", MODELLED)
+@pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_an_endpoint_that_counts_wrongly(tmp_path: Path, name: str, characters: float) -> None:
     """Eight times too many tokens, or ten times too few: the account is the endpoint's, and there is a report."""
     book = TokenBook(characters_per_token=characters, counts_tools=True)
@@ -168,7 +167,7 @@ async def test_an_endpoint_that_counts_wrongly(tmp_path: Path, name: str, charac
     assert bool(trial.state.citations) is bool(trial.state.findings)
 
 
-@pytest.mark.parametrize("name", MODELLED)
+@pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_an_endpoint_that_forgets_its_cache(tmp_path: Path, name: str) -> None:
     """The account has what was read of the cache and what was not; requests and the rest of the report are the same."""
     requests, reports = [], []

@@ -12,7 +12,7 @@ from contracts import failures
 from contracts.evidence import DocumentRef
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, Outcome
-from tests.every_strategy.joined import ENGINES, MODELLED, trial_of, undisturbed
+from tests.every_strategy.joined import ENGINES, MODELLED, TWO_MODELLED, trial_of, undisturbed
 
 MADE_UP = ("Zyzzyva", "It is not true", "In other words")
 """Words of the embroidered report that stand in no source."""
@@ -62,7 +62,7 @@ async def test_what_its_writer_makes_up_is_corrected(tmp_path: Path, name: str) 
     assert trial.state.engine_by_role["checker"] == EngineKind.MODEL.value
 
 
-@pytest.mark.parametrize("name", MODELLED)
+@pytest.mark.parametrize("name", TWO_MODELLED)
 @pytest.mark.parametrize("verify", ["light", "off"])
 async def test_a_report_that_its_sources_do_not_bear_out_is_not_completed(
     tmp_path: Path, name: str, verify: str
@@ -133,7 +133,7 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_replaced(tmp_path:
 
 
 @pytest.mark.parametrize(("verify", "method"), [("light", "model"), ("off", None)])
-@pytest.mark.parametrize("name", MODELLED)
+@pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_a_model_reviews_the_final_report_unless_nothing_is_checked(
     tmp_path: Path, name: str, verify: str, method: str | None
 ) -> None:

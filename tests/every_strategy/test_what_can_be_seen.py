@@ -13,7 +13,7 @@ from contracts.request import Limits
 from contracts.texts import plural
 from contracts.vocabulary import Outcome, SourceStatus, StopReason
 from providers.errors import SourceUnreadable
-from tests.every_strategy.joined import NAMES, Trial, trial_of, undisturbed, units_of
+from tests.every_strategy.joined import NAMES, Trial, trial_of, units_of, whole_run
 from tests.fakes import states
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.world import READ_AT
@@ -128,7 +128,7 @@ async def test_a_failure_is_stated_before_the_end(tmp_path: Path, name: str) -> 
     def errors(trial: Trial) -> list[str]:
         return [event.text for event in trial.state.events if event.data.get("level") == "error"]
 
-    whole = await undisturbed(tmp_path / "whole", name)
+    whole = await whole_run(tmp_path / "whole", name)
     assert errors(whole) == []
     async with trial_of(tmp_path, name, on_deadline="abort") as trial:
         trial.host.acts[units_of(whole)[0], 1] = trial.run_out_of_time

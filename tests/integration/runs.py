@@ -35,6 +35,7 @@ async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[ResearchStatu
             patience = timedelta(seconds=5)
             status = await handle.query(names.STATUS, result_type=ResearchStatus, rpc_timeout=patience)
         except RPCError:
+            await asyncio.sleep(0.05)
             continue
         except WorkflowQueryFailedError as error:
             if "TMPRL1101" not in str(error):  # the SDK takes a thread that got no time for a deadlock
