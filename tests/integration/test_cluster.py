@@ -106,6 +106,7 @@ def workers_by_queue(history: WorkflowHistory) -> dict[str, set[int]]:
     return found
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(240)
 async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_path: Path) -> None:
     """Set up, with pools in processes of their own, a run completes, and each process ends in good order."""
