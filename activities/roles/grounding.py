@@ -25,8 +25,9 @@ A = TypeVar("A", bound=RoleAnswer)
 SHORTEST_QUOTE: Final = 8
 """Characters; shorter ones support nothing and occur everywhere."""
 LONGEST_QUOTE: Final = 2_000
-UNQUOTED: Final = re.compile(f"[`{INVISIBLE_CLASS}]")
-"""Characters that a quote may lack: those that a prompt does not contain, and the marks of code."""
+VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
+"""Characters that a quote must have; it may lack those that a prompt does not contain, and the marks of code."""
+BLANK: Final = re.compile(r"\s")
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|#{1,6}[ \t]++(?P<heading>[^\n]*))", re.MULTILINE
 )
@@ -100,13 +101,16 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
 @lru_cache(maxsize=4)  # for the many quotes of a page
 def _flatten(text: str) -> tuple[str, Sequence[int]]:
     """Return the visible characters of a text with single blanks, and the place of each in the text."""
-    signs, places = list[str](), array("L")
-    for place, (sign, visible) in enumerate(zip(text, UNQUOTED.sub("\0", text), strict=True)):
-        blank = sign.isspace()
-        if (signs and signs[-1] != " ") if blank else visible != "\0":
-            signs.append(" " if blank else sign)
-            places.append(place)
-    return "".join(signs), places
+    parts, places, end = list[str](), array("L"), 0
+    for word in VISIBLE.finditer(text):
+        blank = BLANK.search(text, end, word.start())
+        if blank and parts:
+            parts.append(" ")
+            places.append(blank.start())
+        parts.append(word[0])
+        places.extend(range(*word.span()))
+        end = word.end()
+    return "".join(parts), places
 
 
 def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
