@@ -170,7 +170,7 @@ async def _reading(stores: _Stores) -> list[Activity]:
         except CorpusUnknown:
             return None
 
-    judge = judge_of(stores.children, authority_of, stores.settings.web.authorities)
+    judge = judge_of(authority_of, stores.settings.web.authorities)
     reader = RoutedReader(stores.library, pages)
     return [ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source]
 

@@ -5,9 +5,10 @@ content of 0.40. `low` is a sum below 0.40, an authority up to 0.15, a relevance
 Everything else is `medium`. Authority is that of the host in a table of domains, never a page's own word.
 """
 
+import asyncio
 import tomllib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from importlib.resources import files
@@ -24,7 +25,6 @@ from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
 from contracts.vocabulary import Quality
 from providers.interfaces import ExtractedDocument
-from providers.isolation.pool import SubprocessPool
 from providers.text import STEMMED_LANGUAGES, detect_language, question_stems, stems
 
 WEIGHTS: Final[Mapping[SourceType, tuple[float, float, float, float]]] = {
@@ -196,13 +196,13 @@ class Judgement:
 
 
 Judge = Callable[[ReadRequest, ExtractedDocument], Awaitable[Judgement]]
-ASSESS: Final = f"{__name__}:assess"
 
 
-def judge_of(
-    isolated: SubprocessPool, authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None
-) -> Judge:
-    """Make the judge that knows the operator's words on corpora and domains; pages are examined in child processes."""
+def judge_of(authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None) -> Judge:
+    """Make the judge that knows the operator's words on corpora and domains; pages are examined in threads.
+
+    The rules take linear time over a bounded text; a child process would cost more than they do.
+    """
     declared = {domain.lower(): Quality(label) for domain, label in (authorities or {}).items()}
 
     async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
@@ -210,8 +210,7 @@ def judge_of(
             name = document.url.removeprefix(CORPUS_SCHEME).partition("/")[0]
             quality = find_member(Quality, authority_of(name) or "")
             return Judgement(quality, OWN_DOCUMENTS) if quality else Judgement()
-        looked_at = replace(document, text=document.text[:LOOKED_AT], raw=b"")
-        found: SourceAssessment = await isolated.call(ASSESS, request, looked_at, declared)
+        found = await asyncio.to_thread(assess, request, document, declared)
         return Judgement(found.label, found.reason, found)
 
     return judge

@@ -70,7 +70,7 @@ async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
     """Every corpus is worth much; pages are assessed as workers do it."""
     if document.url.startswith(CORPUS_SCHEME):
         return Judgement(Quality.HIGH, "your documents")
-    return await judge_of(HereCalls(), {}.get)(request, document)
+    return await judge_of({}.get)(request, document)
 
 
 class World:

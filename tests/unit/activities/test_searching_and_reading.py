@@ -19,7 +19,6 @@ from providers import errors
 from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
 from providers.storage.stored_notebooks import Notebooks
-from tests.fakes.killers import HereCalls
 from tests.fakes.world import all_reachable
 from tests.unit.activities.scripted import SOURCE, URL, MemoryStore, environment
 
@@ -72,7 +71,7 @@ async def read(
 ) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
     store = content or MemoryStore()
-    quality = judge_of(HereCalls(), {"manual": "high", "notes": "splendid"}.get)
+    quality = judge_of({"manual": "high", "notes": "splendid"}.get)
     activities = ReadingActivities(shelf or Shelf(given), store, quality, Notebooks(store), lambda: NOW)
     request = ReadRequest(**{"source_id": SOURCE, "url": URL, "title": "From the hit", "permitted": True, **fields})
     record = await environment().run(activities.read_source, request)
