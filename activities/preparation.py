@@ -186,7 +186,7 @@ def resolve_again(
         raise RunRefused("query: this id belongs to another question; choose another id")
     if lines := [*_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
-    named = _over(stored.requested, _named(request))
+    named = merge(stored.requested, _named(request))
     fixed = {name: getattr(stored, name) for name in ("query", "strategy", "mode", "depth", "system_prompt", "tenant")}
     fixed |= {
         "context": [turn.model_dump() for turn in stored.context],
@@ -194,7 +194,7 @@ def resolve_again(
         "engine": EngineChoice.AUTO if request.models.model_fields_set else stored.engine.value,
         "models": stored.models,
     }
-    whole = ResearchRequest.model_validate(_over(_over(stored.requested, fixed), _named(request)))
+    whole = ResearchRequest.model_validate(merge(merge(stored.requested, fixed), _named(request)))
     attributes = stored.search_attributes
     again = resolve(stored.research_id, whole, configuration, corpus or stored.corpus, search_attributes=attributes)
     kept: dict[str, Any] = {name: getattr(stored, name) for name in ("follow_up", "canary", "tokens")}
@@ -211,11 +211,11 @@ def _named(request: ResearchRequest) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value != "auto"}
 
 
-def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Merge nested dictionaries; the values of `above` win."""
     merged = {**below, **above}
     both = (name for name in above if isinstance(above[name], dict) and isinstance(below.get(name), dict))
-    return merged | {name: _over(below[name], above[name]) for name in both if name != "metadata"}
+    return merged | {name: merge(below[name], above[name]) for name in both if name != "metadata"}
 
 
 def _changed(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:

@@ -4,6 +4,7 @@ from temporalio.exceptions import ApplicationError, CancelledError, TerminatedEr
 
 from contracts import failures
 from contracts.outcome import ResearchResult, ResearchStatus, carried_result
+from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, Completeness, Outcome, RunStatus, StopReason
 
 MOST_SHORTCOMINGS = 3
@@ -42,6 +43,13 @@ def bare_result(research_id: str, outcome: Outcome, explanation: str = "") -> Re
         completeness=Completeness.EMPTY,
         limitations=[explanation] if explanation else [],
     )
+
+
+def checkpoint_result(research_id: str, state: ResearchState, outcome: Outcome) -> ResearchResult:
+    """Make a result without a report from the last checkpoint of a run."""
+    shared = ("usage", "degraded", "failed_branches", "limitations", "started_at")
+    known = {name: getattr(state, name) for name in shared} | {"counts": state.counts(), "resumable": True}
+    return bare_result(research_id, outcome).model_copy(update=known)
 
 
 def bare_status(result: ResearchResult, question: str) -> ResearchStatus:

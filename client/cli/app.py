@@ -30,7 +30,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "ask": ("run", "Ask a follow-up question of an earlier run."),
         "start": ("run", "Start a run on a running server and print its id."),
         "resume": ("run", "Continue a run that was cancelled, failed, timed out or is partial."),
-        "refresh": ("refresh", "Read the sources of a finished run again, and update its report."),
+        "refresh": ("run", "Read the sources of a finished run again, and update its report."),
     },
     "Follow runs": {
         "watch": ("watch", "Show a run live; Ctrl-C only detaches."),
@@ -52,16 +52,16 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "sources": ("read", "List the sources of a run, or print the archived text of one."),
         "decisions": ("read", "Print the decisions of a run and their reasons."),
         "audit": ("audit", "Check every citation, quote and verdict of a report again."),
-        "diff": ("refresh", "Compare two reports claim by claim."),
+        "diff": ("audit", "Compare two reports claim by claim."),
         "export": ("audit", "Write a bundle that others can audit, a document, or a bibliography."),
     },
     "This machine": {
         "corpus": ("corpus", "Add, list, inspect or remove folders of documents."),
-        "archive": ("archive", "List, show, restore or verify content that models were not shown."),
+        "archive": ("stored", "List, show, restore or verify content that models were not shown."),
         "serve": ("serve", "Run server and workers on this machine until stopped."),
         "worker": ("serve", "Run worker pools against a cluster until stopped."),
         "doctor": ("doctor", "Report what is configured, reachable or missing; try one read or search."),
-        "delete": ("delete", "Remove runs: session, journal of calls, history and documents."),
+        "delete": ("stored", "Remove runs: session, journal of calls, history and documents."),
     },
 }
 

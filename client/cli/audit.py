@@ -1,21 +1,19 @@
-"""`audit` and `export`: check a report against its archived sources, and hand it on."""
+"""`audit`, `diff` and `export`: check a report against its archived sources, compare two, and hand one on."""
 
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
-import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from typer import Argument, Option
 
 from activities.reporting.audit import READ, AuditResult, BytesOf, TextOf
 from activities.reporting.audit import audit as check
 from client.cli.context import CommandContext, RunInfo, open_context
-from client.cli.corpus import read_start
-from client.cli.errors import CommandError, ExitCode
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
-from client.cli.output import print_json, print_result
+from client.cli.output import CommandError, ExitCode, print_json, print_result, read_start
 from client.cli.reports import FORMATS, write_for_person
 from client.exchange.bundle import (
     BYTE_LIMIT,
@@ -28,10 +26,11 @@ from client.exchange.bundle import (
     public_key,
     text_path,
 )
-from client.view.words import printable
+from client.view.words import change_lines, printable
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
-from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report
+from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report, compare_documents
+from contracts.report_changes import ReportChanges
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool
@@ -45,26 +44,23 @@ EXPORTS: Final = {
     "csl": ("client.exchange.bibliography:to_csl", ".csl.json"),
 }
 """Formats beside a bundle: the function that makes one of a report, and the suffix of its files."""
+COMPARE: Final = f"{compare_documents.__module__}:{compare_documents.__name__}"
 MEMORY_BYTES: Final = 1_000_000_000
-"""Of the process that reads a report, which anybody may have written."""
-LARGEST_KEY: Final = 10_000
+"""Of a process that reads reports, which anybody may have written."""
+COMPARE_SECONDS: Final = 60.0
 EXPORT_SECONDS: Final = 120.0
+LARGEST_KEY: Final = 10_000  # bytes
 
 K = TypeVar("K")
 
 commands = Commands()
 
 
-# --- audit ---------------------------------------------------------------------------------------------------------
-
-
 @commands.command("audit")
 async def audit(
-    target: Annotated[str, typer.Argument(metavar="ID|FILE", help="a run, a report.json, or a bundle.zip")] = "last",
+    target: Annotated[str, Argument(metavar="ID|FILE", help="a run, a report.json, or a bundle.zip")] = "last",
     *,
-    key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="public key that a bundle must be signed with")
-    ] = None,
+    key: Annotated[Path | None, Option(metavar="FILE", help="public key that a bundle must be signed with")] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
@@ -75,35 +71,33 @@ async def audit(
 
     research audit last
     research audit reports/2026-11-21-how-does-vacuum/report.json
-    research audit vacuum.zip
     research audit vacuum.zip --key sender.pub
     """
     if key is not None and not target.endswith(".zip"):
         raise CommandError("--key belongs to a bundle, FILE.zip: only bundles are signed")
     result = AuditResult()
     if target.endswith(".zip"):
-        sender = None if key is None else _read_key(public_key, key)
-        name, result = await _audit_bundle(Path(target), sender, result)
+        result = await _audit_bundle(Path(target), None if key is None else _read_key(public_key, key), result)
     else:
         async with open_context(Flags(config=config)) as context:
-            name, result = await _audit_archived(context, target, result)
+            result = await _audit_archived(context, target, result)
     if as_json:
         print_json(asdict(result) | {"passed": result.passed})
     else:
-        _print_audit(result, name)
+        _print_audit(result, result.research_id or target)
     return ExitCode.COMPLETED if result.passed else ExitCode.INTERNAL
 
 
-async def _audit_archived(context: CommandContext, target: str, result: AuditResult) -> tuple[str, AuditResult]:
+async def _audit_archived(context: CommandContext, target: str, result: AuditResult) -> AuditResult:
     """Audit a run or a `report.json` against the content store of this machine. Raises `CommandError`."""
-    is_file, content = "/" in target or target.endswith(".json"), context.stores.content
-    if is_file:
+    content = context.stores.content
+    if is_file(target):
         forms, name = _load_files(Path(target)), target
     else:
         run = await context.find(target)
         forms, name = await _load_stored(context, run, result), f"the stored report of {run.research_id}"
     if "json" not in forms:
-        return target, result
+        return result
 
     async def text(reference: str) -> str:
         return await content.get_text(_reference(reference))
@@ -112,20 +106,16 @@ async def _audit_archived(context: CommandContext, target: str, result: AuditRes
         return await content.get(_reference(reference))
 
     result = await _check(forms, name, text, data, result)
-    if is_file:
-        await _compare_with_store(context, forms["json"], result)
-    return result.research_id or target, result
+    if is_file(target) and SAFE_ID.fullmatch(result.research_id):
+        stored = await (await context.load_run(result.research_id)).result()
+        if stored is not None and stored.files is not None:
+            result.count("report.json against the store")
+            if stored.files.json_document.hash != digest(forms["json"]):
+                result.problem("report_differs", JSON_FILE, "it is not the report that is stored of this run")
+    return result
 
 
-def _read_key(read: Callable[[bytes], K], path: Path) -> K:
-    """Read a key from a file. Raises `CommandError`."""
-    try:
-        return read(read_start(path, LARGEST_KEY, "the key"))
-    except KeyUnusable as error:
-        raise CommandError(f"{path}: {error}") from None
-
-
-async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditResult) -> tuple[str, AuditResult]:
+async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditResult) -> AuditResult:
     """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
     read_start(path, 1, "the bundle")
     try:
@@ -146,8 +136,7 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditR
                 forms["md"] = bundle.read(MARKDOWN_FILE)
                 forms["html"] = bundle.read(HTML_FILE)
             texts = None if bundle.manifest.quotes_only else bundle.text
-            result = await _check(forms, f"{JSON_FILE} of {path}", texts, None, result)
-            return result.research_id or str(path), result
+            return await _check(forms, f"{JSON_FILE} of {path}", texts, None, result)
     except ContentMissing as error:
         raise CommandError(f"{path} cannot be audited: {error}; ask for a complete bundle") from None
     except BundleUnusable as error:
@@ -155,41 +144,19 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditR
 
 
 async def _check(
-    forms: dict[str, bytes], name: str, text: TextOf | None, data: BytesOf | None, before: AuditResult
+    forms: dict[str, bytes], name: str, text: TextOf | None, data: BytesOf | None, result: AuditResult
 ) -> AuditResult:
     """Compare a report, which messages call by `name`, with everything that there is. Raises `CommandError`."""
-    if len(forms["json"]) > LARGEST_REPORT:
-        raise CommandError(
-            f"{name} is larger than {LARGEST_REPORT:,} bytes: name a report that `research run` has written"
-        )
     markdown = forms["md"].decode("utf-8", "replace") if "md" in forms else None
     async with SubprocessPool(1, memory_bytes=MEMORY_BYTES) as pool:
         try:
             html = forms.get("html")
-            result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, before=before)
+            result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, before=result)
         except InputUnprocessable as error:
             raise CommandError(f"{name} cannot be audited: {error}") from None
     if any(problem.kind == "malformed" and not problem.id for problem in result.problems):
         raise CommandError(f"{name} is not a report.json: name one that `research run` has written")
     return result
-
-
-def _load_files(path: Path) -> dict[str, bytes]:
-    """Load a `report.json`, or that of a folder, with the other forms beside it. Raises `CommandError`."""
-    path = path / JSON_FILE if path.is_dir() else path
-    beside = {form: path.with_name(name) for form, name in FORMATS.items()} | {"json": path}
-    files = {form: file for form, file in beside.items() if form == "json" or file.is_file()}
-    return {form: read_start(file, LARGEST_REPORT + 1, "the report") for form, file in files.items()}
-
-
-async def _compare_with_store(context: CommandContext, data: bytes, result: AuditResult) -> None:
-    """Compare a `report.json` with the one that the store has of this run, if it has one."""
-    known = bool(SAFE_ID.fullmatch(result.research_id))
-    stored = await (await context.load_run(result.research_id)).result() if known else None
-    if stored is not None and stored.files is not None:
-        result.count("report.json against the store")
-        if stored.files.json_document.hash != digest(data):
-            result.problem("report_differs", JSON_FILE, "it is not the report that is stored of this run")
 
 
 async def _load_stored(context: CommandContext, run: RunInfo, result: AuditResult) -> dict[str, bytes]:
@@ -226,6 +193,80 @@ def _print_audit(result: AuditResult, name: str) -> None:
             print_result(f"  {label}: {listed or 'nothing'}")
 
 
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def is_file(target: str) -> bool:
+    """Give whether a target is a path; every other word is a run."""
+    return "/" in target or target.endswith(".json")
+
+
+def _load_files(path: Path) -> dict[str, bytes]:
+    """Load a `report.json`, or that of a folder, with the other forms beside it. Raises `CommandError`."""
+    path = path / JSON_FILE if path.is_dir() else path
+    beside = {form: path.with_name(name) for form, name in FORMATS.items() if path.with_name(name).is_file()}
+    forms = {
+        form: read_start(file, LARGEST_REPORT + 1, "the report") for form, file in (beside | {"json": path}).items()
+    }
+    if any(len(data) > LARGEST_REPORT for data in forms.values()):
+        raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: name a report of `research run`")
+    return forms
+
+
+def _read_key(read: Callable[[bytes], K], path: Path) -> K:
+    """Read a key from a file. Raises `CommandError`."""
+    try:
+        return read(read_start(path, LARGEST_KEY, "the key"))
+    except KeyUnusable as error:
+        raise CommandError(f"{path}: {error}") from None
+
+
+async def _finished(context: CommandContext, given: str) -> tuple[str, dict[str, bytes]]:
+    """Load id and report of a run in its three forms. Raises `CommandError`."""
+    run = await context.find(given)
+    result = await run.result()
+    forms = {} if result is None else await context.report_documents(result)
+    if set(forms) != set(FORMATS):
+        problem = f"this run has no finished report: see `research status {run.research_id}`"
+        raise CommandError(problem, ExitCode.FAILED)
+    return run.research_id, forms
+
+
+# --- diff ----------------------------------------------------------------------------------------------------------
+
+
+@commands.command("diff")
+async def diff(
+    context: CommandContext,
+    earlier: Annotated[str, Argument(metavar="ID|FILE", help="the earlier report: a run, or a report.json")],
+    later: Annotated[str, Argument(metavar="ID|FILE", help="the later report")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two reports claim by claim, without a server: what is new, gone, worded anew or judged otherwise.
+
+    Sources whose text changed or that the later report does not have are named with the passages that were cited.
+
+    research diff reports/2026-11-01-heat-pumps/report.json last
+    """
+    targets, documents = (earlier, later), []
+    for each in targets:
+        forms = _load_files(Path(each)) if is_file(each) else (await _finished(context, each))[1]
+        documents.append(forms["json"])
+    async with SubprocessPool(1, cpu_seconds=COMPARE_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
+        try:
+            found = await pool.call(COMPARE, *documents)
+        except InputUnprocessable as error:
+            raise CommandError(f"these reports cannot be compared: {error}") from None
+    if not isinstance(found, ReportChanges):
+        raise CommandError(f"{targets[found]} is not a report.json: name one that `research run` has written")
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    for line in change_lines(found):
+        print_result(printable(line))
+
+
 # --- export --------------------------------------------------------------------------------------------------------
 
 
@@ -235,20 +276,14 @@ async def export(
     given: RunId = "last",
     *,
     bundle: Annotated[
-        bool, typer.Option("--bundle", help="report and archived texts, for `research audit` elsewhere")
+        bool, Option("--bundle", help="report and archived texts, for `research audit` elsewhere")
     ] = False,
-    quotes_only: Annotated[
-        bool, typer.Option("--quotes-only", help="a bundle without the whole texts of the sources")
-    ] = False,
-    sign: Annotated[
-        Path | None, typer.Option("--sign", metavar="KEYFILE", help="sign a bundle with this private Ed25519 key")
-    ] = None,
+    quotes_only: Annotated[bool, Option("--quotes-only", help="a bundle without the whole texts")] = False,
+    sign: Annotated[Path | None, Option(metavar="KEYFILE", help="private Ed25519 key that signs a bundle")] = None,
     form: Annotated[
-        str | None, typer.Option("--format", metavar="docx|pdf|bibtex|csl", help="one format instead")
+        Literal["docx", "pdf", "bibtex", "csl"] | None, Option("--format", help="one format instead")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="write it there [ID with the format's suffix]")
-    ] = None,
+    out: Annotated[Path | None, Option(metavar="FILE", help="write it there [ID with the format's suffix]")] = None,
 ) -> None:
     """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
 
@@ -257,59 +292,47 @@ async def export(
     texts of others: --quotes-only includes only the quoted passages.
 
     research export last --bundle                          (ID.zip in this folder)
-    research export last --bundle --quotes-only --out vacuum.zip
     research export last --bundle --sign ~/.ssh/id_ed25519
-    research export last --format docx                     (ID.docx; also pdf, bibtex, csl)
     research export last --format pdf --out vacuum.pdf
     """
     if bundle == (form is not None):
         raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
-    if form is not None and form not in EXPORTS:
-        raise CommandError(f"--format is one of {', '.join(EXPORTS)}; md, html and json: `research report --format`")
     if (quotes_only or sign is not None) and not bundle:
         raise CommandError("--quotes-only and --sign belong to --bundle: add it")
     key = None if sign is None else _read_key(private_key, sign)
     if out is not None and out.is_dir():
         raise CommandError(f"{out} is a folder: name a file in it")
-    run = await context.find(given)
-    result = await run.result()
-    forms = {} if result is None else await context.report_documents(result)
-    if set(forms) != set(FORMATS):
-        problem = f"this run has no finished report to export: see `research status {run.research_id}`"
-        raise CommandError(problem, ExitCode.FAILED)
+    research_id, forms = await _finished(context, given)
     make, suffix = EXPORTS[form] if form is not None else ("", ".zip")
     async with SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
         try:
             report = await pool.call(READ, forms["json"])
             if not isinstance(report, Report):
-                problem = f"the stored report of {run.research_id} cannot be read"
-                raise CommandError(f"{problem}: see `research audit {run.research_id}`")
+                problem = f"the stored report of {research_id} cannot be read"
+                raise CommandError(f"{problem}: see `research audit {research_id}`")
             if make:
                 data = await pool.call(make, report, seconds=EXPORT_SECONDS)
             else:
                 data = await _bundle(context, report, forms, quotes_only, key)
         except InputUnprocessable as error:
-            raise CommandError(f"{run.research_id} cannot be exported: {error}") from None
-    write_for_person(out or Path(run.research_id + suffix), data)
+            raise CommandError(f"{research_id} cannot be exported: {error}") from None
+    write_for_person(out or Path(research_id + suffix), data)
 
 
 async def _bundle(
     context: CommandContext, report: Report, forms: dict[str, bytes], quotes_only: bool, key: Ed25519PrivateKey | None
 ) -> bytes:
     """Make the bundle of a report. Raises `CommandError`."""
-    research_id = report.research_id
     files = {FORMATS[form]: data for form, data in forms.items()}
     hashes = [each for source in report.sources for each in (source.text_hash, source.pages_hash) if each is not None]
     try:
         for text_hash in [] if quotes_only else hashes:
             files[text_path(text_hash)] = await context.stores.content.get(DocumentRef(hash=text_hash))
     except ContentMissing:
-        raise CommandError(
-            f"the stored text of a source is gone or damaged: see `research audit {research_id}`, "
-            "or add --quotes-only for a bundle without whole texts",
-            ExitCode.FAILED,
-        ) from None
+        problem = f"the stored text of a source is gone or damaged: see `research audit {report.research_id}`"
+        remedy = "or add --quotes-only for a bundle without whole texts"
+        raise CommandError(f"{problem}, {remedy}", ExitCode.FAILED) from None
     if sum(map(len, files.values())) > BYTE_LIMIT:
         raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
-    version = report.product_version
-    return compose_bundle(files, research_id=research_id, product_version=version, quotes_only=quotes_only, key=key)
+    names = {"research_id": report.research_id, "product_version": report.product_version}
+    return compose_bundle(files, **names, quotes_only=quotes_only, key=key)

@@ -2,11 +2,10 @@
 
 import asyncio
 import os
-import re
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,25 +13,22 @@ from urllib.parse import quote as url_quote
 
 import structlog
 
-from client.cli.errors import CommandError, ExitCode, quote
-from client.cli.output import print_hint
+from client.cli.output import CommandError, ExitCode, print_hint, quote
 from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient, ResearchHandle
-from client.run_results import STOP_REASONS, bare_result
+from client.run_results import STOP_REASONS, checkpoint_result
 from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentMissing
-from providers.interfaces import ContentStore, SessionStore
 from providers.isolation.pool import SubprocessPool
-from providers.shared.paid_calls import CallStore
 from providers.storage.content import ObstoreContentStore
 from providers.storage.content_archive import RecordArchive
 from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import Notebooks
-from providers.storage.stored_records import Records, open_records
+from providers.storage.stored_records import open_records
 from workers.dev_server import ServerError, ServerFiles, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings, load_settings
 from workers.telemetry import temporal_runtime
@@ -45,7 +41,6 @@ NO_SERVER: Final = "no server is running here: start one with `research serve`, 
 LISTED_RUNS: Final = 500
 RUNNING: Final = "running"
 ID_ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # without characters that look alike
-ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 OUTCOMES: Final = {RunStatus(outcome.value): outcome for outcome in STOP_REASONS}
 """The outcome of a stored run that has no result."""
 
@@ -67,34 +62,23 @@ class Stores:
         self._stack = stack
         self._library: CorpusLibrary | None = None
         self._pool: SubprocessPool | None = None
-        self.sessions: SessionStore = RecordSessionStore(self.records(SESSIONS))
-        self.content: ContentStore = ObstoreContentStore(settings.content_url or settings.home / "content")
-        self.notebooks: Notebooks = Notebooks(self.content)
+        self.sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
+        self.content = ObstoreContentStore(settings.content_url or settings.home / "content")
+        self.notebooks = Notebooks(self.content)
         self.archive = RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir)
-
-    def records(self, kind: str) -> Records:
-        """Open small records, at the place that all hosts of these runs share."""
-        return open_records(self._settings.content_url, self._settings.home, kind)
-
-    async def calls(self) -> CallStore:
-        """Open the journal of calls. Raises `NotConfigured`, `StorageFull`."""
-        from workers.shared_state import open_shared_state  # noqa: PLC0415  a third of a second
-
-        return (await self._stack.enter_async_context(open_shared_state(self._settings))).calls
 
     async def corpora(self) -> "CorpusLibrary":
         """Open the corpora of the configuration and those that were registered here."""
         if self._library is None:
             from providers.search.corpus import CorpusDefinition, open_library  # noqa: PLC0415  half a second
 
+            settings, home = self._settings, self._settings.home
             definitions = [
                 CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True))
-                for name, corpus in self._settings.corpus.items()
+                for name, corpus in settings.corpus.items()
             ]
-            home = self._settings.home
-            self._library = open_library(
-                self._settings.content_url, home, home / "corpora", await self.children(), definitions
-            )
+            pool = await self.children()
+            self._library = open_library(settings.content_url, home, home / "corpora", pool, definitions)
         return self._library
 
     async def corpus_folders(self) -> dict[str, Path]:
@@ -121,12 +105,14 @@ class CommandContext:
     ui_url: str | None = None
     _client: ResearchClient | None = None
     _address: str = ""
-    _runs: list[ServerRun] | None = field(default=None, repr=False)
 
     # --- the server ------------------------------------------------------------------------------------------------
-    async def ensured_client(self) -> ResearchClient:
-        """Connect to the cluster, or to the dev server, which is started if need be."""
-        return await self._connect(start=True)
+    async def connect(self, *, start: bool = True) -> ResearchClient:
+        """Connect to the cluster, or to the dev server, which is started if need be. Raises `ServerError`."""
+        connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
+        self.ui_url, self._address = connection.ui_url, connection.address
+        self._client = ResearchClient(connection.client, stored_result=self._closed_result)
+        return self._client
 
     async def recover(self) -> None:
         """Start the dev server again. Raises `CommandError` if its port was taken, `ServerError`."""
@@ -142,7 +128,7 @@ class CommandContext:
         if not self.settings.uses_cluster and describe_server(self.settings.home) is None:
             return None
         try:
-            return await self._connect(start=False)
+            return await self.connect(start=False)
         except ServerError as error:
             self.server_away = str(error)
             print_hint(f"{error}; what is stored is still there: an open run appears as of its last checkpoint")
@@ -151,7 +137,7 @@ class CommandContext:
     async def client_of_runs(self) -> ResearchClient | None:
         """Connect to the server of the runs, the dev server started if need be; None where there never was one."""
         if self.settings.uses_cluster or ServerFiles(self.settings.home).database.exists():
-            return await self.ensured_client()
+            return await self.connect()
         return None
 
     async def running_client(self) -> ResearchClient:
@@ -163,10 +149,8 @@ class CommandContext:
 
     async def server_runs(self) -> list[ServerRun]:
         """List the runs of the server, newest first, each id once; empty without a server."""
-        if self._runs is None:
-            client = await self.client_if_running()
-            self._runs = [] if client is None else await list_runs(client)
-        return self._runs
+        client = await self.client_if_running()
+        return [] if client is None else await list_runs(client)
 
     def web_address(self, research_id: str) -> str | None:
         """Give the address of a run in the web UI of the dev server."""
@@ -174,24 +158,13 @@ class CommandContext:
             return None
         return f"{self.ui_url}/namespaces/default/workflows/{url_quote(research_id, safe='')}"
 
-    async def _connect(self, *, start: bool) -> ResearchClient:
-        connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
-        self.ui_url, self._address = connection.ui_url, connection.address
-        self._client = ResearchClient(connection.client, stored_result=self._closed_result)
-        self._runs = None
-        return self._client
-
     # --- stored runs -----------------------------------------------------------------------------------------------
-    async def known_ids(self) -> list[str]:
-        """List the ids of all runs of the server and of the session store, newest first."""
-        started = {run.research_id: run.started_at for run in reversed(await self.server_runs())}
-        for session in await self.stores.sessions.list():
-            started.setdefault(session.research_id, session.saved_at)
-        return sorted(started, key=lambda name: started[name], reverse=True)
-
     async def find(self, given: str) -> "RunInfo":
         """Load the run that a person names. Raises `CommandError`."""
-        return await self.load_run(resolve_id(given, await self.known_ids()))
+        started = {session.research_id: session.saved_at for session in await self.stores.sessions.list()}
+        started |= {run.research_id: run.started_at for run in await self.server_runs()}
+        known = sorted(started, key=lambda name: started[name], reverse=True)
+        return await self.load_run(resolve_id(given, known))
 
     async def load_run(self, research_id: str) -> "RunInfo":
         """Load a run by its whole id from the session store and, if a server runs, from there."""
@@ -223,9 +196,7 @@ class CommandContext:
 
     async def full_state(self, run: "RunInfo") -> ResearchState:
         """Load the newest state with all details. Raises `CommandError`, `ClientError`."""
-        state = await run.handle.session() if run.handle is not None and run.running else run.state
-        if state is None:
-            raise CommandError(f"nothing is stored of this run yet: see `research watch {run.research_id}`")
+        state = run.stored_state() if run.open is None else await run.open.session()
         return await self.stores.notebooks.complete_state(state)
 
     async def _closed_result(self, research_id: str) -> ResearchResult | None:
@@ -233,7 +204,7 @@ class CommandContext:
         state = (await self.load_run(research_id)).state
         if state is None:
             return None
-        return result_of(research_id, state) or _at_checkpoint(research_id, state, Outcome.FAILED)
+        return result_of(research_id, state) or checkpoint_result(research_id, state, Outcome.FAILED)
 
 
 @dataclass(frozen=True)
@@ -249,9 +220,27 @@ class RunInfo:
     """True while the server has it open."""
 
     @property
+    def open(self) -> ResearchHandle | None:
+        """Its handle while the server has it open."""
+        return self.handle if self.running else None
+
+    @property
     def resolved(self) -> ResolvedResearch | None:
         """Its stored resolution, or None."""
         return None if self.state is None else self.state.resolved
+
+    def stored_state(self) -> ResearchState:
+        """Give its newest checkpoint. Raises `CommandError` without one."""
+        if self.state is None:
+            remedy = f"see `research status {self.research_id}`, or start a new run"
+            raise CommandError(f"nothing is stored of the run {self.research_id} yet: {remedy}")
+        return self.state
+
+    def stored_resolution(self) -> ResolvedResearch:
+        """Give its stored resolution. Raises `CommandError` without one."""
+        if (resolved := self.stored_state().resolved) is None:
+            raise CommandError(f"the run {self.research_id} never began: start a new run")
+        return resolved
 
     async def question(self) -> str | None:
         """Give its question, stored or from the server."""
@@ -287,20 +276,13 @@ def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
     """Give the stored result, one without a report for a run that ended without, None for one that did not end."""
     if state.result is not None:
         return state.result
-    return _at_checkpoint(research_id, state, OUTCOMES[state.status]) if state.status in OUTCOMES else None
+    return checkpoint_result(research_id, state, OUTCOMES[state.status]) if state.status in OUTCOMES else None
 
 
 def new_id() -> str:
     """Make an id of today: `r-YYYYMMDD-xxxx`, 31⁴ of them a day."""
     suffix = "".join(secrets.choice(ID_ALPHABET) for _ in range(4))
     return f"r-{datetime.now().astimezone():%Y%m%d}-{suffix}"
-
-
-def check_id(given: str) -> str:
-    """Give the id that a person chose. Raises `CommandError`."""
-    if given == "last" or not ALLOWED_ID.fullmatch(given):
-        raise CommandError("--id takes up to 64 letters, digits, dots, underscores and hyphens, and not `last`")
-    return given
 
 
 def resolve_id(given: str, known: Sequence[str]) -> str:
@@ -328,19 +310,8 @@ async def list_runs(client: ResearchClient) -> list[ServerRun]:
     try:
         async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS):
             listed = ServerRun(run.id, run.status.name.lower() if run.status else "", run.start_time.isoformat())
-            known = newest.get(run.id)
-            # Any program may start workflows there, with any id.
-            if SAFE_ID.fullmatch(run.id) and (known is None or known.started_at < listed.started_at):
-                newest[run.id] = listed
+            if SAFE_ID.fullmatch(run.id):  # any program may start workflows there, with any id
+                newest[run.id] = max(listed, newest.get(run.id, listed), key=lambda each: each.started_at)
     except ValueError:
         print_hint("the server's list of runs is incomplete: this client cannot read a paused run")
     return sorted(newest.values(), key=lambda run: run.started_at, reverse=True)
-
-
-def _at_checkpoint(research_id: str, state: ResearchState, outcome: Outcome) -> ResearchResult:
-    """Make a result without a report from the last checkpoint."""
-    kept = {
-        name: getattr(state, name) for name in ("usage", "degraded", "failed_branches", "limitations", "started_at")
-    }
-    known = {**kept, "counts": state.counts(), "resumable": True}
-    return bare_result(research_id, outcome).model_copy(update=known)

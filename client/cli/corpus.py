@@ -1,17 +1,15 @@
 """Folders of documents: `corpus add|list|status|remove`, the folder of `--corpus`, and its index before a run."""
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
+from typer import Argument, Option
 
-from client.cli.context import ALLOWED_ID, CommandContext
-from client.cli.errors import CommandError, ExitCode, quote, reason_of
-from client.cli.options import AsJson, Commands, Quiet
-from client.cli.output import print_hint, print_json, print_progress, print_result
+from client.cli.context import CommandContext
+from client.cli.options import AsJson, Commands, Quiet, check_id
+from client.cli.output import CommandError, ensure_folder, print_hint, print_json, print_progress, print_result, quote
 from client.view.words import pasteable, printable
 from contracts.addresses import short_hash
 from contracts.resolved import CorpusSnapshot
@@ -23,34 +21,24 @@ NAME_CHARACTERS: Final = 48
 ELSEWHERE: Final = "published by another host"
 PROGRESS_STEP: Final = 320  # documents between two lines of progress, a multiple of what is read at once
 
-corpus = Commands(
-    no_args_is_help=True,
-    help="""Folders of documents that runs may search.
-
-\b
-  research corpus add ./manual --name manual
-  research corpus status manual
-  research run "…" --corpus manual
-""",
-)
+corpus = Commands(no_args_is_help=True, help="Folders of documents that runs may search.")
 commands = Commands()
 commands.add_typer(corpus, name="corpus")
-CorpusName = Annotated[str, typer.Argument(metavar="NAME", help="the name of the corpus")]
+CorpusName = Annotated[str, Argument(metavar="NAME", help="the name of the corpus")]
 
 
 @corpus.command("add")
 async def add_corpus(
     context: CommandContext,
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="the folder")],
+    folder: Annotated[str, Argument(metavar="DIR", help="the folder")],
     *,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="[the folder's name]")] = None,
+    name: Annotated[str | None, Option(metavar="NAME", help="[the folder's name]", callback=check_id)] = None,
     quiet: Quiet = False,
 ) -> None:
     """Register a folder under a name and index it."""
-    path, registered = usable_folder(folder), await context.stores.corpus_folders()
+    unknown = f"{quote(folder)} is not there: name a folder of documents"
+    path, registered = usable_folder(folder, unknown), await context.stores.corpus_folders()
     chosen = name_of_folder(path, registered) if name is None else name
-    if not ALLOWED_ID.fullmatch(chosen):
-        raise CommandError("--name takes up to 64 letters, digits, dots, underscores and hyphens")
     if registered.get(chosen, path) != path:
         raise CommandError(f"the name {chosen} is that of {registered[chosen]}: choose another --name")
     snapshot = await index_corpus(context, chosen, path, quiet=quiet)
@@ -110,9 +98,7 @@ def find_corpus(given: str, registered: Mapping[str, Path], *, cluster: bool) ->
         return given, None
     known = None if is_path else registered.get(given)
     if known is None:
-        if given.strip() and not path_exists(given):
-            raise CommandError(unknown_corpus(given, registered))
-        folder = usable_folder(given)
+        folder = usable_folder(given, unknown_corpus(given, registered))
         return name_of_folder(folder, registered), folder
     if not known.is_dir():
         raise CommandError(f"the folder of the corpus {given} is gone: {known}; research corpus remove {given}")
@@ -122,13 +108,14 @@ def find_corpus(given: str, registered: Mapping[str, Path], *, cluster: bool) ->
     return given, None
 
 
-def usable_folder(given: str) -> Path:
-    """Give the real path of a folder that can be a corpus. Raises `CommandError`."""
+def usable_folder(given: str, unknown: str) -> Path:
+    """Give the real path of a folder that can be a corpus. Raises `CommandError`, with `unknown` for no path."""
     if not given.strip():  # an unset variable of the shell must not mean the current folder
         raise CommandError("the folder's name is empty: write . for the current folder")
-    if not path_exists(given):
-        raise CommandError(f"{quote(given)} is not there: name a folder of documents")
-    path = Path(given).expanduser().resolve()
+    try:
+        path = Path(given).expanduser().resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        raise CommandError(unknown) from None
     if not path.is_dir():
         raise CommandError(f"{given} is a file: name a folder of documents")
     if path == Path(path.anchor) or any(path.is_relative_to(place) for place in KERNEL_FOLDERS):
@@ -172,35 +159,3 @@ def summary(snapshot: CorpusSnapshot) -> str:
 def _show_progress(done: int, total: int) -> None:
     if done and done % PROGRESS_STEP == 0:
         print_progress(f"{done:,} of {total:,} documents read")
-
-
-# --- paths ---------------------------------------------------------------------------------------------------------
-
-
-def path_exists(given: str) -> bool:
-    """Give whether a text is the path of anything."""
-    try:
-        return Path(given).expanduser().exists()
-    except (OSError, RuntimeError, ValueError):
-        return False
-
-
-def read_start(path: Path, size: int, noun: str) -> bytes:
-    """Read at most so many bytes of a file, which messages call by `noun`. Raises `CommandError`."""
-    try:
-        if path.is_dir():
-            raise CommandError(f"{noun} {path} is a folder: name a file in it")
-        with path.open("rb") as file:
-            return file.read(size)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{noun} {path} cannot be read: {reason_of(error)}") from None
-
-
-def ensure_folder(path: Path, remedy: str) -> None:
-    """Make a folder and check that files can be written there. Raises `CommandError`."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {reason_of(error)}; {remedy}", ExitCode.FAILED) from None

@@ -8,17 +8,16 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-import typer
 from temporalio.client import RPCError
+from typer import Option
 
 from client.cli.app import installed_version
 from client.cli.context import CommandContext
-from client.cli.corpus import ensure_folder, find_corpus, index_corpus
-from client.cli.errors import CommandError, ExitCode, quote
+from client.cli.corpus import find_corpus, index_corpus
 from client.cli.options import AsJson, Commands, Corpus
-from client.cli.output import print_json, print_progress, print_result
+from client.cli.output import CommandError, ExitCode, ensure_folder, print_json, print_progress, print_result, quote
 from client.cli.preflight import OF_RUN
 from client.handle import ResearchClient
 from client.view.words import pasteable, printable
@@ -62,25 +61,17 @@ class Check:
 async def doctor(
     context: CommandContext,
     *,
-    read: Annotated[
-        list[str], typer.Option("--read", metavar="FILE|URL", help="read this as a worker does; repeatable")
-    ] = [],  # noqa: B006  typer makes a new list
-    search: Annotated[
-        str | None, typer.Option("--search", metavar="QUERY", help="search for this as a worker does")
-    ] = None,
+    read: Annotated[list[str] | None, Option(metavar="FILE|URL", help="read this as a worker does; repeatable")] = None,
+    search: Annotated[str | None, Option(metavar="QUERY", help="search for this as a worker does")] = None,
     corpus: Corpus = None,
-    provider: Annotated[
-        str | None, typer.Option("--provider", metavar="NAME", help="with --search: the provider of the web")
-    ] = None,
+    provider: Annotated[str | None, Option(metavar="NAME", help="with --search: the provider of the web")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Report what is configured, reachable or missing, and what to do about it. Exit code 0 or 1.
 
     With --read or --search it tries one part of a worker and shows the result.
 
-    research doctor
-    research doctor --read manual/vacuum.html --read a.pdf --json      one JSON object a line
-    research doctor --read https://example.org/
+    research doctor --read manual/vacuum.html --read https://example.org/ --json      one JSON object a line
     research doctor --search "transaction id wraparound" --corpus manual
     research doctor --search "transaction id wraparound" --provider wikipedia
     """
@@ -123,8 +114,9 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     except RPCError as error:
         yield Check("server", "fail", f"does not answer: {error.status.name.lower()}", "see its log")
         return
-    for check in (Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})"), workers, runs):
-        yield check
+    yield Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})")
+    yield workers
+    yield runs
 
 
 def _check_folder(name: str, folder: Path, setting: str) -> Check:
@@ -217,26 +209,32 @@ async def _check_runs(client: ResearchClient) -> Check:
 
 
 async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: bool) -> int:
-    """Read documents as a worker does; exit code 4 if any of them cannot be read."""
+    """Read documents as a worker does; exit code 4 if any of them cannot be read.
+
+    With `as_json` each gives a line with the same fields for a document and an error.
+    """
     code = ExitCode.COMPLETED
     for given in inputs:
-        document, failure = None, None
+        shown = {"input": given, "ok": True, "title": None, "url": None, "content_hash": None, "characters": 0}
         try:
             document = await _read(context, given)
         except ProviderError as error:
             code, kind = ExitCode.FAILED, error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
-            failure = {"type": kind, "message": str(error)}
+            if as_json:
+                print_json(shown | {"ok": False, "error": {"type": kind, "message": str(error)}}, indent=None)
+            else:
+                print_progress(f"{quote(given)}: {kind}: {error}")
+            continue
         if as_json:
-            print_json(_as_line(given, document, failure), indent=None)
-        elif failure is not None:
-            print_progress(f"{quote(given)}: {failure['type']}: {failure['message']}")
-        elif document is not None:
-            title = printable(document.title) or given
-            print_result(f"{title}   {document.media_type}   {len(document.text):,} characters")
-            for warning in document.warnings:
-                print_result(printable(warning))
-            shown = document.text[:SHOWN_CHARACTERS]
-            print_result(shown if shown == document.text else f"{shown}\n…")
+            shown |= {"title": document.title, "url": document.url, "content_hash": digest(document.raw)}
+            print_json(shown | {"characters": len(document.text), "error": None}, indent=None)
+            continue
+        title = printable(document.title) or given
+        print_result(f"{title}   {document.media_type}   {len(document.text):,} characters")
+        for warning in document.warnings:
+            print_result(printable(warning))
+        text = document.text[:SHOWN_CHARACTERS]
+        print_result(text if text == document.text else f"{text}\n…")
     return code
 
 
@@ -249,19 +247,6 @@ async def _read(context: CommandContext, given: str) -> ExtractedDocument:
     return await ingest_file(await context.stores.children(), Path(given))
 
 
-def _as_line(given: str, document: ExtractedDocument | None, error: dict[str, str] | None) -> dict[str, Any]:
-    """Give the line of `--read --json`, with the same fields for a document and an error."""
-    return {
-        "input": given,
-        "ok": document is not None,
-        "title": document and document.title,
-        "url": document and document.url,
-        "content_hash": document and digest(document.raw),
-        "characters": len(document.text) if document else 0,
-        "error": error,
-    }
-
-
 async def _try_search(
     context: CommandContext, query: str, corpus: str | None, provider: str | None, *, as_json: bool
 ) -> int:
@@ -272,17 +257,23 @@ async def _try_search(
         research_id="command-line", operation="search/command-line", provider=provider or "corpus", text=query
     )
     if corpus is not None:
-        cluster = context.settings.uses_cluster
-        name, folder = find_corpus(corpus, await context.stores.corpus_folders(), cluster=cluster)
+        cluster, stores = context.settings.uses_cluster, context.stores
+        name, folder = find_corpus(corpus, await stores.corpus_folders(), cluster=cluster)
         if folder is not None:
             await index_corpus(context, name, folder, quiet=as_json)
-        answer = await (await context.stores.corpora()).search(request.model_copy(update={"corpus": name}))
+        answer = await (await stores.corpora()).search(request.model_copy(update={"corpus": name}))
     else:
         answer = await _search_web(context.settings, request)
     if as_json:
         print_json(answer.whole())
-    else:
-        _print_hits(answer)
+        return ExitCode.COMPLETED
+    for hit in answer.hits:
+        print_result(f"{hit.rank:>2}. {printable(hit.title)}   {printable(hit.url)}")
+        if hit.snippet:
+            print_result(f"    {printable(hit.snippet)[:SNIPPET_CHARACTERS]}")
+    for warning in answer.warnings:
+        print_progress(f"{answer.provider} {warning}")
+    print_progress(plural(len(answer.hits), "hit") + (f", {answer.cost_usd:.4f} USD" if answer.cost_usd else ""))
     return ExitCode.COMPLETED
 
 
@@ -296,13 +287,3 @@ async def _search_web(settings: Settings, request: SearchRequest) -> SearchRespo
         raise CommandError(problem, ExitCode.NOTHING_TO_WORK_WITH)
     async with open_search_providers(settings, [name]) as providers:
         return await providers[name].search(request)
-
-
-def _print_hits(answer: SearchResponse) -> None:
-    for hit in answer.hits:
-        print_result(f"{hit.rank:>2}. {printable(hit.title)}   {printable(hit.url)}")
-        if hit.snippet:
-            print_result(f"    {printable(hit.snippet)[:SNIPPET_CHARACTERS]}")
-    for warning in answer.warnings:
-        print_progress(f"{answer.provider} {warning}")
-    print_progress(plural(len(answer.hits), "hit") + (f", {answer.cost_usd:.4f} USD" if answer.cost_usd else ""))

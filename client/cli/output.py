@@ -1,18 +1,125 @@
-"""Print results on standard output and everything else on standard error, neither of which can drive a terminal."""
+"""The edge to terminal and files: results, progress, errors as messages and codes. No text can drive a terminal."""
 
 import json
+import os
 import sys
-from collections.abc import Iterable
+import tempfile
+import traceback
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from client.cli.errors import CommandError
 from client.view.words import pasteable
 from contracts.texts import visible, visible_json
+from contracts.vocabulary import Outcome, StopReason
+
+
+class ExitCode(IntEnum):
+    """The meaning of a command's end."""
+
+    COMPLETED = 0
+    INTERNAL = 1
+    """An internal error, or an audit that found a difference."""
+    USAGE = 2
+    PARTIAL = 3
+    FAILED = 4
+    CANCELLED = 5
+    TIMED_OUT = 6
+    NOTHING_TO_WORK_WITH = 7
+    """No model or search provider is available."""
+    EMPTY = 8
+
+    @classmethod
+    def of(cls, outcome: Outcome, stop_reason: StopReason) -> "ExitCode":
+        """Give the code of a run's end."""
+        if outcome is not Outcome.REFUSED:
+            return cls[outcome.name]
+        if stop_reason is StopReason.INVALID_INPUT:
+            return cls.USAGE
+        lacking = stop_reason in (StopReason.NO_PROVIDERS, StopReason.NO_EVIDENCE)
+        return cls.NOTHING_TO_WORK_WITH if lacking else cls.FAILED
+
+
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+class CommandError(Exception):
+    """A command cannot do its work; the message has the problem, then the remedy."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def quote(given: str) -> str:
+    """Quote a typed text for a message: one line without control characters, at most 80 of it."""
+    return repr(given if len(given) <= 80 else given[:80] + "…")
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Give the system's reason of a failure in small letters."""
+    return (getattr(error, "strerror", None) or "not a usable path").lower()
+
+
+def explain(error: Exception) -> tuple[str, ExitCode] | None:
+    """Give the message and the code of an expected error; None for an unforeseen one."""
+    if isinstance(error, CommandError):
+        return str(error), error.code
+    from client import client_errors as client  # noqa: PLC0415  loaded only after an error
+    from providers import errors as providers  # noqa: PLC0415
+    from workers.dev_server import ServerError  # noqa: PLC0415
+    from workers.pools import UnknownPoolError  # noqa: PLC0415
+    from workers.process import PortUnusableError  # noqa: PLC0415
+    from workers.settings.loading import SettingsError  # noqa: PLC0415
+
+    usage = (
+        *(PortUnusableError, UnknownPoolError),
+        *(client.RunUnknown, client.RunForeign, client.RunClosed, client.MessageRefused),
+        *(providers.CorpusUnknown, providers.InvalidCall, providers.NotConfigured, providers.SourceUnreadable),
+    )
+    if isinstance(error, SettingsError):
+        return f"invalid configuration:\n{error}", ExitCode.USAGE
+    if isinstance(error, usage):
+        return str(error), ExitCode.USAGE
+    if isinstance(error, client.ClientError | ServerError | providers.ProviderError):
+        remedy = ": see `research doctor`" if isinstance(error, providers.SharedStateUnavailable) else ""
+        return f"{error}{remedy}", ExitCode.FAILED
+    if isinstance(error, OSError) and error.strerror:
+        return f"{f'{error.filename}: ' if error.filename else ''}{reason_of(error)}", ExitCode.FAILED
+    return None
+
+
+def run_guarded(command: Callable[[], int | None]) -> int:
+    """Run a command at the edge of the process: an error becomes a message and a code."""
+    try:
+        return command() or ExitCode.COMPLETED
+    except KeyboardInterrupt:
+        complain("stopped")
+        return ExitCode.CANCELLED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone: nothing can be flushed
+        return ExitCode.COMPLETED
+    except Exception as error:  # noqa: BLE001  the edge of the process
+        message, code = explain(error) or (None, ExitCode.INTERNAL)
+        if message is None:
+            sys.stderr.write(visible("".join(traceback.format_exception(error))))
+            message = f"internal error ({type(error).__name__}): please report it with the lines above"
+        complain(message)
+        return code
+
+
+def complain(message: str) -> None:
+    """Print a problem on standard error."""
+    lines = pasteable(message).splitlines() or [""]
+    sys.stderr.write(visible("research: " + "\n          ".join(lines)) + "\n")
+
+
+# --- output --------------------------------------------------------------------------------------------------------
 
 
 class SafeConsole(Console):
@@ -22,11 +129,6 @@ class SafeConsole(Console):
         """Give the pieces to be written."""
         for piece in super().render(renderable, options):
             yield piece if piece.control else Segment(visible(piece.text), piece.style)
-
-
-def error_console() -> Console:
-    """Make a console on standard error."""
-    return SafeConsole(stderr=True, highlight=False, soft_wrap=False)
 
 
 def print_result(line: str | Text = "", *, cut: bool = False) -> None:
@@ -64,8 +166,25 @@ def print_bytes(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def confirm(question: str, instead: str) -> bool:
-    """Ask yes or no. Raises `CommandError` with what to do `instead` where there is no terminal."""
-    if not sys.stdin.isatty():
-        raise CommandError(f"there is no terminal to ask at: {instead}")
-    return typer.confirm(question, err=True)
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def read_start(path: Path, size: int, noun: str) -> bytes:
+    """Read at most so many bytes of a file, which messages call by `noun`. Raises `CommandError`."""
+    try:
+        if path.is_dir():
+            raise CommandError(f"{noun} {path} is a folder: name a file in it")
+        with path.open("rb") as file:
+            return file.read(size)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{noun} {path} cannot be read: {reason_of(error)}") from None
+
+
+def ensure_folder(path: Path, remedy: str) -> None:
+    """Make a folder and check that files can be written there. Raises `CommandError`."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {reason_of(error)}; {remedy}", ExitCode.FAILED) from None

@@ -1,20 +1,28 @@
-"""Before a run starts: resolve its request as a worker would, probe its services, and print egress and estimate."""
+"""Before a run: build its request, resolve it as a worker would, probe its services, print egress and estimate."""
 
 import asyncio
+import json
 import os
 import re
 import socket
-from typing import Final
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final
 
-from activities.preparation import RunRefused, resolve, resolve_again
+from pydantic import ValidationError
+
+from activities.preparation import RunRefused, merge, resolve, resolve_again
 from client.cli.context import CommandContext, RunInfo
-from client.cli.errors import CommandError, ExitCode, exit_code
+from client.cli.corpus import find_corpus
 from client.cli.options import RunOptions
-from client.cli.output import print_json, print_progress, print_result
-from client.cli.request import RequestedRun
+from client.cli.output import CommandError, ExitCode, print_json, print_progress, print_result, read_start
 from client.client_errors import PreviewRefused
 from client.view.words import duration, engine_words, printable, providers_words
 from contracts.names import RECORDS_QUEUE
+from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.presets import highest_limits
 from contracts.request import EngineChoice, ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
@@ -26,6 +34,12 @@ from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 
+LARGEST_REQUEST: Final = 4_000_000  # bytes; a request with the longest texts that are allowed is far smaller
+LISTS: Final = (
+    *("exclude", "protected_sources", "output.sections"),
+    *("search.providers", "search.source_types", "search.domains_allow", "search.domains_deny"),
+)
+"""Paths of a request whose value may be written with commas."""
 EFFECTIVE: Final = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice", "estimate"}
 """Fields of a resolution that depend on the configuration."""
 PROBE_SECONDS: Final = 2.5
@@ -34,16 +48,97 @@ OF_RUN: Final = "+run"
 """Ends the mark of workers that live as long as one `research run`."""
 
 
+# --- the request ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RequestedRun:
+    """A valid request, and the folder that is registered as its corpus first."""
+
+    request: ResearchRequest
+    folder: Path | None = None
+
+
+async def read_request(context: CommandContext, options: RunOptions) -> RequestedRun:
+    """Build the request: `--set` over options over the file. Raises `CommandError`."""
+    settings, folder = context.settings, None
+    if options.model is not None and not settings.uses_cluster and not settings.model_configured:
+        raise CommandError(
+            f"--model {options.model} cannot be used: set ANTHROPIC_API_KEY, or name its endpoint with --model-url URL "
+            "(or ANTHROPIC_BASE_URL)"
+        )
+    from_file = {} if options.request_file is None else _read_request_file(options.request_file)
+    values = reduce(merge, (from_file, options.values(), parse_assignments(options.assignments)))
+    if values.get("query") == "-" or not ("query" in values or options.request_file or sys.stdin.isatty()):
+        values["query"] = sys.stdin.read(LARGEST_REQUEST).strip()
+    if options.model is not None and values.get("engine") in (None, EngineChoice.AUTO.value):
+        values["engine"] = EngineChoice.MODEL.value  # a model that is named is meant: no report without it
+    if isinstance(values.get("corpus"), str):
+        registered = await context.stores.corpus_folders()
+        values["corpus"], folder = find_corpus(values["corpus"], registered, cluster=settings.uses_cluster)
+    return RequestedRun(build_request(values), folder)
+
+
+def _read_request_file(path: Path) -> dict[str, Any]:
+    """Read a request as JSON, from standard input for `-`. Raises `CommandError`."""
+    piped = path == Path("-")
+    data = sys.stdin.buffer.read(LARGEST_REQUEST) if piped else read_start(path, LARGEST_REQUEST, "the request file")
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        name = "the request on standard input" if piped else f"the request file {path}"
+        raise CommandError(f'{name} must be one JSON object of at most {LARGEST_REQUEST:,} bytes: {{"query": "…"}}')
+    return value
+
+
+def build_request(values: Mapping[str, Any]) -> ResearchRequest:
+    """Validate a request. Raises `CommandError` with a `path: message` line per problem, without the values."""
+    if not str(values.get("query") or "").strip():
+        raise CommandError('the question is empty: research run "How does …?"')
+    try:
+        request = ResearchRequest.model_validate(dict(values))
+        return parse_request(request.model_dump_json(exclude_unset=True))
+    except ValidationError as error:
+        lines = error_lines(error)
+    except InvalidRequest as error:
+        lines = error.lines
+    raise CommandError("invalid request:\n" + "\n".join(lines))
+
+
+def parse_assignments(assignments: Sequence[str] | None) -> dict[str, Any]:
+    """Turn `--set` assignments into nested values; the request model judges paths and values. Raises `CommandError`."""
+    return reduce(merge, map(_parse_assignment, assignments or ()), {})
+
+
+def _parse_assignment(assignment: str) -> dict[str, Any]:
+    path, equals, text = (part.strip() for part in assignment.partition("="))
+    if not equals:
+        raise CommandError(f"--set {assignment!r}: write it as PATH=VALUE, like limits.max_iterations=2")
+    first, *parts = path.split(".")
+    value = _parse_value(path, text)
+    for part in reversed(parts):
+        value = {part: value}
+    return {first: value}
+
+
+def _parse_value(path: str, text: str) -> Any:
+    if text == "null":
+        return None
+    if text.startswith(("[", "{")):
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:
+            raise CommandError(f"--set {path}: write the value as JSON") from None
+    return [item.strip() for item in text.split(",") if item.strip()] if path in LISTS else text
+
+
 # --- the lines before a run ----------------------------------------------------------------------------------------
 
 
 async def preflight(
-    context: CommandContext,
-    wanted: RequestedRun,
-    options: RunOptions,
-    known: RunInfo,
-    *,
-    works: bool = True,
+    context: CommandContext, wanted: RequestedRun, options: RunOptions, known: RunInfo, *, works: bool = True
 ) -> bool:
     """Print what a run will use, where text goes and, before a paid call, the expected amounts and the cap.
 
@@ -84,11 +179,11 @@ def _lines(resolved: ResolvedResearch) -> list[str]:
     return [*lines, *resolved.advice]
 
 
-def limits_words(limits: EffectiveLimits, *, paid: bool = True) -> str:
+def limits_words(limits: EffectiveLimits, *, paid: bool) -> str:
     """Word the limits of a run, with that of its cost if it is `paid`."""
-    steps, queries = plural(limits.max_steps, "step"), plural(limits.max_sub_queries, "sub-query")
     iterations = plural(limits.max_iterations, "iteration")
-    work = f"{steps} in {iterations}" if limits.max_steps else f"{iterations} of {queries}"
+    queries = f"{iterations} of {plural(limits.max_sub_queries, 'sub-query')}"
+    work = f"{plural(limits.max_steps, 'step')} in {iterations}" if limits.max_steps else queries
     amounts = (limits.max_model_calls, "model call"), (limits.max_tokens, "token")
     parts = [plural(amount, noun) for amount, noun in amounts if amount is not None]
     cost = [f"{limits.max_cost_usd:.2f} USD"] if limits.max_cost_usd is not None and paid else []
@@ -135,14 +230,12 @@ async def _ask_workers(
     doers = "the workers that are running (`research serve`) do the work"
     if options.model_url is not None:
         raise CommandError(f"{doers}, with their own model endpoint: leave --model-url out, or stop them")
-    asked = request
-    if known.resolved is not None:
-        asked = request.model_copy(update={"continue_from": known.research_id})
+    goes_on = {} if known.resolved is None else {"continue_from": known.research_id}
     client = await context.running_client()
     try:
-        return await client.preview(asked, known.research_id)
+        return await client.preview(request.model_copy(update=goes_on), known.research_id)
     except PreviewRefused as refusal:
-        code = exit_code(Outcome.REFUSED, StopReason(refusal.stop_reason))
+        code = ExitCode.of(Outcome.REFUSED, StopReason(refusal.stop_reason))
         message = f"{refusal}\n{doers}, and these settings are theirs: start them again with what is missing"
         raise CommandError(f"{message}, or stop them, and this command works by itself", code) from None
 
@@ -165,7 +258,7 @@ def resolve_here(
             _require_known_host(stored, settings)
         return resolve_again(stored, request, configuration_of(settings))
     except RunRefused as refusal:
-        raise CommandError(str(refusal), exit_code(Outcome.REFUSED, refusal.reason)) from None
+        raise CommandError(str(refusal), ExitCode.of(Outcome.REFUSED, refusal.reason)) from None
 
 
 def _require_known_host(stored: ResolvedResearch, settings: Settings) -> None:

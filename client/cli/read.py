@@ -3,22 +3,29 @@
 import asyncio
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-import typer
 from rich.text import Text
+from typer import Argument, Option
 
 from client.cli.context import CommandContext, RunInfo
-from client.cli.errors import CommandError, ExitCode, exit_code, quote
 from client.cli.options import AsJson, Commands, RunId
-from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
-from client.cli.reports import FORMATS, fidelity_in, write_for_person, write_report
+from client.cli.output import (
+    CommandError,
+    ExitCode,
+    print_bytes,
+    print_hint,
+    print_json,
+    print_progress,
+    print_result,
+    quote,
+)
+from client.cli.reports import fidelity_in, write_for_person, write_report
 from client.handle import DEFAULT_TENANT
 from client.run_results import refusal_of
 from client.view.words import CLOCK, LOW_FIDELITY_ADVICE, fidelity_lines, levels_shown, local_time, printable
 from contracts.evidence import ReportDraft, Source, source_document
 from contracts.outcome import AgentDecision
-from contracts.report import ReportFidelity
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.tokens import LOW_FIDELITY
@@ -36,52 +43,40 @@ async def report(
     context: CommandContext,
     given: RunId = "last",
     *,
-    form: Annotated[str, typer.Option("--format", metavar="md|html|json", help="the form")] = "md",
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write it there")] = None,
-    include_metadata: Annotated[
-        bool, typer.Option("--include-metadata", help="with what models were shown, on standard error or as --json")
-    ] = False,
+    form: Annotated[Literal["md", "html", "json"], Option("--format", help="the form")] = "md",
+    out: Annotated[Path | None, Option(metavar="FILE", help="write it there")] = None,
+    metadata: Annotated[bool, Option("--include-metadata", help="with the share that models were shown")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the report of a run, or write it to a file; of a running one its draft.
 
-    research report last
     research report 7k3f --format html --out report.html
     research report 7k3f --include-metadata --json
     """
-    if as_json and not include_metadata:
+    if as_json and not metadata:
         raise CommandError("--json needs --include-metadata; `--format json` prints report.json")
-    if form not in FORMATS:
-        raise CommandError(f"--format is one of {', '.join(FORMATS)}; other forms: `research export --format`")
     run = await context.find(given)
     documents = await _load_documents(context, run)
-    data = documents.get(form)
+    data, shown = documents.get(form), fidelity_in(documents)
     if data is None:
         raise CommandError(f"this run has no report as {form}: use --format md", ExitCode.FAILED)
     if out is not None:
         write_for_person(out, data)
     elif not as_json:
         print_bytes(data)
-    if include_metadata and as_json:
-        text = {} if out else {"report": data.decode()}
-        print_json({"research_id": run.research_id, **text, **_metadata(fidelity_in(documents))})
-    elif include_metadata:
-        for line in fidelity_lines(fidelity_in(documents)):
+    if as_json:
+        document: dict[str, Any] = {"research_id": run.research_id} | ({} if out else {"report": data.decode()})
+        document |= {"fidelity": shown and shown.model_dump(mode="json"), "levels": shown and levels_shown(shown)}
+        low = shown is not None and shown.fidelity < LOW_FIDELITY
+        print_json(document | {"advice": LOW_FIDELITY_ADVICE if low else ""})
+    elif metadata:
+        for line in fidelity_lines(shown):
             print_progress(printable(line))
-
-
-def _metadata(shown: ReportFidelity | None) -> dict[str, Any]:
-    advice = LOW_FIDELITY_ADVICE if shown is not None and shown.fidelity < LOW_FIDELITY else ""
-    levels = {} if shown is None else levels_shown(shown)
-    return {"fidelity": shown and shown.model_dump(mode="json"), "levels": levels, "advice": advice}
 
 
 @commands.command("open")
 async def open_report(context: CommandContext, given: RunId = "last") -> None:
-    """Open the report of a run in the browser, and print its path.
-
-    research open last
-    """
+    """Open the report of a run in the browser, and print its path."""
     run = await context.find(given)
     paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
     path = paths.get("html") or paths["md"]
@@ -96,15 +91,12 @@ async def open_report(context: CommandContext, given: RunId = "last") -> None:
 async def sources(
     context: CommandContext,
     given: RunId = "last",
-    source_id: Annotated[
-        str | None, typer.Argument(metavar="SOURCE", help="a source id or citation number: print its archived text")
-    ] = None,
+    source_id: Annotated[str | None, Argument(metavar="SOURCE", help="print the text of this id or number")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """List the sources of a run (cited, read, skipped, and why), or print the archived text of one.
 
-    research sources last
     research sources last 1                the text that the report cites as [1], exactly as it was quoted
     """
     state = await context.full_state(await context.find(given))
@@ -126,10 +118,7 @@ async def sources(
 
 @commands.command("decisions")
 async def decisions(context: CommandContext, given: RunId = "last", *, as_json: AsJson = False) -> None:
-    """Print the decisions of a run: time, phase, agent, action and reason.
-
-    research decisions last
-    """
+    """Print the decisions of a run: time, phase, agent, action and reason."""
     state = await context.full_state(await context.find(given))
     if as_json:
         print_json([each.model_dump(mode="json") for each in state.decisions])
@@ -147,7 +136,7 @@ async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, by
     if documents:
         return documents
     if result is not None and result.outcome is Outcome.REFUSED:
-        raise CommandError(refusal_of(result), exit_code(result.outcome, result.stop_reason))
+        raise CommandError(refusal_of(result), ExitCode.of(result.outcome, result.stop_reason))
     draft = await _newest_draft(context, run)
     if draft is None:
         raise CommandError(f"the run {research_id} has no report: see `research status {research_id}`", ExitCode.FAILED)
@@ -161,9 +150,8 @@ async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, by
 async def _newest_draft(context: CommandContext, run: RunInfo) -> bytes | None:
     """Load the newest text of a run: of a running one that of its state, which no checkpoint need have yet."""
     known = run.state.draft if run.state is not None else None
-    if run.handle is not None and run.running:
-        written = await run.handle.report()
-        known = written if isinstance(written, ReportDraft) else known
+    if run.open is not None and isinstance(written := await run.open.report(), ReportDraft):
+        known = written
     if known is None:
         return None
     try:

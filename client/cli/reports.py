@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from textwrap import wrap
-from typing import Final
+from typing import Any, Final
 
 from rich.text import Text
 
 from client.cli.context import CommandContext
-from client.cli.errors import exit_code
-from client.cli.output import print_json, print_progress, print_result
+from client.cli.output import ExitCode, print_json, print_progress, print_result
 from client.run_results import shortcomings_of
 from client.view.rendering import render_ending
 from client.view.words import change_words, fidelity_words, pasteable, printable
@@ -89,14 +88,15 @@ async def deliver_report(
             print_result(str(path))
     else:
         _print_summary(result, documents, paths, resume)
-    return exit_code(result.outcome, result.stop_reason)
+    return ExitCode.of(result.outcome, result.stop_reason)
 
 
 def _print_summary(
     result: ResearchResult, documents: Mapping[str, bytes], paths: Mapping[str, Path], resume: str
 ) -> None:
     """Print how the run ended, the beginning of its report, the tally of verdicts, the paths and the next commands."""
-    for line in first_section(documents):
+    report = json.loads(documents["json"]) if "json" in documents else {}
+    for line in first_section(report) if report else ():
         print_result(line)
     print_result(render_ending(result))
     counts = result.verification.verdict_counts
@@ -108,7 +108,8 @@ def _print_summary(
     shown = fidelity_in(documents)
     if shown is not None and shown.band is not Band.FULL:
         print_result(Text(f"  shown to models: {fidelity_words(total_of(shown.phases.values()))}", style="yellow"))
-    if (changes := changes_in(documents)) is not None:
+    if report.get("changes"):
+        changes = ReportChanges.model_validate(report["changes"])
         print_result(pasteable(f"  changed since {changes.since[:10]}: {change_words(changes)}"))
     main = paths.get("html") or paths.get("md")
     if main is not None:
@@ -124,22 +125,13 @@ def _print_summary(
 
 
 def fidelity_in(documents: Mapping[str, bytes]) -> ReportFidelity | None:
-    """Return what models were shown, from `report.json`; None where nothing is known of it."""
-    found = json.loads(documents["json"])["fidelity"] if "json" in documents else None
+    """Return the share of content that models were shown, from `report.json`; None where it is not recorded."""
+    found = json.loads(documents.get("json", b"{}")).get("fidelity")
     return found and ReportFidelity.model_validate(found)
 
 
-def changes_in(documents: Mapping[str, bytes]) -> ReportChanges | None:
-    """Return the changes of a refresh from `report.json`; None for a run that was not refreshed."""
-    found = json.loads(documents["json"]).get("changes") if "json" in documents else None
-    return found and ReportChanges.model_validate(found)
-
-
-def first_section(documents: Mapping[str, bytes]) -> list[str]:
-    """Give the first section of a report as at most 20 lines of Markdown, with the titles of the numbers in it."""
-    if "json" not in documents:
-        return []
-    report = json.loads(documents["json"])
+def first_section(report: Mapping[str, Any]) -> list[str]:
+    """Give the first section of a `report.json` as at most 20 lines of text, with the titles of the numbers in it."""
     _, heading, body = str(report["report"]["markdown"]).partition("\n## ")
     section = [visible(from_markdown(line)) for line in body.partition(heading)[0].splitlines()] if heading else []
     lines = [piece for line in section for piece in wrap(line, LINE_CHARACTERS, break_long_words=False) or [""]]

@@ -1,24 +1,33 @@
 """`run`, `ask`, `start` and `resume`: from a question to the files of its report."""
 
 import logging
+import re
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import reduce
 from typing import Annotated, Any, Final
 
-import typer
+from typer import Argument, Option
 
-from client.cli import options as option
-from client.cli.context import CommandContext, RunInfo, check_id, new_id
-from client.cli.corpus import SET_HOME, ensure_folder, index_corpus, summary
-from client.cli.errors import CommandError, ExitCode, exit_code
-from client.cli.options import RunOptions
-from client.cli.output import print_bytes, print_hint, print_json, print_progress, print_result
-from client.cli.preflight import OF_RUN, preflight
+from activities.preparation import merge
+from client.cli.context import CommandContext, RunInfo, new_id
+from client.cli.corpus import SET_HOME, index_corpus, summary
+from client.cli.options import Commands, RunId, RunOptions
+from client.cli.output import (
+    CommandError,
+    ExitCode,
+    ensure_folder,
+    print_bytes,
+    print_hint,
+    print_json,
+    print_progress,
+    print_result,
+)
+from client.cli.preflight import OF_RUN, RequestedRun, build_request, parse_assignments, preflight, read_request
 from client.cli.reports import default_folder, deliver_report
-from client.cli.request import RequestedRun, build_request, merge, parse_assignments, read_request
 from client.cli.talk import asker
 from client.cli.watch import first_interrupt, follow_run, sink_for
 from client.handle import ResearchClient, ResearchHandle
@@ -28,7 +37,7 @@ from contracts.addresses import normalized_text
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
-from contracts.resolved import ResolvedResearch
+from contracts.strategies import declaration
 from contracts.vocabulary import Outcome
 from workers.composition import compose
 from workers.dev_server import describe_server
@@ -41,11 +50,11 @@ HINT: Final = '{key} · report now: research stop {id} · research steer {id} "�
 GRACE: Final = timedelta(seconds=2)
 """The run of a command that ends is over: only calls of other runs could go on, which their retries repeat."""
 LOG_BYTES: Final = 5_000_000
+INTERVAL: Final = re.compile(r"(\d{1,4})([mhd])")
+UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+SHORTEST, LONGEST = timedelta(minutes=10), timedelta(days=366)
 
-commands = option.Commands()
-
-
-# --- the commands --------------------------------------------------------------------------------------------------
+commands = Commands()
 
 
 @commands.command("run")
@@ -56,24 +65,23 @@ async def run(context: CommandContext, options: RunOptions) -> int:
     (the state is saved), twice to leave at once. Against a cluster Ctrl-C only detaches.
 
     research run "How does vacuum work?" --corpus ./manual
-    research run "Compare A and B" --corpus ./papers --depth extended --out ./result
     research run "Which heat pumps are quiet?" --web --exclude example.com --exclude "gas boilers"
     research run "…" --corpus ./manual --set limits.max_iterations=2 --set limits.deadline_seconds=120
-    research run "How is it cleaned?" --corpus ./manual --protect care/cleaning.md --protect https://example.org/faq
+    research run "…" --corpus ./manual --protect care/cleaning.md --protect https://example.org/faq
     echo "How does vacuum work?" | research run --corpus ./manual
     research run --request request.json --json > result.json        (or --request - < request.json)
 
     With --id: a running one is joined, an unfinished one is resumed, of a finished one the stored report is printed;
     another question under the same id is refused.
     """
-    return await _run(context, options)
+    return await _begin(context, options)
 
 
 @commands.command("ask", without=("question", "request_file", "research_id"))
 async def ask(
     context: CommandContext,
-    earlier: Annotated[str, typer.Argument(metavar="ID", help="the run that the question follows, or `last`")],
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="what you want to know")],
+    earlier: Annotated[str, Argument(metavar="ID", help="the run that the question follows, or `last`")],
+    question: Annotated[str, Argument(metavar="QUESTION", help="what you want to know")],
     options: RunOptions,
 ) -> int:
     """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
@@ -81,23 +89,20 @@ async def ask(
     Strategy and corpus are those of the earlier run unless others are named.
 
     research ask last "And what does it cost?"
-    research ask 7k3f "How is it in version 16?" --depth light
     """
-    return await _run(context, follow_up_options(options, question, await context.find(earlier)))
+    return await _begin(context, follow_up_options(options, question, await context.find(earlier)))
 
 
 def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> RunOptions:
     """Give the options of a question that follows an earlier run. Raises `CommandError` if nothing is stored of it."""
-    resolved = before.resolved
-    if resolved is None:
-        raise CommandError(f"nothing is stored of the run {before.research_id}: choose another one of `research list`")
+    resolved = before.stored_resolution()
     return replace(
         options,
         question=question,
         strategy=options.strategy or resolved.strategy,
         corpus=options.corpus or (resolved.corpus.name if resolved.corpus is not None else None),
         web=options.web or resolved.web,
-        assignments=[*options.assignments, f"follow_up_of={before.research_id}"],
+        assignments=[*(options.assignments or ()), f"follow_up_of={before.research_id}"],
     )
 
 
@@ -105,13 +110,11 @@ def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> Ru
 async def start(context: CommandContext, options: RunOptions) -> int:
     """Start a run on a running server with workers (`research serve`) and print its id at once.
 
-    research start "How does vacuum work?" --corpus manual
-    research watch last --out ./result
+    The workers are asked first where text goes and what the run may cost. With --id: as for `research run`.
 
-    The workers are asked first where text goes and what the run may cost. With --id: a running one is joined, an
-    unfinished one is resumed, of a completed one the stored report is printed.
+    research start "How does vacuum work?" --corpus manual
     """
-    return await _run(context, options, follow=False)
+    return await _begin(context, options, follow=False)
 
 
 NOT_OF_RESUME: Final = (
@@ -125,9 +128,9 @@ NOT_OF_RESUME: Final = (
 async def resume(
     context: CommandContext,
     options: RunOptions,
-    given: option.RunId = "last",
+    given: RunId = "last",
     *,
-    now: Annotated[bool, typer.Option("--now", help="search no further: write the report from what is there")] = False,
+    now: Annotated[bool, Option("--now", help="search no further: write the report from what is there")] = False,
 ) -> int:
     """Continue a run that was cancelled, failed, timed out or is partial; its findings are used.
 
@@ -138,31 +141,88 @@ async def resume(
     known = await context.find(given)
     if not known.running:
         require_resumable(known, await known.result(), changed=bool(options.assignments or options.model))
-    again = {"query": await known.question()} if known.resolved is None else request_again(known.resolved, options)
-    wanted = RequestedRun(build_request(merge(again, parse_assignments(options.assignments))))
-    others = await preflight(context, wanted, options, known)
-    command = RunCommand(context, wanted, known.research_id, options, others=others, report_now=now)
-    return await command.execute()
+    wanted = await request_again(known, options)
+    return await RunCommand(context, wanted, known, options).execute(report_now=now)
 
 
-async def _run(context: CommandContext, options: RunOptions, *, follow: bool = True) -> int:
-    """Start, join or resume a run, and `follow` it to its report."""
-    wanted = await read_request(context, options)
-    known = RunInfo(new_id())
-    if options.research_id is not None:
-        known = await context.load_run(check_id(options.research_id))
-    await check_request(known, wanted.request)
-    done = None if known.state is None else known.state.result
-    if done is not None and done.outcome is Outcome.COMPLETED and not options.dry_run:
-        return await RunCommand(context, wanted, known.research_id, options).print_stored(done)
-    others = await preflight(context, wanted, options, known, works=follow)
-    command = RunCommand(context, wanted, known.research_id, options, others=others)
-    if options.dry_run:
+@commands.command("refresh", without=NOT_OF_RESUME)
+async def refresh(
+    context: CommandContext,
+    options: RunOptions,
+    given: RunId = "last",
+    *,
+    every: Annotated[str | None, Option(metavar="1d|12h|30m|off", help="have the server do so, or end that")] = None,
+) -> int:
+    """Read every source of a finished run of the strategy living again, and update its report where a text differs.
+
+    The run goes on under its own id. Of a source whose text is the same nothing is analyzed, and nothing is paid.
+    report.json names in `changes` the claims and sources that differ.
+
+    research refresh last
+    research refresh 7k3f --every 1d       from now on once a day, by the running server and its workers
+    research refresh 7k3f --every off
+    """
+    interval = None if every in (None, "off") else read_interval(str(every))
+    known = await context.find(given)
+    research_id = known.research_id
+    if every == "off":
+        if not await (await context.running_client()).unschedule_refresh(research_id):
+            raise CommandError(f"the server does not refresh {research_id} by itself: there is nothing to end")
+        print_result(f"{research_id} is refreshed by hand alone")
         return ExitCode.COMPLETED
-    return await (command.execute() if follow else command.start())
+    require_refreshable(known, scheduled=interval is not None)
+    wanted = await request_again(known, options, refresh=True, continue_from=research_id)
+    if interval is None:
+        return await RunCommand(context, wanted, known, options).execute()
+    client = await context.running_client()
+    await client.schedule_refresh(wanted.request, research_id, interval)
+    if options.as_json:
+        print_json({"research_id": research_id, "every_seconds": round(interval.total_seconds())})
+        return ExitCode.COMPLETED
+    print_result(f"{research_id} is refreshed every {round(interval.total_seconds() / 60)} minutes")
+    print_hint(f"end that: research refresh {research_id} --every off")
+    if not await client.polled_by(WORKFLOWS_QUEUE):
+        print_hint("no worker is running, so no refresh is made: start one with `research serve`")
+    return ExitCode.COMPLETED
+
+
+def read_interval(text: str) -> timedelta:
+    """Read a time between two refreshes. Raises `CommandError`."""
+    found = INTERVAL.fullmatch(text)
+    interval = int(found[1]) * UNITS[found[2]] if found else timedelta()
+    if not SHORTEST <= interval <= LONGEST:
+        raise CommandError("--every takes a time from 10m to 366d, as 30m, 12h or 1d, or off")
+    return interval
+
+
+def require_refreshable(run: RunInfo, *, scheduled: bool) -> None:
+    """Raise `CommandError` for a run that cannot be refreshed: now, or `scheduled` from time to time."""
+    if run.running and not scheduled:
+        raise CommandError(f"the run {run.research_id} is going on: see `research watch {run.research_id}`")
+    if not declaration(run.stored_resolution().strategy).live_report:
+        raise CommandError(
+            f"the report of {run.research_id} does not change by updates: only runs of the strategy living can be "
+            "refreshed; ask again instead"
+        )
+    state = run.stored_state()
+    goes_on = run.running or (state.refresh is not None and state.ending is None)
+    if not goes_on and (state.result is None or state.result.files is None):
+        raise CommandError(f"the run {run.research_id} has no finished report yet: `research resume {run.research_id}`")
 
 
 # --- a run before the command works for it -------------------------------------------------------------------------
+
+
+async def _begin(context: CommandContext, options: RunOptions, *, follow: bool = True) -> int:
+    """Start, join or resume the run of the options, and `follow` it to its report."""
+    wanted, known = await read_request(context, options), RunInfo(new_id())
+    if options.research_id is not None:
+        known = await context.load_run(options.research_id)
+    await check_request(known, wanted.request)
+    command, done = RunCommand(context, wanted, known, options), known.state and known.state.result
+    if done and done.outcome is Outcome.COMPLETED and not options.dry_run:
+        return await command.print_stored(done)
+    return await (command.execute() if follow else command.start())
 
 
 async def check_request(run: RunInfo, request: ResearchRequest) -> None:
@@ -178,22 +238,25 @@ def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: b
     A partial or empty run with nothing left to do goes on only with `changed` limits or another model.
     """
     if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
-        raise CommandError(refusal_of(closed), exit_code(closed.outcome, closed.stop_reason))
-    if run.resolved is None:
-        raise CommandError(f"nothing is stored of the run {run.research_id}, so it cannot be resumed: start a new run")
-    may_go_on = closed is None or closed.resumable or (changed and closed.outcome in (Outcome.PARTIAL, Outcome.EMPTY))
-    if closed is not None and not may_go_on:
-        more = "" if closed.outcome is Outcome.COMPLETED else ", or give it higher limits with --set"
-        raise CommandError(
-            f"the run {run.research_id} is {closed.outcome.value} and has nothing left to do: "
-            f"see `research report {run.research_id}`{more}"
-        )
+        raise CommandError(refusal_of(closed), ExitCode.of(closed.outcome, closed.stop_reason))
+    run.stored_resolution()
+    if closed is None or closed.resumable or (changed and closed.outcome in (Outcome.PARTIAL, Outcome.EMPTY)):
+        return
+    more = "" if closed.outcome is Outcome.COMPLETED else ", or give it higher limits with --set"
+    raise CommandError(
+        f"the run {run.research_id} is {closed.outcome.value} and has nothing left to do: "
+        f"see `research report {run.research_id}`{more}"
+    )
 
 
-def request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, Any]:
-    """Give the request of a resumed run: the same question, with another model if one is named."""
-    again = {name: getattr(resolved, name) for name in ("query", "strategy", "tenant", "priority")}
-    return again if set(resolved.models.values()) == {options.model} else merge(again, options.values())
+async def request_again(run: RunInfo, options: RunOptions, **more: Any) -> RequestedRun:
+    """Build the request of a run that goes on: its question, with another model and `--set`. Raises `CommandError`."""
+    stored, values = run.resolved, options.values()
+    again = {"query": await run.question(), **more}
+    if stored is not None:
+        again |= {"strategy": stored.strategy, "tenant": stored.tenant, "priority": stored.priority}
+        values = {} if set(stored.models.values()) == {options.model} else values
+    return RequestedRun(build_request(reduce(merge, (again, values, parse_assignments(options.assignments)))))
 
 
 # --- the work ------------------------------------------------------------------------------------------------------
@@ -201,40 +264,46 @@ def request_again(resolved: ResolvedResearch, options: RunOptions) -> dict[str, 
 
 @dataclass(frozen=True)
 class RunCommand:
-    """The work of a command for one run, from its start to the files of its report."""
+    """The work of a command for one run, from the first lines to the files of its report."""
 
     context: CommandContext
     wanted: RequestedRun
-    research_id: str
+    known: RunInfo
     options: RunOptions
-    others: bool = False
-    """Whether workers of other commands do the work."""
-    report_now: bool = False
 
-    async def execute(self) -> int:
+    async def execute(self, *, report_now: bool = False) -> int:
         """Start the run, show it until it is over or detached from, write its report; the exit code."""
-        context, settings, quiet = self.context, self.context.settings, self.options.quiet
-        ensure_folder(settings.home, SET_HOME)
-        if self.options.out is not None:
+        context, options, home = self.context, self.options, self.context.settings.home
+        others = await preflight(context, self.wanted, options, self.known)
+        if options.dry_run:
+            return ExitCode.COMPLETED
+        ensure_folder(home, SET_HOME)
+        if options.out is not None:
             with files_of_person():
-                ensure_folder(self.options.out, "choose another --out")
+                ensure_folder(options.out, "choose another --out")
         await self._update_index()
-        if not quiet and not settings.uses_cluster and describe_server(settings.home) is None:
+        if not options.quiet and not context.settings.uses_cluster and describe_server(home) is None:
             print_progress("starting the server")
-        result = await self._follow(await context.ensured_client())
+        client = await context.connect()
+        async with nullcontext() if others else _local_workers(context, client):
+            result = await self._follow(client, report_now=report_now)
         return self._detach() if result is None else await self._write_report(result)
 
     async def start(self) -> int:
         """Start the run on the running server and print its id."""
+        options, research_id = self.options, self.known.research_id
+        await preflight(self.context, self.wanted, options, self.known, works=False)
+        if options.dry_run:
+            return ExitCode.COMPLETED
         client = await self.context.running_client()
         await self._update_index()
-        _, how = await start_run(self.context, client, self.wanted.request, self.research_id)
-        if self.options.as_json:
-            print_json({"research_id": self.research_id, "how": how})
+        _, how = await self._start(client)
+        if options.as_json:
+            print_json({"research_id": research_id, "how": how})
         else:
-            print_result(self.research_id)
-            if not self.options.quiet:
-                print_hint(f"{how} · research watch {self.research_id}")
+            print_result(research_id)
+            if not options.quiet:
+                print_hint(f"{how} · research watch {research_id}")
         if not await client.polled_by(WORKFLOWS_QUEUE):
             print_hint("no worker is running, so the run waits: start one with `research serve`")
         return ExitCode.COMPLETED
@@ -246,47 +315,56 @@ class RunCommand:
             print_bytes(documents["md"] + b"\n")
         return await self._write_report(result)
 
+    async def _start(self, client: ResearchClient) -> tuple[ResearchHandle, str]:
+        """Start, join or resume the run; return which. Raises `CommandError` for another question."""
+        request, research_id = self.wanted.request, self.known.research_id
+        if self.known.resolved is None:
+            handle, how = await client.start(request, research_id, reuse=True), "started"
+        else:
+            handle, how = await client.resume(request, research_id), "resumed"
+        if handle.attached:
+            await check_request(replace(self.known, handle=handle), request)
+        return handle, "joined" if handle.attached else how
+
+    async def _update_index(self) -> None:
+        """Register the folder of the run and update its index; a cluster's workers do that themselves."""
+        name, quiet = self.wanted.request.corpus, self.options.quiet
+        if name is not None and not self.context.settings.uses_cluster:
+            snapshot = await index_corpus(self.context, name, self.wanted.folder, quiet=quiet)
+            if not quiet:
+                print_hint(f"corpus {name}: {summary(snapshot)}")
+
+    async def _follow(self, client: ResearchClient, *, report_now: bool) -> ResearchResult | None:
+        """Start the run and show it until it is over; None after Ctrl-C."""
+        context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
+        research_id = self.known.research_id
+        async with first_interrupt() as interrupt:
+            handle, how = await self._start(client)
+            if not options.quiet:
+                print_progress(f"{research_id} {how}")
+            if how == "joined" and options.assignments:
+                print_progress("--set is ignored when joining a run: its limits stay")
+            if report_now:
+                await handle.stop_and_report()
+            key = "Ctrl-C detaches" if cluster else "Ctrl-C cancels, the state is saved"
+            frame = Frame(context.web_address(research_id), hint=HINT.format(key=key, id=research_id))
+            sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
+            ask = asker(handle, quiet=options.quiet or options.as_json)
+            recover = None if cluster else context.recover
+            return await follow_run(handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
+
     @property
     def _resume(self) -> str:
         """The command that continues the run, with its model; an address with a password is replaced by URL."""
         url = self.options.model_url
         flags = {"--model": self.options.model, "--model-url": "URL" if url is not None and "@" in url else url}
         named = "".join(f" {flag} {shlex.quote(value)}" for flag, value in flags.items() if value is not None)
-        return f"research resume {self.research_id}{named}"
-
-    async def _update_index(self) -> None:
-        """Register the folder of the run and update its index; a cluster's workers do that themselves."""
-        name, quiet = self.wanted.request.corpus, self.options.quiet
-        if name is None or self.context.settings.uses_cluster:
-            return
-        snapshot = await index_corpus(self.context, name, self.wanted.folder, quiet=quiet)
-        if not quiet:
-            print_hint(f"corpus {name}: {summary(snapshot)}")
-
-    async def _follow(self, client: ResearchClient) -> ResearchResult | None:
-        """Work for the run and show it until it is over; None after Ctrl-C."""
-        context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
-        workers = nullcontext() if self.others else _local_workers(context, client)
-        async with workers, first_interrupt() as interrupt:
-            handle, how = await start_run(context, client, self.wanted.request, self.research_id)
-            if not options.quiet:
-                print_progress(f"{self.research_id} {how}")
-            if how == "joined" and options.assignments:
-                print_progress("--set is ignored when joining a run: its limits stay")
-            if self.report_now:
-                await handle.stop_and_report()
-            key = "Ctrl-C detaches" if cluster else "Ctrl-C cancels, the state is saved"
-            hint = HINT.format(key=key, id=self.research_id)
-            frame = Frame(context.web_address(self.research_id), hint=hint)
-            sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
-            ask = asker(handle, quiet=options.quiet or options.as_json)
-            recover = None if cluster else context.recover
-            return await follow_run(handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
+        return f"research resume {self.known.research_id}{named}"
 
     def _detach(self) -> int:
         """Print how to continue, after Ctrl-C."""
         if self.context.settings.uses_cluster:
-            research_id = self.research_id
+            research_id = self.known.research_id
             print_hint(f"detached; the run continues: research watch {research_id} · research cancel {research_id}")
             return ExitCode.COMPLETED
         print_hint(
@@ -297,26 +375,13 @@ class RunCommand:
 
     async def _write_report(self, result: ResearchResult) -> int:
         """Write the files of the report, print its summary; the exit code."""
-        options, context = self.options, self.context
-        folder = options.out or default_folder(self.wanted.request.query, self.research_id)
-        resumable = result.resumable and (await context.load_run(self.research_id)).state is not None
+        options, research_id = self.options, self.known.research_id
+        folder = options.out or default_folder(self.wanted.request.query, research_id)
+        resumable = result.resumable and (await self.context.load_run(research_id)).state is not None
         resume = self._resume if resumable else ""
         return await deliver_report(
-            context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume
+            self.context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume
         )
-
-
-async def start_run(
-    context: CommandContext, client: ResearchClient, request: ResearchRequest, research_id: str
-) -> tuple[ResearchHandle, str]:
-    """Start, join or resume the run of this id; return which. Raises `CommandError` for another question."""
-    known = await context.load_run(research_id)
-    await check_request(known, request)
-    if known.running:
-        return client.handle(research_id), "joined"
-    if known.resolved is None:
-        return await client.start(request, research_id, reuse=True), "started"
-    return await client.resume(request, research_id), "resumed"
 
 
 @asynccontextmanager

@@ -7,14 +7,13 @@ from functools import partial
 from typing import Annotated, Final
 
 import structlog
-import typer
 from temporalio.service import RPCError
+from typer import Option
 
 from client.cli.context import NO_SERVER, RUNNING, list_runs
-from client.cli.corpus import SET_HOME, ensure_folder
-from client.cli.errors import CommandError, ExitCode
+from client.cli.corpus import SET_HOME
 from client.cli.options import Commands, ConfigFile, ModelName, ModelUrl
-from client.cli.output import print_hint, print_progress, print_result
+from client.cli.output import CommandError, ExitCode, ensure_folder, print_hint, print_progress, print_result
 from client.cli.preflight import OF_RUN, is_gone
 from client.handle import ResearchClient
 from contracts.names import POOLS, WORKFLOWS_QUEUE
@@ -37,10 +36,10 @@ DRAIN: Final = timedelta(seconds=10)
 class ServeOptions:
     """Options of `worker` and `serve`."""
 
-    host: Annotated[str, typer.Option(help="the interface of health and metrics")] = "127.0.0.1"
-    health_port: Annotated[int, typer.Option(min=0, max=65_535, help="of /healthz and /livez; 0: a free port")] = 0
-    metrics_port: Annotated[int, typer.Option(min=0, max=65_535, help="of Prometheus metrics; 0: a free port")] = 0
-    log_format: Annotated[LogFormat, typer.Option(help="the form of log lines")] = "console"
+    host: Annotated[str, Option(help="the interface of health and metrics")] = "127.0.0.1"
+    health_port: Annotated[int, Option(min=0, max=65_535, help="of /healthz and /livez; 0: a free port")] = 0
+    metrics_port: Annotated[int, Option(min=0, max=65_535, help="of Prometheus metrics; 0: a free port")] = 0
+    log_format: Annotated[LogFormat, Option(help="the form of log lines")] = "console"
     model: ModelName = None
     model_url: ModelUrl = None
     config: ConfigFile = None
@@ -62,15 +61,12 @@ logger = structlog.get_logger("workers")
 async def worker(
     options: ServeOptions,
     *,
-    pool: Annotated[
-        str, typer.Option("--pool", metavar="NAMES", help="pools, separated by commas")
-    ] = "workflows,models,search,reading,records",
+    pool: Annotated[str, Option(metavar="NAMES", help="pools, separated by commas")] = ",".join(POOLS),
 ) -> None:
     """Run worker pools until stopped, against TEMPORAL_ADDRESS or the server that runs on this machine.
 
     Indexes of known corpora are brought up to date first. Prints the addresses of health and metrics.
 
-    research worker
     research worker --pool models,search
     research worker --log-format json --host 0.0.0.0 --health-port 8080 --metrics-port 9090
     """
@@ -90,7 +86,6 @@ async def serve(options: ServeOptions) -> None:
     Indexes of known corpora are brought up to date first; start it again after a folder has changed, or use
     `research corpus add`, which does the same while it runs.
 
-    research serve
     research start "…" --corpus manual       (in another terminal)
     """
     settings, log_format = options.settings(), options.log_format
@@ -116,14 +111,16 @@ async def _announce(settings: Settings, ready: str, log_format: LogFormat, proce
         return
     models = ", ".join(dict.fromkeys(settings.models.by_tier().values()))
     used = f"{models} at {settings.model_host}" if settings.model_configured else f"none; {settings.model_reason}"
-    print_result(f"model    {used}")
-    print_result(f"server   {process.connection.address}")
-    if process.connection.ui_url:
-        print_result(f"web UI   {process.connection.ui_url}")
-    if process.health:
-        print_result(f"health   http://{process.health}/healthz")
-    if process.metrics:
-        print_result(f"metrics  http://{process.metrics}/metrics")
+    addresses = {
+        "model": used,
+        "server": process.connection.address,
+        "web UI": process.connection.ui_url,
+        "health": process.health and f"http://{process.health}/healthz",
+        "metrics": process.metrics and f"http://{process.metrics}/metrics",
+    }
+    for name, address in addresses.items():
+        if address:
+            print_result(f"{name:<8} {address}")
     print_hint(ready)
 
 

@@ -10,15 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
 from pydantic import ValidationError
 from rich.text import Text
+from typer import Argument, Option
 
-from client.cli.context import CommandContext, RunInfo
-from client.cli.corpus import read_start
-from client.cli.errors import CommandError, ExitCode
+from client.cli.context import CommandContext
 from client.cli.options import Commands, RunId
-from client.cli.output import print_hint, print_progress, print_result
+from client.cli.output import CommandError, ExitCode, print_hint, print_progress, print_result, read_start
 from client.client_errors import MessageRefused
 from client.handle import CLOSING_SECONDS, ResearchHandle
 from client.view.console import Ask
@@ -32,12 +30,8 @@ LARGEST_PLAN: Final = 200_000  # bytes
 PLAN_HEAD: Final = """\
 # The plan of {id}, version {version}. Lines that begin with # are ignored.
 # The text before the first "-" is the brief; each line that begins with "-" is a sub-query or a step, in their order.
+# outline: has the headings of the report; correct assumptions: here, and answer questions: with `research answer`.
 # Save and close to send it; change nothing to leave the plan unchanged.
-"""
-
-OUTLINE_HEAD: Final = """\
-# Under outline: is a line with "- " for each heading of the report; nothing changes them after your approval. Under
-# questions: and assumptions: are those of the plan: correct an assumption, or answer with `research answer ID "…"`.
 """
 LABELS: Final = ("outline", "questions", "assumptions")
 """Parts of a plan that have a label in its text."""
@@ -48,8 +42,8 @@ commands = Commands()
 async def _running(context: CommandContext, given: str) -> ResearchHandle:
     """Give the handle of a run that is going on. Raises `CommandError`."""
     run = await context.find(given)
-    if run.handle is not None and run.running:
-        return run.handle
+    if run.open is not None:
+        return run.open
     name = run.research_id
     if await run.result() is not None:
         raise CommandError(f"the run {name} has already finished: see `research status {name}`")
@@ -57,22 +51,16 @@ async def _running(context: CommandContext, given: str) -> ResearchHandle:
     raise CommandError(f"{problem}: `research resume {name}` goes on with it", ExitCode.FAILED)
 
 
-# --- commands ------------------------------------------------------------------------------------------------------
-
-
 @commands.command("plan")
 async def plan(
     context: CommandContext,
     given: RunId = "last",
     *,
-    edit: Annotated[bool, typer.Option("--edit", help="open it in $EDITOR, and send what you save")] = False,
-    set_file: Annotated[
-        Path | None, typer.Option("--set", metavar="FILE|-", help="replace it by this text, written as --edit shows it")
-    ] = None,
+    edit: Annotated[bool, Option("--edit", help="open it in $EDITOR, and send what you save")] = False,
+    set_file: Annotated[Path | None, Option("--set", metavar="FILE|-", help="replace it by a text like this")] = None,
 ) -> None:
     """Print the plan of a run; while it waits for approval, replace it by an edited one.
 
-    research plan last
     research plan 7k3f --edit
     research plan 7k3f --set plan.md
     """
@@ -80,7 +68,7 @@ async def plan(
         raise CommandError("--edit and --set exclude each other: use one of them")
     if not edit and set_file is None:
         run = await context.find(given)
-        print_plan(await _load_plan(run), run.research_id)
+        print_plan(plan_of(run.stored_state()) if run.open is None else await run.open.plan(), run.research_id)
         return
     handle = await _running(context, given)
     known = await handle.plan()
@@ -99,19 +87,12 @@ async def approve(
     context: CommandContext,
     given: RunId = "last",
     *,
-    version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="of the plan that you have seen; else the newest")
-    ] = None,
-    phrase: Annotated[
-        str | None, typer.Option("--phrase", metavar="TEXT", help="the words that the run demands, if it does")
-    ] = None,
-    overrule: Annotated[
-        bool, typer.Option("--overrule", help="begin although the manager thinks that a query is too wide")
-    ] = False,
+    version: Annotated[int | None, Option(metavar="N", help="of the plan that you have seen; else the newest")] = None,
+    phrase: Annotated[str | None, Option(metavar="TEXT", help="the words that the run demands, if it does")] = None,
+    overrule: Annotated[bool, Option("--overrule", help="also queries that the manager thinks too wide")] = False,
 ) -> None:
     """Approve the plan of a run, and start its searches.
 
-    research approve last
     research approve 7k3f --version 2
     """
     handle = await _running(context, given)
@@ -122,10 +103,7 @@ async def approve(
 
 @commands.command("reject")
 async def reject(context: CommandContext, given: RunId = "last") -> None:
-    """Reject the plan of a run: it ends without any work; `research resume` presents the plan again.
-
-    research reject 7k3f
-    """
+    """Reject the plan of a run: it ends without any work; `research resume` presents the plan again."""
     handle = await _running(context, given)
     print_result(await handle.reject_plan())
     print_hint(f"to change the plan: research resume {handle.research_id}")
@@ -135,9 +113,7 @@ async def reject(context: CommandContext, given: RunId = "last") -> None:
 async def answer(
     context: CommandContext,
     given: RunId,
-    answers: Annotated[
-        list[str], typer.Argument(metavar="ANSWER", help='one for each question, in their order; "" for none')
-    ],
+    answers: Annotated[list[str], Argument(metavar="ANSWER", help='one for each question in order; "" for none')],
 ) -> None:
     """Answer the questions of a run about its question, or of a plan that waits; `research status` shows them.
 
@@ -152,12 +128,11 @@ async def answer(
 async def steer(
     context: CommandContext,
     given: RunId,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="what the run should do")],
+    text: Annotated[str, Argument(metavar="TEXT", help="what the run should do")],
 ) -> None:
     """Guide a run that is going on, and print its reaction.
 
     research steer last "Look at the settings of version 16, not of version 9"
-    research steer last "only from example.org"
     """
     if not text.strip():
         raise CommandError(f'the text is empty: research steer {given} "Look at …"')
@@ -166,10 +141,7 @@ async def steer(
 
 @commands.command("stop")
 async def stop(context: CommandContext, given: RunId = "last") -> None:
-    """Let a run write its report now, from its findings.
-
-    research stop last
-    """
+    """Let a run write its report now, from its findings."""
     handle = await _running(context, given)
     print_result(await handle.stop_and_report() or "the report is being written from what is there")
     print_hint(f"research watch {handle.research_id}")
@@ -180,13 +152,11 @@ async def cancel(context: CommandContext, given: RunId = "last") -> None:
     """Stop a run without a report; its state is saved and `research resume` continues it.
 
     A run that does not react within 15 seconds, because no worker is there, is ended as of its last checkpoint.
-
-    research cancel last
     """
     await context.client_of_runs()
     run = await context.find(given)
-    research_id, handle = run.research_id, run.handle
-    if handle is None or not run.running:
+    research_id, handle = run.research_id, run.open
+    if handle is None:
         print_result(f"{research_id} has already finished")
         return
     await handle.cancel()
@@ -204,15 +174,6 @@ async def cancel(context: CommandContext, given: RunId = "last") -> None:
 # --- plans ---------------------------------------------------------------------------------------------------------
 
 
-async def _load_plan(run: RunInfo) -> PlanAnswer:
-    """Load the plan of the running run, else the stored one. Raises `CommandError`."""
-    if run.handle is not None and run.running:
-        return await run.handle.plan()
-    if run.state is None:
-        raise CommandError(f"nothing is stored of this run yet: see `research watch {run.research_id}`")
-    return plan_of(run.state)
-
-
 def print_plan(known: PlanAnswer, research_id: str) -> None:
     """Print a plan, and the commands that answer an open approval."""
     if not known.version:
@@ -220,28 +181,26 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
         return
     approved = f", approved as version {known.approved_version}" if known.approved_version else ""
     print_result(Text(f"plan version {known.version}{approved}", style="bold"))
-    if known.brief:
-        print_result(printable(known.brief))
-    tree = tree_lines(known.nodes)
-    for line in tree:
+    for line in plan_lines(known, tree_lines(known.nodes)):
         print_result(line)
-    for place, query in enumerate(() if tree else known.sub_queries, start=1):
-        print_result(f"  {place}. {printable(query.text)}")
-        if query.expected_contribution not in ("", query.text):
-            print_result(f"     {printable(query.expected_contribution)}")
     for objection in known.objections:
         state = " (overruled)" if objection.overruled else " (its split was taken)" if objection.followed else ""
-        print_result(f"  too wide{state}: {printable(objection.line())}")
-    for part, texts in _labelled(known):
-        print_result(f"{part}:")
-        for text in texts:
-            print_result(f"  - {printable(text)}")
+        print_result(f"too wide{state}: {printable(objection.line())}")
     named = known.constraints.model_dump(exclude_none=True)
     if known.outline and named:
         print_result("constraints: " + "; ".join(f"{name}: {printable(value)}" for name, value in named.items()))
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
-        # The questions are those of the plan.
-        print_waiting(known.waiting, research_id, with_questions=False)
+        print_waiting(known.waiting.model_copy(update={"questions": []}), research_id)  # the plan has them
+
+
+def plan_lines(known: PlanAnswer, queries: Sequence[str] = ()) -> list[str]:
+    """Give the brief of a plan, a line for each sub-query (or these `queries`), then its other parts under labels."""
+    lines = [printable(known.brief)] if known.brief else []
+    lines += queries or [f"- {printable(query.text)}" for query in known.sub_queries]
+    for part in LABELS:
+        if texts := getattr(known, part):
+            lines += [f"{part}:", *(f"- {printable(text)}" for text in texts)]
+    return lines
 
 
 def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
@@ -263,31 +222,19 @@ def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
     return list(below(None, 1))
 
 
-def _labelled(known: PlanAnswer) -> list[tuple[str, list[str]]]:
-    """Give the parts of the plan that are there, with their labels."""
-    return [(part, texts) for part in LABELS if (texts := getattr(known, part))]
-
-
-def print_waiting(waiting: Waiting, research_id: str, *, with_questions: bool = True) -> None:
+def print_waiting(waiting: Waiting, research_id: str) -> None:
     """Print the open question of a run, its end, and the commands that answer."""
-    print_progress(
-        f"waiting for {waiting.describe()}, until {local_time(waiting.expires_at)}; the run's clock is stopped"
-    )
-    for place, question in enumerate(waiting.questions if with_questions else (), start=1):
+    until = local_time(waiting.expires_at)
+    print_progress(f"waiting for {waiting.describe()}, until {until}; the run's clock is stopped")
+    for place, question in enumerate(waiting.questions, start=1):
         print_progress(f"  {place}. {printable(question)}")
     for way in waiting.ways(research_id):
         print_hint(f"  {way}")
 
 
 def plan_as_text(known: PlanAnswer, research_id: str) -> str:
-    """Give a plan as an editor shows it: a brief, a line for each sub-query, then the other parts under labels."""
-    lines = [PLAN_HEAD.format(id=research_id, version=known.version), printable(known.brief), ""]
-    lines += [f"- {printable(query.text)}" for query in known.sub_queries]
-    if known.outline:
-        lines.insert(0, OUTLINE_HEAD)
-    for part, texts in _labelled(known):
-        lines += ["", f"{part}:", *(f"- {printable(text)}" for text in texts)]
-    return "\n".join(lines) + "\n"
+    """Give a plan as an editor shows it."""
+    return "\n".join([PLAN_HEAD.format(id=research_id, version=known.version), *plan_lines(known), ""])
 
 
 def parse_plan(text: str) -> dict[str, Any]:
@@ -325,9 +272,8 @@ async def edit_text(text: str) -> str:
         try:
             await asyncio.to_thread(subprocess.run, [*shlex.split(editor), str(path)], check=True)
         except (OSError, ValueError, subprocess.CalledProcessError):
-            raise CommandError(
-                f"the editor {editor} failed, and the plan was not changed: set EDITOR, or use --set FILE"
-            ) from None
+            problem = f"the editor {editor} failed, and the plan was not changed"
+            raise CommandError(f"{problem}: set EDITOR, or use --set FILE") from None
         return _read_text(path)
 
 
@@ -353,17 +299,17 @@ def asker(handle: ResearchHandle, *, quiet: bool) -> Ask:
 async def ask_here(handle: ResearchHandle, waiting: Waiting) -> None:
     """Ask at this terminal until the run has accepted an answer; the end of input sends none."""
     asks = _ask_questions if waiting.kind is WaitKind.CLARIFICATION else _ask_approval
-    while True:
+    refused = True
+    while refused:
         try:
             reply = await asks(handle, waiting)
+            refused = False
         except (MessageRefused, CommandError) as error:
             print_progress(str(error))
-            continue
-        if reply:
-            print_progress(reply)
-        else:
-            print_waiting(waiting, handle.research_id)
-        return
+    if reply:
+        print_progress(reply)
+    else:
+        print_waiting(waiting, handle.research_id)
 
 
 async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:

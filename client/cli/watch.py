@@ -11,15 +11,22 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, TypeVar
 
-import typer
 from rich.text import Text
+from typer import Option
 
 from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun
-from client.cli.errors import CommandError, ExitCode, exit_code
 from client.cli.options import AsJson, Commands, Quiet, RunId
-from client.cli.output import error_console, print_hint, print_json, print_progress, print_result
+from client.cli.output import (
+    CommandError,
+    ExitCode,
+    SafeConsole,
+    print_hint,
+    print_json,
+    print_progress,
+    print_result,
+)
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
 from client.handle import CLOSING_SECONDS, DEFAULT_TENANT, ResearchHandle
@@ -37,6 +44,9 @@ SHOW_CURSOR: Final = "\x1b[?25h"
 SERVER_STATUSES: Final = {"terminated": "failed", "canceled": "cancelled"}
 """Statuses of the server that have another name here."""
 INTERRUPTED, UNKNOWN = "interrupted", "unknown"
+LISTING_SECONDS: Final = 1.0
+"""For the answer of a run whose place in the queue is asked; without a worker there is none."""
+T = TypeVar("T")
 
 commands = Commands()
 
@@ -49,50 +59,42 @@ async def watch(
     context: CommandContext,
     given: RunId = "last",
     *,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="write the report there once it is over")
-    ] = None,
-    then: Annotated[str | None, typer.Option("--then", metavar="CMD", help="a command to run afterwards")] = None,
-    events: Annotated[
-        str | None, typer.Option("--events", metavar="agent", help="the seven events of agents as JSON lines instead")
-    ] = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="write the report there once it is over")] = None,
+    then: Annotated[str | None, Option(metavar="CMD", help="a command to run afterwards")] = None,
+    events: Annotated[Literal["agent"] | None, Option(help="the seven events of agents as JSON lines instead")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
     """Show a run live. Ctrl-C only detaches; the exit code is that of the run.
 
-    research watch last
     research watch 7k3f --then "notify-send done"
     research watch 7k3f --events agent         one event a line, from the beginning of the run
     """
-    if events not in (None, "agent"):
-        raise CommandError("--events is agent: the seven events of agents as JSON lines")
     if events and (out is not None or as_json or quiet):
         raise CommandError("--events prints its lines alone: use it without --out, --json and --quiet")
     run = await context.find(given)
     research_id = run.research_id
-    if events and run.handle is not None:
-        tenant = run.resolved.tenant if run.resolved else DEFAULT_TENANT
-        async with first_interrupt() as interrupt:
-            result = await print_agent_events(run.handle, interrupt, tenant)
-    elif events:
-        reason = context.server_away or "the server is not running, or has forgotten the run"
-        raise CommandError(f"no events of {research_id}: {reason}: `research serve`, and watch again", ExitCode.FAILED)
-    elif run.handle is None or not run.running:
-        result = await run.result()
+    if run.handle is None or not (run.running or events):
+        result = None if events else await run.result()
         if result is None:
-            remedy = context.server_away or f"research resume {research_id}"
+            remedy = context.server_away or (
+                "`research serve`, and watch again" if events else f"research resume {research_id}"
+            )
             raise CommandError(f"the run {research_id} cannot be watched now: {remedy}", ExitCode.FAILED)
     else:
-        frame = Frame(context.web_address(research_id), hint=HINT.format(id=research_id))
-        sink = sink_for(frame, quiet=quiet, as_json=as_json)
         async with first_interrupt() as interrupt:
-            result = await follow_run(run.handle, sink, interrupt, recover=None, detach=True)
+            if events:
+                tenant = run.resolved.tenant if run.resolved else DEFAULT_TENANT
+                result = await run_until(interrupt, print_agent_events(run.handle, tenant))
+            else:
+                frame = Frame(context.web_address(research_id), hint=HINT.format(id=research_id))
+                sink = sink_for(frame, quiet=quiet, as_json=as_json)
+                result = await follow_run(run.handle, sink, interrupt, recover=None, detach=True)
     if result is None:
         print_hint(f"detached; the run continues: research watch {research_id}")
         return ExitCode.COMPLETED
     if events:
-        code: int = exit_code(result.outcome, result.stop_reason)
+        code: int = ExitCode.of(result.outcome, result.stop_reason)
     else:
         code = await deliver_report(context, result, out, as_json=as_json, quiet=quiet, resume="")
     if then:
@@ -101,27 +103,16 @@ async def watch(
     return code
 
 
-async def print_agent_events(handle: ResearchHandle, interrupt: asyncio.Event, tenant: str) -> ResearchResult | None:
-    """Print the seven events of a run, one a line, until it is over; None where `interrupt` detached."""
-
-    async def print_all() -> ResearchResult:
-        async for event in handle.agent_events(tenant=tenant):
-            print_json(event.model_dump(mode="json"), indent=None)
-        return await handle.result()
-
-    printing, interrupted = asyncio.create_task(print_all()), asyncio.create_task(interrupt.wait())
-    try:
-        await asyncio.wait({printing, interrupted}, return_when=asyncio.FIRST_COMPLETED)
-        return printing.result() if printing.done() else None
-    finally:
-        printing.cancel()
-        interrupted.cancel()
-        await asyncio.gather(printing, interrupted, return_exceptions=True)
+async def print_agent_events(handle: ResearchHandle, tenant: str) -> ResearchResult:
+    """Print the seven events of a run, one a line, until it is over."""
+    async for event in handle.agent_events(tenant=tenant):
+        print_json(event.model_dump(mode="json"), indent=None)
+    return await handle.result()
 
 
 def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:
     """Make the live view on a terminal, plain lines elsewhere, a silent one for a quiet command."""
-    console = error_console()
+    console = SafeConsole(stderr=True, highlight=False, soft_wrap=False)
     if quiet:
         return PlainSink(write=lambda _: None)
     if console.is_terminal and not as_json:
@@ -142,23 +133,31 @@ async def follow_run(
 
     Without `detach` the interrupt cancels the run and waits until it is closed.
     """
+
+    async def cancel() -> None:
+        sink.notice("cancelling: the state is being saved (Ctrl-C again leaves at once)")
+        await handle.cancel()
+
     with sink:
-        following = asyncio.create_task(follow(handle, sink, recover=recover, ask=ask))
-        interrupted = asyncio.create_task(interrupt.wait())
-        try:
-            await asyncio.wait({following, interrupted}, return_when=asyncio.FIRST_COMPLETED)
-            if following.done():
-                return following.result()
-            if detach:
-                return None
-            sink.notice("cancelling: the state is being saved (Ctrl-C again leaves at once)")
-            await handle.cancel()
-            done, _ = await asyncio.wait({following}, timeout=CLOSING_SECONDS)
-            return following.result() if done else None
-        finally:
-            following.cancel()
-            interrupted.cancel()
-            await asyncio.gather(following, interrupted, return_exceptions=True)
+        following = follow(handle, sink, recover=recover, ask=ask)
+        return await run_until(interrupt, following, None if detach else cancel)
+
+
+async def run_until(
+    interrupt: asyncio.Event, work: Awaitable[T], cancel: Callable[[], Awaitable[None]] | None = None
+) -> T | None:
+    """Return the result of a work; None where `interrupt` detached from it, or `cancel` did not end it in time."""
+    working, interrupted = asyncio.ensure_future(work), asyncio.ensure_future(interrupt.wait())
+    try:
+        await asyncio.wait({working, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done() and cancel is not None:
+            await cancel()
+            await asyncio.wait({working}, timeout=CLOSING_SECONDS)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        interrupted.cancel()
+        await asyncio.gather(working, interrupted, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -182,16 +181,9 @@ async def first_interrupt() -> AsyncIterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-# --- status --------------------------------------------------------------------------------------------------------
-
-
 @commands.command("status")
 async def status(context: CommandContext, given: RunId = "last", *, as_json: AsJson = False) -> None:
-    """Print the state of a run; without a server, that of its last checkpoint.
-
-    research status last
-    research status 7k3f --json
-    """
+    """Print the state of a run; without a server, that of its last checkpoint."""
     known, note = await find_status(context, await context.find(given))
     if as_json:
         print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
@@ -204,30 +196,23 @@ async def status(context: CommandContext, given: RunId = "last", *, as_json: AsJ
 
 async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchStatus, str]:
     """Give the status of a run, and how to continue one that is not over. Raises `CommandError`, `ClientError`."""
-    if run.handle is not None and run.running:
-        return await run.handle.status(), ""
-    if run.state is None:
-        ended = await run.result()
-        if ended is None:
-            raise CommandError("nothing is stored of this run yet: try again in a moment", ExitCode.FAILED)
+    if run.open is not None:
+        return await run.open.status(), ""
+    if run.state is None and (ended := await run.result()) is not None:
         return bare_status(ended, await run.question() or ""), ""
-    sessions = await context.stores.sessions.list()
+    state, sessions = run.stored_state(), await context.stores.sessions.list()
     saved_at = next(each.saved_at for each in sessions if each.research_id == run.research_id)
-    known = status_of(run.state, datetime.fromisoformat(saved_at).timestamp())
-    if run.state.result is not None or context.server_away:
+    known = status_of(state, datetime.fromisoformat(saved_at).timestamp())
+    if state.result is not None or context.server_away:
         return known, ""
-    if run.state.status not in OUTCOMES:
+    if state.status not in OUTCOMES:
         return known, f"the run was interrupted: research resume {run.research_id}"
-    outcome = OUTCOMES[run.state.status]
+    outcome = OUTCOMES[state.status]
     over = {"outcome": outcome, "stop_reason": STOP_REASONS[outcome], "ended_at": saved_at}
     return known.model_copy(update=over), f"its state is saved: research resume {run.research_id}"
 
 
 # --- list ----------------------------------------------------------------------------------------------------------
-
-
-LISTING_SECONDS: Final = 1.0
-"""For the answer of a run whose place in the queue is asked; without a worker there is none."""
 
 
 @dataclass(frozen=True)
@@ -246,23 +231,20 @@ class RunRow:
 async def list_runs(
     context: CommandContext,
     *,
-    text: Annotated[str, typer.Option("--query", metavar="TEXT", help="only questions that contain this")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, help="at most so many")] = 50,
+    query: Annotated[str, Option(metavar="TEXT", help="only questions that contain this")] = "",
+    limit: Annotated[int, Option(min=1, help="at most so many")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, newest first, also those that the server no longer has, and those that were refused.
-
-    research list
-    research list --query vacuum --json
-    """
+    """List runs, newest first, also those that the server no longer has, and those that were refused."""
     rows = await _rows(context)
-    shown = [row for row in rows if text.casefold() in row.query.casefold()][:limit]
+    shown = [row for row in rows if query.casefold() in row.query.casefold()][:limit]
     if as_json:
         print_json([asdict(row) for row in shown])
-    elif not shown:
+        return
+    if not shown:
         print_hint('there is no run yet: research run "…" --corpus ./folder' if not rows else "no run matches")
     width = max((len(row.research_id) for row in shown), default=0)
-    for row in [] if as_json else shown:
+    for row in shown:
         line = Text(f"{row.research_id:<{width}}  {row.status.replace('_', ' '):<12} {local_time(row.when)}  ")
         line.append(f"{printable(row.reason)}  " if row.reason else "", "yellow").append(printable(row.query))
         print_result(line, cut=True)

@@ -20,10 +20,9 @@ from activities.roles.grounding import find_quote
 from activities.roles.prompt_rendering import cut_line, excerpt, guard_lines
 from activities.roles.untrusted import data, guard, guard_line
 from activities.verifying.verification import to_plain_draft
-from client.cli.errors import pasteable
 from client.exchange.bibliography import to_bibtex, to_csl
 from client.exchange.documents import to_docx, to_pdf
-from client.view.words import printable
+from client.view.words import pasteable, printable
 from contracts.addresses import canonical_url, doi_of, host_of, normalized_text, source_id, sub_query_id
 from contracts.canary import contains_canary, exposes_private_text
 from contracts.evidence import DocumentRef, ReportDraft, voice_of

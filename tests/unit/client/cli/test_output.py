@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from rich.text import Text
+from typer import BadParameter
 
 from client.cli import output
-from client.cli.context import check_id, new_id, resolve_id
-from client.cli.errors import CommandError, exit_code, run_guarded
+from client.cli.context import new_id, resolve_id
+from client.cli.options import check_id
+from client.cli.output import CommandError, ExitCode, run_guarded
 from client.cli.reports import default_folder, write_atomically, write_report
 from client.view.words import event_lines, pasteable
 from contracts.outcome import Event
@@ -71,13 +73,13 @@ def test_the_process_ends_with_a_message_whatever_happens(capsys: pytest.Capture
 
 def test_every_end_of_a_run_has_its_exit_code() -> None:
     """Scripts rely on them."""
-    codes = [exit_code(outcome, StopReason.INTERNAL_ERROR).value for outcome in Outcome]
+    codes = [ExitCode.of(outcome, StopReason.INTERNAL_ERROR).value for outcome in Outcome]
     names = [outcome.value for outcome in Outcome]
     assert dict(zip(names, codes, strict=True)) == {
         "completed": 0, "partial": 3, "empty": 8, "refused": 4, "cancelled": 5, "timed_out": 6, "failed": 4,
     }  # fmt: skip
-    assert exit_code(Outcome.REFUSED, StopReason.INVALID_INPUT) == 2
-    assert exit_code(Outcome.REFUSED, StopReason.NO_PROVIDERS) == 7
+    assert ExitCode.of(Outcome.REFUSED, StopReason.INVALID_INPUT) == 2
+    assert ExitCode.of(Outcome.REFUSED, StopReason.NO_PROVIDERS) == 7
 
 
 def test_a_run_is_named_by_its_id_a_beginning_or_an_end() -> None:
@@ -90,7 +92,7 @@ def test_a_run_is_named_by_its_id_a_beginning_or_an_end() -> None:
             resolve_id(given, known)
     assert check_id(new_id()).startswith("r-2")
     for given in ("last", "../x", "x" * 65):
-        with pytest.raises(CommandError, match="--id takes"):
+        with pytest.raises(BadParameter, match="up to 64 letters"):
             check_id(given)
 
 

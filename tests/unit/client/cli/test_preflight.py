@@ -9,10 +9,9 @@ from pydantic import SecretStr
 
 from activities.preparation import RunRefused, estimated, resolve
 from client.cli.context import RunInfo
-from client.cli.errors import CommandError, ExitCode
 from client.cli.options import RunOptions
-from client.cli.preflight import OF_RUN, _lines, preflight, require_endpoint, resolve_here
-from client.cli.request import RequestedRun
+from client.cli.output import CommandError, ExitCode
+from client.cli.preflight import OF_RUN, RequestedRun, _lines, preflight, require_endpoint, resolve_here
 from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
 from contracts.outlines import MOST_HEADINGS

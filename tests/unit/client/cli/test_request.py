@@ -8,10 +8,11 @@ from unittest.mock import AsyncMock
 import pytest
 from pydantic import SecretStr
 
+from activities.preparation import merge
 from client.cli.corpus import find_corpus, name_of_folder
-from client.cli.errors import CommandError
 from client.cli.options import RunOptions
-from client.cli.request import RequestedRun, build_request, merge, parse_assignments, read_request
+from client.cli.output import CommandError
+from client.cli.preflight import RequestedRun, build_request, parse_assignments, read_request
 from contracts.request import Depth, EngineChoice
 from workers.settings.loading import Settings
 

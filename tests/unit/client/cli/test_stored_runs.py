@@ -13,10 +13,11 @@ import pytest
 from client.agent_events import AnyAgentEvent, Translation
 from client.cli import watch
 from client.cli.context import CommandContext, RunInfo, ServerRun, open_context
-from client.cli.errors import CommandError
 from client.cli.options import RunOptions
+from client.cli.output import CommandError
+from client.cli.preflight import RequestedRun
 from client.cli.read import _load_documents
-from client.cli.run import follow_up_options, request_again, require_resumable, start_run
+from client.cli.run import RunCommand, check_request, follow_up_options, request_again, require_resumable
 from contracts.addresses import digest
 from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult
 from contracts.report import fidelity_of_run
@@ -28,6 +29,7 @@ from tests.fakes import states
 from tests.unit.client.cli.command_line import put_text, research, save_run
 from workers.settings.loading import Flags
 
+TIERS = ("simple", "analytical", "complex")
 QUESTION = "How does the engine prevent wraparound?"
 BEGUN = datetime.now(tz=UTC) - timedelta(seconds=40)
 
@@ -141,7 +143,7 @@ def test_events_of_agents_are_printed_as_lines(home: Path, monkeypatch: pytest.M
     assert done.exit_code == 3
     assert [json.loads(line) for line in done.stdout.splitlines()] == [one.model_dump(mode="json") for one in events]
     for options, words in (
-        (["others"], "--events is agent"),
+        (["others"], "'others' is not"),
         (["agent", "--json"], "without --out, --json and --quiet"),
     ):
         refused = research("watch", "r-1", "--events", *options)
@@ -207,7 +209,7 @@ def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:
     missing = research("sources", "r-1", lost.id)
     assert (missing.exit_code, "nothing of" in missing.stderr) == (4, True)
     assert "supervisor: decide iteration  gaps are left" in research("decisions", "r-1").stdout
-    assert "1. What is frozen?" in research("plan", "r-1").stdout
+    assert "- What is frozen?" in research("plan", "r-1").stdout
 
 
 @pytest.mark.parametrize(
@@ -222,19 +224,25 @@ def test_a_message_to_a_run_that_is_over_says_so(home: Path, command: tuple[str,
     assert (cut.exit_code, "cut is interrupted: `research resume cut` goes on with it" in cut.stderr) == (4, True)
 
 
-@pytest.mark.parametrize("running", [True, False])
-async def test_an_id_of_another_question_cannot_be_used(running: bool) -> None:
+@pytest.mark.parametrize("attached", [True, False])
+async def test_an_id_of_another_question_cannot_be_used(attached: bool) -> None:
     """The run is neither joined nor resumed, and nothing of its question or result is revealed."""
-    server = AsyncMock(handle=Mock())
-    server.handle.return_value.question = AsyncMock(return_value=QUESTION)
-    server.load_run.return_value = RunInfo("r-1", states.state(), server.handle(""), running)
-    with pytest.raises(CommandError, match=r"^the id r-1 belongs to another question: leave --id out for a new run$"):
-        await start_run(server, server, ResearchRequest(query="Something else?"), "r-1")
-    _, how = await start_run(server, server, ResearchRequest(query=QUESTION), "r-1")
-    assert how == ("joined" if running else "resumed")
+    problem = r"^the id r-1 belongs to another question: leave --id out for a new run$"
+    with pytest.raises(CommandError, match=problem):
+        await check_request(RunInfo("r-1", states.state()), ResearchRequest(query="Something else?"))
+    handle = AsyncMock(attached=attached)
+    handle.question.return_value = QUESTION
+    client = AsyncMock(start=AsyncMock(return_value=handle), resume=AsyncMock(return_value=handle))
+    same, other = (RequestedRun(ResearchRequest(query=query)) for query in (QUESTION, "Something else?"))
+    for known, how in ((RunInfo("r-1"), "started"), (RunInfo("r-1", states.state()), "resumed")):
+        _, begun = await RunCommand(AsyncMock(), same, known, RunOptions())._start(client)
+        assert begun == ("joined" if attached else how)
+    if attached:  # by a server that did not run when the id was looked up
+        with pytest.raises(CommandError, match=problem):
+            await RunCommand(AsyncMock(), other, RunInfo("r-1"), RunOptions())._start(client)
 
 
-def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
+async def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
     """A completed or refused run is not resumed; the request of a resumed one adds another model at most."""
     done = ResearchResult(research_id="r-1", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS)
     refused = done.model_copy(update={"outcome": Outcome.REFUSED, "limitations": ["no corpus"]})
@@ -253,10 +261,10 @@ def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> None:
     ):
         with pytest.raises(CommandError, match=problem):
             require_resumable(run, closed)
-    resolved = states.resolved(models=dict.fromkeys(("simple", "analytical", "complex"), "m"))
-    same, other = (request_again(resolved, RunOptions(model=model)) for model in ("m", "other"))
-    assert (same["query"], "models" in same) == (QUESTION, False)
-    assert set(other["models"].values()) == {"other"}
+    known = RunInfo("r-1", states.state(resolved=states.resolved(models=dict.fromkeys(TIERS, "m"))))
+    same, other = [(await request_again(known, RunOptions(model=model))).request for model in ("m", "other")]
+    assert (same.query, "models" in same.model_fields_set) == (QUESTION, False)
+    assert set(other.models.model_dump().values()) == {"other"}
 
 
 def test_a_follow_up_question_keeps_strategy_and_corpus() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from client.cli import talk
-from client.cli.errors import CommandError
+from client.cli.output import CommandError
 from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text, print_plan
 from client.client_errors import MessageRefused
 from contracts.plan import (
@@ -50,7 +50,7 @@ def test_the_outline_of_a_plan_survives_the_editor(capsys: pytest.CaptureFixture
     known = PLAN.model_copy(update=texts | {"constraints": Constraints(audience="nurses"), "waiting": APPROVAL})
     print_plan(known, "r-1")
     shown = capsys.readouterr().out
-    assert all(text in shown for text in ("outline:", "  - How: a part", "Which?", "The newest.", "audience: nurses"))
+    assert all(text in shown for text in ("outline:", "- How: a part", "Which?", "The newest.", "audience: nurses"))
     text = plan_as_text(known, "r-1")
     assert parse_plan(text) == {"sub_queries": ["How is it done?", "- Why [31m?"], "brief": "Both parts."} | texts
     assert "outline" not in parse_plan(text.partition("outline:\n")[0])

@@ -69,7 +69,7 @@ def test_a_name_is_a_run_and_a_path_is_a_file() -> None:
     [
         (["last"], "choose one form: --bundle, or --format"),
         (["last", "--bundle", "--out", "b.zip", "--format", "pdf"], "choose one form: --bundle, or --format"),
-        (["last", "--format", "odt"], "--format is one of docx, pdf, bibtex, csl"),
+        (["last", "--format", "odt"], "is not one of 'docx', 'pdf', 'bibtex'"),
         (["last", "--format", "pdf", "--quotes-only"], "--quotes-only and --sign belong to --bundle"),
         (["last", "--bundle", "--sign", "bad.json"], "no private Ed25519 key"),
         (["last", "--bundle", "--out", "."], "is a folder"),

@@ -1,34 +1,79 @@
-"""`archive list|show|restore|verify`: content that models were not shown, or only in part."""
+"""`delete` and `archive`: remove runs; content that models were not shown, or only in part."""
 
+import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from client.cli.context import CommandContext
-from client.cli.errors import CommandError, ExitCode, quote
 from client.cli.options import AsJson, Commands
-from client.cli.output import print_hint, print_json, print_progress, print_result
+from client.cli.output import CommandError, ExitCode, print_hint, print_json, print_progress, print_result, quote
 from client.cli.reports import write_for_person
 from client.view.words import local_time, printable
 from contracts.texts import plural
 from contracts.tokens import ArchiveRecord
 from providers.errors import ContentMissing
+from providers.storage.stored_records import has_sole_sessions
+from workers.retention import Retention
+from workers.shared_state import open_shared_state
 
 archive = Commands(
     no_args_is_help=True,
-    help="""Content that models were not shown, or only in part: `tokens.content_archive_enabled` records it.
-
-\b
-  research archive list
-  research archive show 3fa9
-  research archive restore 3fa9 --out page.txt
-  research archive verify
-""",
+    help="Content that models were not shown, or only in part: `tokens.content_archive_enabled` records it.",
 )
 commands = Commands()
 commands.add_typer(archive, name="archive")
-Hash = Annotated[str, typer.Argument(metavar="HASH", help="the hash of the text, or a unique beginning of it")]
+Hash = Annotated[str, Argument(metavar="HASH", help="the hash of the text, or a unique beginning of it")]
+
+
+@commands.command("delete")
+async def delete(
+    context: CommandContext,
+    given: Annotated[str | None, Argument(metavar="ID", help="the run")] = None,
+    *,
+    older_than: Annotated[float | None, Option(metavar="DAYS", min=0, help="all runs last saved so long ago")] = None,
+    yes: Annotated[bool, Option("--yes", "-y", help="do not ask")] = False,
+) -> None:
+    """Remove a run: session, journal of calls, history, and stored documents that no other run uses.
+
+    Reports that were written to a folder stay. Documents that an open run may use stay until a later `--older-than`.
+
+    research delete 7k3f
+    research delete --older-than 30
+    """
+    if (given is None) == (older_than is None):
+        raise CommandError("name one run, or --older-than DAYS")
+    # Without it histories cannot be removed, and it is unknown which runs will continue with the documents.
+    client, stores, settings = await context.client_of_runs(), context.stores, context.settings
+    temporal, sole = None if client is None else client.temporal, has_sole_sessions(settings.content_url)
+    async with open_shared_state(settings) as shared:
+        retention = Retention(stores.sessions, stores.content, shared.calls, temporal, stores.archive, sole=sole)
+        if given is not None:
+            run = await context.find(given)
+            if run.running:
+                remedy = f"cancel it with `research cancel {run.research_id}`"
+                raise CommandError(f"the run {run.research_id} is not over: {remedy}")
+            runs, described = [run.research_id], f"the run {run.research_id}"
+        else:
+            runs = await retention.older_than(timedelta(days=older_than or 0.0))
+            described = f"{plural(len(runs), 'run')} older than {older_than:g} days"
+        if runs and not yes:
+            if not sys.stdin.isatty():
+                raise CommandError("there is no terminal to ask at: add --yes to delete without a question")
+            if not typer.confirm(f"remove {described} for good?", err=True):
+                print_progress("nothing was removed")
+                return
+        removed = await (retention.sweep(runs) if given is None else retention.remove(runs))
+    if removed.remaining:
+        print_hint(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
+    counted = plural(removed.documents, "document"), plural(removed.answers, "journalled call")
+    print_result(f"removed {described}: {', '.join(counted)}, {plural(removed.histories, 'history')}")
+
+
+# --- the archive ---------------------------------------------------------------------------------------------------
 
 
 @archive.command("list")
@@ -57,7 +102,7 @@ async def restore(
     context: CommandContext,
     given: Hash,
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="write the text there")],
+    out: Annotated[Path, Option(metavar="FILE", help="write the text there")],
 ) -> None:
     """Write an archived text to a file, after its hash was verified."""
     record = await _find(context, given)
