@@ -26,7 +26,7 @@ from rich.table import Table
 from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.reading.documents import extract
-from providers.reading.reader import extract_document
+from providers.reading.reader import extract_in_child
 
 EVERYWHERE = 0.2
 """Share of the pages from which a line is no content."""
@@ -85,9 +85,9 @@ async def in_children(paths: list[Path], children: int) -> float:
     """Wall seconds of a page in child processes."""
     async with SubprocessPool(children) as pool:
         documents = [(path.read_bytes(), path.name) for path in paths]
-        await asyncio.gather(*(extract_document(pool, *each) for each in documents[: 5 * children]))
+        await asyncio.gather(*(extract_in_child(pool, "extract", *each) for each in documents[: 5 * children]))
         begun = time.perf_counter()
-        await asyncio.gather(*(extract_document(pool, *each) for each in documents), return_exceptions=True)
+        await asyncio.gather(*(extract_in_child(pool, "extract", *each) for each in documents), return_exceptions=True)
         return (time.perf_counter() - begun) / len(documents)
 
 

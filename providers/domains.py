@@ -1,4 +1,4 @@
-"""The domains that a run keeps to or avoids: one decision for hits and for pages."""
+"""The domains that a run allows or denies: one decision for hits and for pages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,39 +7,36 @@ from typing import Final
 from contracts.addresses import belongs_to, host_of
 from providers.errors import SourceUnreadable
 
-DENIED: Final = "refused_domains_deny"
-NOT_ALLOWED: Final = "refused_domains_allow"
-
 
 @dataclass(frozen=True)
 class Domains:
-    """Host names in their identity form (lower case, punycode): those to keep to, and those to avoid."""
+    """Host names in their identity form (lower case, punycode) that are allowed (empty: all), and that are denied."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
 
     def admit(self, url: str) -> bool:
         """Return whether the host of an address is within; a domain includes everything below it, label by label."""
-        return self._against(url) is None
+        return self._refusing_list(url) is None
 
     def check(self, url: str) -> None:
-        """Raises `SourceUnreadable`, whose kind names the list, for an address that a page may not be read from."""
-        kind = self._against(url)
-        if kind is not None:
-            name = kind.removeprefix("refused_")
-            raise SourceUnreadable(kind, f"the way to the page leads over a host that search.{name} keeps out")
+        """Raise `SourceUnreadable`, whose kind names the list, for an address that a page may not be read from."""
+        name = self._refusing_list(url)
+        if name is not None:
+            message = f"the way to the page leads over a host that search.{name} keeps out"
+            raise SourceUnreadable(f"refused_{name}", message)
 
     @property
     def given(self) -> bool:
         """True if there are any."""
         return bool(self.allow or self.deny)
 
-    def _against(self, url: str) -> str | None:
+    def _refusing_list(self, url: str) -> str | None:
         host = host_of(url)
         if any(belongs_to(host, domain) for domain in self.deny):
-            return DENIED
+            return "domains_deny"
         if self.allow and not any(belongs_to(host, domain) for domain in self.allow):
-            return NOT_ALLOWED
+            return "domains_allow"
         return None
 
 
@@ -47,9 +44,6 @@ ANYWHERE: Final = Domains()
 
 
 def domains_named(allow: Iterable[str], deny: Iterable[str]) -> Domains:
-    """The domains of these names, in any spelling; one that is no host name fits no host."""
-    return Domains(tuple(map(_host, allow)), tuple(map(_host, deny)))
-
-
-def _host(name: str) -> str:
-    return host_of(f"https://{name.strip('.')}/")
+    """Return the domains of these names, in any spelling; one that is no host name fits no host."""
+    names = ([host_of(f"https://{name.strip('.')}/") for name in given] for given in (allow, deny))
+    return Domains(*map(tuple, names))

@@ -1,27 +1,6 @@
 """All errors of the outside world as one tree: leaves name the event, parents the reaction.
 
-ProviderError
-├── Retryable                 trying again may help
-│   ├── RateLimited           a service demands a pause (`retry_after` seconds, already clamped)
-│   ├── Unavailable           5xx, overloaded, connection reset, timeout
-│   │   └── StoreUnavailable  a store of ours does not answer: documents, sessions
-│   │       └── SharedStateUnavailable  the store that workers share
-│   ├── CallInFlight          another attempt has the lease of this call (`retry_after`)
-│   └── StorageFull           no room left in the data folder
-├── Rejected                  trying again cannot help
-│   ├── NotConfigured         a key or an address is missing or wrong (the message names it to set)
-│   ├── InvalidCall           the provider refuses this very call
-│   ├── WorkerLost            every worker that tried this call died of it
-│   ├── UnusableText          a text from outside (`kind` is the typed reason)
-│   │   ├── InputUnprocessable   one that ended the processes working on it (timeout, memory, crash, failed)
-│   │   └── SourceUnreadable     a document that cannot be used
-│   ├── CorpusUnknown         no such corpus, or its folder is gone
-│   └── ContentMissing        a stored document is gone
-│       └── ContentCorrupt    a stored document differs from its hash
-└── AnswerUnusable            a paid answer that cannot be used
-    ├── InvalidOutput         not of the schema (the message is fit for a repair prompt)
-    ├── AnswerCut             stopped at the output cap
-    └── AnswerRefused         the model declined
+`Retryable`: trying again may help. `Rejected`: it cannot. `AnswerUnusable`: a paid answer that cannot be used.
 """
 
 from collections.abc import Sequence
@@ -48,17 +27,17 @@ class Retryable(ProviderError):
 
 
 class RateLimited(Retryable):
-    """The provider said to wait; `service` names it where it was asked and refused."""
+    """A service demands a pause of `retry_after` seconds; `service` names it if it refused a call."""
 
     service: str = ""
 
 
 class Unavailable(Retryable):
-    """The provider did not answer properly."""
+    """The provider did not answer properly: 5xx, overload, a broken connection, a timeout."""
 
 
 class StoreUnavailable(Unavailable):
-    """A store of ours does not answer: of documents, sessions, or what workers share."""
+    """A store of ours does not answer: of documents, or of sessions."""
 
 
 class SharedStateUnavailable(StoreUnavailable):
@@ -66,7 +45,7 @@ class SharedStateUnavailable(StoreUnavailable):
 
 
 class CallInFlight(Retryable):
-    """Another attempt is making this very call."""
+    """Another attempt has the lease of this very call."""
 
 
 class Rejected(ProviderError):
@@ -97,8 +76,11 @@ class UnusableText(Rejected):
     """A text from outside that cannot be used; `kind` is the typed reason."""
 
     def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(kind, message)
         self.kind = kind
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 class InputUnprocessable(UnusableText):
@@ -108,7 +90,7 @@ class InputUnprocessable(UnusableText):
 class SourceUnreadable(UnusableText):
     """A document that cannot be used.
 
-    `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied, symlink_loop,
+    `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied,
     wrong_type, timeout, memory, malformed, not_a_file, outside (a path or link that leaves its folder), secret (what
     looks like a key); of the web also too_little_text, asked_to_wait, certificate, http_status, robots, and those that
     start with `refused`: refused_url, refused_scheme, refused_host, refused_port, refused_address, refused_unresolved,
@@ -118,7 +100,7 @@ class SourceUnreadable(UnusableText):
 
 
 class CorpusUnknown(Rejected):
-    """No such corpus here."""
+    """There is no such corpus, or its folder is gone."""
 
 
 class ContentMissing(Rejected):
@@ -151,7 +133,7 @@ class AnswerRefused(AnswerUnusable):
 
 
 class StorageFull(Retryable):
-    """No room left."""
+    """No room is left where data is stored."""
 
 
 class SummariesNeeded(Exception):

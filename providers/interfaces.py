@@ -35,15 +35,15 @@ class RenderedPrompt:
 
     prompt: str
     common_ends: tuple[int, ...] = ()
-    """Places where parts end that the run's other calls of this role begin with, in characters."""
+    """Offsets at which parts end that are shared with the run's other calls of this role."""
     messages: Sequence[Message] = ()
     """Conversation of a role with tools since the prompt, which is then the first message."""
     items: Sequence[ContentItem] = field(default=(), compare=False, repr=False)
     """Parts that can be shortened."""
     stored_characters: int = 0
-    """Of the stored texts of the sources."""
+    """Characters of the stored texts of the sources."""
     considered_characters: int = 0
-    """Of these, for the prompt."""
+    """Characters of these that were considered for the prompt."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ class Engine(Protocol):
 
     kind: EngineKind
     paid: bool
-    """True if a call costs money and so goes through the call store."""
+    """True if a call costs money and so is recorded in the journal."""
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
-        """Do one role. Raises `Retryable`, `Rejected` or `AnswerUnusable` with its `usage`."""
+        """Do one role. Raises `Retryable`, `Rejected` or `AnswerUnusable`."""
 
     async def close(self) -> None:
-        """Let go of connections and processes."""
+        """Close connections and processes."""
 
 
 class ContentStore(Protocol):
@@ -109,16 +109,16 @@ class ContentStore(Protocol):
         """Store a text as UTF-8; `size` is in characters."""
 
     async def get(self, reference: DocumentRef) -> bytes:
-        """The bytes, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
+        """Return the bytes, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
 
     async def get_text(self, reference: DocumentRef) -> str:
-        """The text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
+        """Return the text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
 
     async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
-        """Remove a document; whether it is gone, which it already may have been."""
+        """Remove a document; true if it is gone, which it already may have been."""
 
     async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
-        """Remove every document whose hash is not among these; how many there were."""
+        """Remove every document whose hash is not among these; return their number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,21 +129,20 @@ class ExtractedDocument(DocumentFacts):
     text: str
     raw: bytes
     way: list[str] = field(default_factory=list)
-    """Every address that was asked for it, in order; only pages of the web have a way."""
+    """Every address that got a request for it, in order; only pages of the web have a way."""
     cached: bool = False
-    """True if it came from the cache, so that no site was asked."""
+    """True if it came from the cache: no site got a request."""
     stored: tuple[DocumentRef, DocumentRef] | None = None
     """Its bytes and its text in the content store, if its reader has just put them there."""
     validators: Validators | None = None
-    """None where no site gave any."""
 
 
-NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: it is left out without a word
+NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: no list of skipped files names it
 
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file of a corpus that could not be used; of kind `NO_DOCUMENT` where it never was to be one."""
+    """A file of a corpus that could not be used."""
 
     path: str
     kind: str
@@ -160,7 +159,7 @@ class SearchProvider(Protocol):
     name: str
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order. Raises `Retryable` or `Rejected`; no hits is an empty list, never an error."""
+        """Return hits in rank order; none is an empty list. Raises `Retryable` or `Rejected`."""
 
 
 class Corpora(SearchProvider, Protocol):
@@ -173,7 +172,7 @@ class Corpora(SearchProvider, Protocol):
         """Describe the present index. Raises `CorpusUnknown`."""
 
     async def skipped(self, name: str) -> list[SkippedFile]:
-        """Skipped files, with reasons."""
+        """Return skipped files, with reasons."""
 
     async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
@@ -203,10 +202,9 @@ class StoredValue:
 
 
 class SharedStore(Protocol):
-    """Small values that all workers share, changed atomically, forgotten by the store's own clock.
+    """Small values that all workers share: they change atomically and expire by the store's own clock.
 
-    Everything that workers agree on is built upon it: paid calls, caches, limits, politeness. Every method
-    raises `SharedStateUnavailable` when the store cannot be used at the moment, and `StorageFull`.
+    Every method raises `SharedStateUnavailable` when the store cannot be used at the moment, and `StorageFull`.
     """
 
     async def get(self, key: str) -> StoredValue:
@@ -249,13 +247,13 @@ class SessionStore(Protocol):
         """Write a checkpoint, atomically."""
 
     async def load(self, research_id: str) -> str | None:
-        """The newest checkpoint as JSON of `ResearchState`, or None."""
+        """Return the newest checkpoint as JSON of `ResearchState`, or None."""
 
     async def list(self) -> list[StoredSession]:
-        """All sessions, newest first."""
+        """Return all sessions, newest first."""
 
     async def documents(self) -> dict[str, frozenset[str] | None]:
-        """By id, the hashes of all documents that each session refers to; None where a session cannot be read."""
+        """Return by id the hashes of all documents of each session; None where a session cannot be read."""
 
     async def delete(self, research_id: str) -> None:
         """Remove a session; no error if it is gone."""

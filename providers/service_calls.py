@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
@@ -14,13 +15,13 @@ NO_KEY: Final = "no-key-needed"  # sent to endpoints of one's own, which ask for
 
 
 def ensure_key(key: str, variable: str) -> None:
-    """Raises `NotConfigured`, which names the variable and never the value, for what cannot be a key."""
+    """Raise `NotConfigured`, which names the variable and never the value, for a text that cannot be a key."""
     if not HEADER_VALUE.fullmatch(key):
         raise NotConfigured(f"{variable} holds characters that no key has")
 
 
 def ensure_confidential(key: str, address: str, variable: str, key_variable: str) -> None:
-    """Raises `NotConfigured`, which names both variables, for a key that would cross a network in clear."""
+    """Raise `NotConfigured`, which names both variables, for a key that would cross a network in clear."""
     if key != NO_KEY and not is_confidential(address):
         raise NotConfigured(f"{variable}: {in_clear(key_variable)}")
 
@@ -51,7 +52,7 @@ DATE_FORMAT: Final = "%a, %d %b %Y %H:%M:%S GMT"  # IMF-fixdate, the form of RFC
 
 
 def retry_after_seconds(headers: Iterable[tuple[str, str]]) -> float | None:
-    """Seconds to wait, from 0 to 300, or None without a reliable header.
+    """Return the seconds to wait, from 0 to 300, or None without a reliable header.
 
     `retry-after-ms` counts before `retry-after`. A header that occurs twice contradicts itself and is ignored. A date
     is measured against the response's own `Date`, so that a wrong clock here does no harm.
@@ -60,21 +61,19 @@ def retry_after_seconds(headers: Iterable[tuple[str, str]]) -> float | None:
     for name, value in headers:
         values.setdefault(name.lower(), []).append(value.strip(" \t"))
     once = {name: found[0] for name, found in values.items() if len(found) == 1}
-    for name, seconds in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        if DIGITS.fullmatch(once.get(name, "")):
-            return _clamp(float(once[name]) * seconds)
-    until = _date(once.get("retry-after", ""))
-    now = _date(once.get("date", "")) or datetime.now(UTC)
-    return None if until is None else _clamp((until - now).total_seconds())
+    milliseconds, wait, now = (once.get(name, "") for name in ("retry-after-ms", "retry-after", "date"))
+    if DIGITS.fullmatch(milliseconds):
+        seconds = float(milliseconds) / 1_000
+    elif DIGITS.fullmatch(wait):
+        seconds = float(wait)
+    elif (until := _date(wait)) is not None:
+        seconds = (until - (_date(now) or datetime.now(UTC))).total_seconds()
+    else:
+        return None
+    return max(0.0, min(LONGEST_WAIT_SECONDS, seconds))
 
 
 def _date(value: str) -> datetime | None:
-    try:
-        found = datetime.strptime(value, DATE_FORMAT).replace(tzinfo=UTC)
-    except ValueError:
-        return None
-    return found if value.isascii() else None
-
-
-def _clamp(seconds: float) -> float:
-    return max(0.0, min(LONGEST_WAIT_SECONDS, seconds))
+    with suppress(ValueError):
+        return datetime.strptime(value, DATE_FORMAT).replace(tzinfo=UTC)
+    return None

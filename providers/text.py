@@ -1,4 +1,4 @@
-"""Words, stems, sentences, the data of a language and translations: one way for index, ranking, rules and reports."""
+"""Words, stems, sentences, the data of a language, and translations."""
 
 import math
 import re
@@ -34,7 +34,7 @@ class LanguageData:
     code: str
     stop: frozenset[str]
     frame: frozenset[str]
-    """Words of a question that say how to answer, not what about."""
+    """Words of a question about the form of its answer."""
     empty: frozenset[str]
     """Both of them."""
     openings: frozenset[str]
@@ -58,17 +58,9 @@ def language_data(code: str) -> LanguageData:
     base = code.split("-", maxsplit=1)[0].casefold()
     known = base if base in KNOWN_LANGUAGES else "en"
     data = tomllib.loads(files(__package__ or "").joinpath("languages", f"{known}.toml").read_text("utf-8"))
-    words = {name: frozenset(data[name].split()) for name in ("stop", "frame", "openings", "corrections")}
-    words["empty"] = words["stop"] | words["frame"]
-    return LanguageData(
-        known,
-        **words,
-        forms=data["forms"],
-        headings=data["headings"],
-        brief=data["brief"],
-        report=data["report"],
-        sentences=data["sentences"],
-    )
+    for name in ("stop", "frame", "openings", "corrections"):
+        data[name] = frozenset(data[name].split())
+    return LanguageData(known, empty=data["stop"] | data["frame"], **data)
 
 
 @lru_cache(maxsize=16)
@@ -158,7 +150,7 @@ def _speakers() -> dict[str, tuple[str, ...]]:
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return the offsets of each sentence, in linear time: the middle of a long run without white space is hidden.
 
-    The splitter looks from each sign that may end a sentence on to the next white space, and ends none before it.
+    The splitter searches from each sign that may end a sentence to the next white space, and ends none before it.
     """
     plain = LONG_RUN.sub(lambda run: run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:], text)
     return list(sent_spans(plain))

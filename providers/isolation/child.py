@@ -1,8 +1,8 @@
 """The other end of `SubprocessPool`: a child process that runs plain functions under limits.
 
-Frames in both directions are eight bytes of length and a pickle. In: `(function, arguments, processor seconds, wall
-seconds)`. Out, once: `("ready",)`; then for each call `("value", result)`, `("raised", type, arguments)`, `("memory",)`
-or `("failed", type, place)`.
+Frames in both directions are eight bytes of length and a pickle. In: `(function, arguments, processor seconds)`. Out,
+once: `("ready",)`; then for each call `("value", result)`, `("raised", error)`, `("memory",)` or `("failed", type,
+place)`.
 """
 
 import contextlib
@@ -12,7 +12,6 @@ import os
 import pickle
 import queue
 import resource
-import signal
 import struct
 import sys
 import threading
@@ -20,16 +19,12 @@ import traceback
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, ProviderError, SourceUnreadable
+from providers.errors import ContentMissing, InvalidCall, SourceUnreadable
 
 LENGTH: Final = struct.Struct(">Q")
-ORPHAN_GRACE_SECONDS: Final = 1.0
-"""Added to the parent's own limit: after it an alarm ends a child that no parent is left to kill."""
 RECURSION_LIMIT: Final = 10_000  # the walk of a page takes three frames for each of 512 levels
-RAISED: Final[dict[str, type[ProviderError]]] = {
-    error.__name__: error for error in (SourceUnreadable, InvalidCall, ContentCorrupt, ContentMissing)
-}
-"""Errors that leave a child as they were raised: their messages hold no words of a page."""
+RAISED: Final = (SourceUnreadable, InvalidCall, ContentMissing)
+"""Errors that leave a child as they were raised: their messages contain no words of a page."""
 
 
 def read_frame(stream: BinaryIO) -> Any | None:
@@ -48,14 +43,6 @@ def write_frame(stream: BinaryIO, body: bytes) -> None:
     stream.flush()
 
 
-def limit_call(cpu_seconds: float, wall_seconds: float) -> None:
-    """Give the next call its own processor time, and set the alarm for an orphan."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    end = math.ceil(usage.ru_utime + usage.ru_stime + cpu_seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (end, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    signal.setitimer(signal.ITIMER_REAL, wall_seconds + ORPHAN_GRACE_SECONDS)
-
-
 def run(function: str, arguments: tuple[Any, ...]) -> bytes:
     """Run `module:name` and pickle its frame. Unexpected errors leave type and place: messages may contain a page."""
     frame: tuple[Any, ...]
@@ -63,10 +50,8 @@ def run(function: str, arguments: tuple[Any, ...]) -> bytes:
         module, _, name = function.partition(":")
         frame = ("value", getattr(importlib.import_module(module), name)(*arguments))
         return pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
-    except SourceUnreadable as error:
-        frame = ("raised", type(error).__name__, (error.kind, str(error)))
-    except tuple(RAISED.values()) as error:
-        frame = ("raised", type(error).__name__, (str(error),))
+    except RAISED as error:
+        frame = ("raised", error)
     except MemoryError:
         frame = ("memory",)
     except Exception as error:  # noqa: BLE001  # the edge of the process
@@ -95,10 +80,11 @@ def main() -> None:
     threading.Thread(target=listen, args=(sys.stdin.buffer, calls), daemon=True).start()
     write_frame(answers, pickle.dumps(("ready",)))
     while True:
-        function, arguments, cpu_seconds, wall_seconds = calls.get()
-        limit_call(cpu_seconds, wall_seconds)
+        function, arguments, cpu_seconds = calls.get()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        end = math.ceil(usage.ru_utime + usage.ru_stime + cpu_seconds)  # the limit counts from the start of the process
+        resource.setrlimit(resource.RLIMIT_CPU, (end, resource.getrlimit(resource.RLIMIT_CPU)[1]))
         write_frame(answers, run(function, arguments))
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 if __name__ == "__main__":

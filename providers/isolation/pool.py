@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final, Self
 
-from providers.errors import InputUnprocessable
-from providers.isolation.child import LENGTH, RAISED
+from providers.errors import InputUnprocessable, ProviderError
+from providers.isolation.child import LENGTH
 
 MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child (reliability-and-security 2.2)
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
@@ -44,17 +44,12 @@ class SubprocessPool:
         wall_seconds: float = 15,
         recycle_after: int = RECYCLE_AFTER,
     ) -> None:
-        if size < 1:
-            raise ValueError("a pool needs at least one child")
-        self.size = size
-        self.wall_seconds = wall_seconds
+        self._wall_seconds = wall_seconds
         self._cpu_seconds = cpu_seconds
         self._memory_bytes = memory_bytes
         self._recycle_after = recycle_after
         self._places = asyncio.Semaphore(size)
         self._idle: list[_Child] = []
-        self._ending: set[asyncio.Task[int]] = set()
-        self._closed = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -68,45 +63,40 @@ class SubprocessPool:
         A text that ends two children is given up: the first one may have died because the machine had no memory left.
         Raises the errors of `RAISED` as the function raised them, `InputUnprocessable` for anything else.
         """
-        limits = (self._cpu_seconds, self.wall_seconds) if seconds is None else (seconds, seconds)
+        cpu_seconds, wall_seconds = (self._cpu_seconds, self._wall_seconds) if seconds is None else (seconds, seconds)
+        call = function, arguments, cpu_seconds
         try:
-            return result_of(await self._call((function, arguments, *limits)))
+            return await self._call(call, wall_seconds)
         except InputUnprocessable as error:
             if error.kind not in {"memory", "crash"}:
                 raise
-        return result_of(await self._call((function, arguments, *limits)))
+        return await self._call(call, wall_seconds)
 
-    async def _call(self, call: tuple[Any, ...]) -> Any:
-        """Make a call in any child, and return the answer frame."""
+    async def _call(self, call: tuple[Any, ...], wall_seconds: float) -> Any:
+        """Make a call in any child."""
         async with self._places:
             child = await self._take()
-            sound = False
             try:
-                frame = await child.call(call)
-                sound = True
-            finally:
-                if sound and not self._closed and child.calls < self._recycle_after:
-                    self._idle.append(child)
-                else:
-                    self._dismiss(child)
-        return frame
+                frame = await child.call(call, wall_seconds)
+            except BaseException:
+                await child.kill()
+                raise
+            if child.calls < self._recycle_after:
+                self._idle.append(child)
+            else:
+                await child.kill()
+        return result_of(frame)
 
     async def close(self) -> None:
         """End all children and wait for them. Calls that still run are to be cancelled by their owners first."""
-        self._closed = True
         while self._idle:
-            self._dismiss(self._idle.pop())
-        if self._ending:
-            await asyncio.gather(*self._ending)
+            await self._idle.pop().kill()
 
     async def _take(self) -> "_Child":
-        if self._closed:
-            raise RuntimeError("the pool is closed")
         while self._idle:
             child = self._idle.pop()
             if child.process.returncode is None:
                 return child
-            self._dismiss(child)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "providers.isolation.child", str(self._memory_bytes)),
             stdin=asyncio.subprocess.PIPE,
@@ -118,13 +108,6 @@ class SubprocessPool:
         )
         return _Child(process)
 
-    def _dismiss(self, child: "_Child") -> None:
-        with contextlib.suppress(ProcessLookupError):
-            child.process.kill()
-        ending = asyncio.get_running_loop().create_task(child.process.wait())
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
-
 
 class _Child:
     """One running child and the number of its calls."""
@@ -133,35 +116,32 @@ class _Child:
         self.process = process
         self.calls = 0
 
-    async def call(self, call: tuple[Any, ...]) -> Any:
+    async def call(self, call: tuple[Any, ...], wall_seconds: float) -> Any:
         """Return the answer frame. Raises `InputUnprocessable`, after which the child is of no further use."""
-        sending = asyncio.create_task(self._send(pickle.dumps(call, pickle.HIGHEST_PROTOCOL)))
+        body = pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
+        assert self.process.stdin is not None
+        self.process.stdin.writelines((LENGTH.pack(len(body)), body))  # reading the answer reports a death
         try:
             if self.calls == 0:
                 async with asyncio.timeout(START_GRACE_SECONDS):
                     await self._frame()
             self.calls += 1
-            async with asyncio.timeout(call[-1]):
+            async with asyncio.timeout(wall_seconds):
                 return await self._frame()
         except TimeoutError:
             raise ended_by("timeout") from None
         except asyncio.IncompleteReadError:
             code = await self.process.wait()
-            if code in (-signal.SIGXCPU, -signal.SIGALRM):
+            if code == -signal.SIGXCPU:
                 raise ended_by("timeout") from None
             # Only the kernel's memory killer sends SIGKILL.
             raise ended_by("memory" if code == -signal.SIGKILL else "crash") from None
-        finally:
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
 
-    async def _send(self, body: bytes) -> None:
-        pipe = self.process.stdin
-        assert pipe is not None
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # reading the answer reports the death
-            pipe.write(LENGTH.pack(len(body)))
-            pipe.write(body)
-            await pipe.drain()
+    async def kill(self) -> None:
+        """End the process, and wait for its end."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
 
     async def _frame(self) -> Any:
         """Return the next frame. Raises `InputUnprocessable` for one too large, or with foreign objects."""
@@ -195,8 +175,8 @@ def result_of(frame: Any) -> Any:
     match frame:
         case ("value", value):
             return value
-        case ("raised", str(type_name), tuple(arguments)) if type_name in RAISED:
-            raise RAISED[type_name](*arguments)
+        case ("raised", ProviderError() as error):
+            raise error
         case ("failed", str(type_name), str(place)):
             raise InputUnprocessable("failed", f"work on a text from outside raised {type_name} at {place}")
         case _:

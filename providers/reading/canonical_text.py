@@ -1,4 +1,9 @@
-"""The canonical text of a document: a light Markdown, the same on every reading, with the offsets of its blocks."""
+r"""The canonical text of a document, of which every quote is a slice: a light Markdown, the same on every reading.
+
+`#` lines are headings; blank lines part blocks; a paragraph is one line; the term of a definition is on the line above
+its text; tables are Markdown rows; code is between fences; `^` and `_` mark superscripts and subscripts (`2^32`).
+Navigation, scripts, hidden text and invisible characters are gone; NFC; `\n` line ends.
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -24,8 +29,7 @@ MARKS: Final = re.compile("[\ue001\ue002]")
 PAGE_MARK: Final = "\ue000{page_num}\ue000"
 """The line before each page. A document that writes such marks itself only misplaces its own pages and terms."""
 
-TEXT_LIMIT: Final = 2_000_000
-"""Bytes of the text of one document as UTF-8. Whole blocks beyond it are dropped."""
+TEXT_LIMIT: Final = 2_000_000  # characters of the text of one document; whole blocks beyond it are dropped
 LIST_DEPTH: Final = 5
 
 MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
@@ -61,7 +65,7 @@ class TextBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFacts:
-    """A document's statements about itself, empty where it has none, and notes of its reader."""
+    """The statements of a document about itself, empty where it has none, and notes of its reader."""
 
     title: str = ""
     media_type: str = ""
@@ -77,7 +81,7 @@ class DocumentFacts:
     """Addresses of the web that the content refers to, without those of navigation."""
 
     def facts(self) -> dict[str, Any]:
-        """The facts by name, to be handed on."""
+        """Return the facts by name."""
         return {name: getattr(self, name) for name in DocumentFacts.__dataclass_fields__}
 
 
@@ -92,16 +96,13 @@ class Extraction(DocumentFacts):
 def canonical_text(markdown: str, media_type: str, *, escaped: bool, limit: int = TEXT_LIMIT) -> Extraction:
     r"""Rewrite Markdown as canonical text.
 
-    Blank lines part blocks, a paragraph keeps its forced line ends only, code is between fences, a term on the
-    line above its definition. `escaped`: whether the Markdown has inline markup (emphasis, links, `\*`), which is
-    dropped; inline code remains.
+    `escaped`: whether it has inline markup (emphasis, links, `\*`), which is dropped; inline code remains.
     """
     writer = _Writer(limit, escaped=escaped)
     writer.write(markdown)
     text = "".join(writer.parts)
-    headings = (text[block.start : block.end] for block in writer.blocks if block.level)
+    title = next((text[block.start : block.end] for block in writer.blocks if block.level), "")
     warnings = [f"the text is long: only its first {len(text):,} characters are read"] if writer.cut else []
-    title = next(headings, "")
     return Extraction(
         title=title, text=text, media_type=media_type, blocks=writer.blocks, pages=writer.pages, warnings=warnings
     )
@@ -147,7 +148,7 @@ class _Writer:
         self.cut = False
         self._limit = limit
         self._escaped = escaped
-        self._length = self._bytes = 0
+        self._length = 0
         self._open: list[str] = []
         self._bullet = ""
         self._after_term = self._after_item = self._in_table = False
@@ -244,53 +245,43 @@ class _Writer:
         """Append a block; `close` puts it on the very next line."""
         if not words:
             return
-        room = self._limit - self._bytes - len(before) - len(after) - (2 if self.blocks else 0)
-        if (data := words.encode("utf-8", "replace")) and len(data) > room:
+        gap = ("\n" if close else "\n\n") if self.blocks else ""
+        start = self._length + len(gap) + len(before)
+        room = max(0, self._limit - start - len(after))
+        if len(words) > room:
             self.cut = True
             if self.blocks:
                 return
-            cut = data[: max(0, room)].decode("utf-8", "ignore")
-            words = cut.rpartition(" ")[0] or cut
-        self._append(("\n" if close else "\n\n") if self.blocks else "")
-        self._append(before)
-        self.blocks.append(TextBlock(self._length, self._length + len(words), level))
-        self._append(words)
-        self._append(after)
+            words = words[:room].rpartition(" ")[0] or words[:room]
+        self.blocks.append(TextBlock(start, start + len(words), level))
+        self._append(f"{gap}{before}{words}{after}")
         self._after_item = False
 
     def _append(self, part: str) -> None:
         self.parts.append(part)
         self._length += len(part)
-        self._bytes += len(part) if part.isascii() else len(part.encode("utf-8", "replace"))
 
 
 # --- dates as documents write them, as far as they go: `2024`, `2024-05`, `2024-05-17` --------------------------------
-ISO_LIKE: Final = re.compile(r"^(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?!\d)")
-COMPACT: Final = re.compile(r"^(\d{4})(\d{2})(\d{2})(?:T|$)")
+COMPACT: Final = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T|$)")
+ISO_LIKE: Final = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?!\d)")
 LONGEST_DATE: Final = 100
 YEARS: Final = range(1000, 2101)
 
 
 def iso_date(value: str | None) -> str | None:
-    """Return the date at the start of a page's value, or None: ISO 8601 and the like, a mail's, `May 17, 2024`."""
-    written = (value or "").strip()
-    if len(written) > LONGEST_DATE:
-        return None
+    """Return the date at the start of a value, or None: ISO 8601 and the like, a mail's, `May 17, 2024`."""
+    written = (value or "").strip()[:LONGEST_DATE]
     found = COMPACT.match(written) or ISO_LIKE.match(written)
-    if found is not None:
-        return _check_date(*found.groups())
     try:
-        read = parsedate(written) or parsedate(f"{written} 00:00")
-    except (ValueError, IndexError, TypeError, OverflowError):  # it raises all of these, numbers too large among them
+        if found is not None:
+            parts = [part.zfill(2) for part in found.groups() if part]
+        elif read := parsedate(written) or parsedate(f"{written} 00:00"):
+            parts = [f"{part:02}" for part in read[:3]]
+        else:
+            return None
+        year, month, day = map(int, [*parts, "1", "1"][:3])
+        date(year, month, day)
+    except (ValueError, IndexError, TypeError, OverflowError):  # the parser of mail dates raises all of these
         return None
-    return None if read is None else _check_date(str(read[0]), str(read[1]), str(read[2]))
-
-
-def _check_date(year: str, month: str | None = None, day: str | None = None) -> str | None:
-    try:
-        date(int(year), int(month or 1), int(day or 1))
-    except (ValueError, OverflowError):
-        return None
-    if int(year) not in YEARS:
-        return None
-    return "-".join([year, *(part.zfill(2) for part in (month, day) if part)])
+    return "-".join(parts) if year in YEARS else None

@@ -1,7 +1,9 @@
 """Kinds of documents, recognised by their bytes, their name and the type that a server declares."""
 
+import codecs
 import re
 import zipfile
+from contextlib import suppress
 from enum import StrEnum
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -48,14 +50,11 @@ SUFFIXES: Final = {
 NO_DOCUMENTS: Final = frozenset(
     """.css .js .mjs .ts .tsx .jsx .json .jsonl .xml .xsl .xsd .svg .yaml .yml .toml .ini .cfg .sql .py .pyi .ipynb
     .c .h .cc .cpp .hpp .cs .java .go .rs .rb .pl .pm .sh .bat .ps1 .lua .r .m .swift .kt .php .map .lock .ics .vcf
-    .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql .zip .jar .tar .bz2 .xz .7z""".split()
+    .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql .zip .jar .tar .gz .bz2 .xz .7z .rar
+    .png .jpg .jpeg .gif .webp .bmp .tif .tiff .ico .woff .woff2 .ttf .otf .eot .mp3 .mp4 .wav .webm .mov .bin .exe .so
+    .dll .o .pyc .class .db .sqlite .sqlite3 .inv""".split()
 )
-"""Suffixes of files that are text or archives, but no documents."""
-DOCUMENTS: Final = frozenset(
-    """.html .htm .xhtml .md .markdown .txt .text .rst .adoc .pdf .doc .docx .odt .rtf .xls .xlsx .xlsb .ods .csv .tsv
-    .ppt .pptx .odp .epub .eml .msg .log""".split()
-)
-"""Suffixes of files that are meant as documents, whatever is in them."""
+"""Suffixes of files that are no documents: programs, data, archives, pictures."""
 REMEDIES: Final = {
     ".rtf": ".docx", ".doc": ".docx", ".xls": ".xlsx", ".xlsb": ".xlsx", ".ods": ".xlsx", ".ppt": ".pptx",
     ".odp": ".pptx", ".msg": ".eml",
@@ -71,23 +70,10 @@ DECLARED: Final = {
 ZIP_MAGIC: Final = b"PK\x03\x04"
 OLE_MAGIC: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 BINARY_MAGICS: Final = (
-    b"\x89PNG",
-    b"GIF8",
-    b"\xff\xd8\xff",
-    b"RIFF",
-    b"\x7fELF",
-    b"MZ",
-    b"Rar!",
-    b"7z\xbc\xaf",
-    b"BZh",
-    b"\x1f\x8b",
-)
-"""Beginnings of files that can have few control characters."""
-BYTE_ORDER_MARKS: Final = (
-    (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
-    (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"),
+    b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF", b"\x7fELF", b"MZ", b"Rar!", b"7z\xbc\xaf", b"BZh", b"\x1f\x8b",
 )  # fmt: skip
-MARKS: Final = tuple(mark for mark, _ in BYTE_ORDER_MARKS)
+"""Beginnings of files that can have few control characters."""
+BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 HTML_OPENING: Final = re.compile(
     rb"(?:\s++|\xef\xbb\xbf|<\?xml[^>]{0,200}+>|<!--.{0,500}?-->)*+(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
     re.IGNORECASE | re.DOTALL,
@@ -112,8 +98,8 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     packed = _packed_kind(raw, suffix)
     if packed is not None:
         return packed
-    if _is_binary(raw) or (b"\0" in raw[:65_536] and not raw.startswith(MARKS)):
-        raise SourceUnreadable("binary", "the file holds no text")
+    if _is_binary(raw) or (b"\0" in raw[:65_536] and not raw.startswith(BYTE_ORDER_MARKS)):
+        raise SourceUnreadable("binary", "the file has no text")
     if HTML_OPENING.match(raw[:WINDOW_BYTES]):
         return HTML
     if suffix in SUFFIXES:
@@ -149,12 +135,6 @@ def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
     return named if stated in {None, TEXT} and named != HTML else stated or TEXT
 
 
-def is_meant_as_document(name: str, kind: str) -> bool:
-    """Judge by its name whether a file that could not be read, for a reason of this kind, is a document at all."""
-    suffix = PurePosixPath(name.lower()).suffix
-    return suffix in DOCUMENTS if kind == "binary" else kind == "secret" or suffix not in NO_DOCUMENTS
-
-
 def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
     """Return media type and charset of a `Content-Type`. Raises `SourceUnreadable` wrong_type if it is not read."""
     stated = MEDIA_TYPE.match(header.strip()) if header else None
@@ -167,18 +147,13 @@ def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
 
 def decode(raw: bytes, *, charset: str | None = None) -> str:
     """Decode text: byte order mark, UTF-8, the declared character set, then a guess. Undecodable bytes are U+FFFD."""
-    for mark, name in BYTE_ORDER_MARKS:
-        if raw.startswith(mark):
-            return raw[len(mark) :].decode(name, "replace")
     meta = META_CHARSET.search(raw[:WINDOW_BYTES])
-    stated = [label for label in (charset, meta and meta[1].decode("ascii")) if label]
-    codecs = [found.codec_info.name for found in map(webencodings.lookup, stated) if found is not None]
-    # A page whose declaration is readable as ASCII is not UTF-16, whatever it declares.
-    for name in ("utf-8", *(name for name in codecs if b"\0" in raw or not name.startswith("utf-16"))):
-        try:
-            return raw.decode(name)
-        except (UnicodeDecodeError, LookupError):
-            continue
+    for label in ("utf-8", charset, meta and meta[1].decode("ascii")):
+        encoding = webencodings.lookup(label) if label else None
+        # A page whose declaration is readable as ASCII is not UTF-16, whatever it declares.
+        if encoding is not None and (b"\0" in raw or not encoding.name.startswith("utf-16")):
+            with suppress(UnicodeDecodeError, LookupError):
+                return str(webencodings.decode(raw, encoding, "strict")[0])
     utf8 = raw.decode("utf-8", "replace")
     if 4 * utf8.count("\ufffd") < len(utf8) - len(utf8.encode("ascii", "ignore")):
         return utf8  # UTF-8 with some damage: most of what is beyond ASCII fits
@@ -187,7 +162,7 @@ def decode(raw: bytes, *, charset: str | None = None) -> str:
 
 
 def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
-    """The kind of a PDF or of an archive; None for anything else. Raises `SourceUnreadable`."""
+    """Return the kind of a PDF or of an archive; None for anything else. Raises `SourceUnreadable`."""
     if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
         return PDF
     if raw.startswith(OLE_MAGIC):
@@ -219,4 +194,4 @@ def _is_binary(raw: bytes) -> bool:
     """Return true for a binary signature, or more than a fiftieth of control characters among the first bytes."""
     window = raw[:WINDOW_BYTES]
     controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x1b" for byte in window)
-    return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(MARKS))
+    return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(BYTE_ORDER_MARKS))

@@ -1,10 +1,11 @@
-"""From the bytes of a document of any kind to its canonical text: the functions that run in child processes.
+"""From the bytes of a document of any kind to its canonical text, in a child process.
 
-`kreuzberg` turns every kind into Markdown, without optical character recognition and without any model; what it
-returns is rewritten as canonical text. Raised everywhere: `SourceUnreadable` with one of its kinds.
+`kreuzberg` turns every kind into Markdown, without optical character recognition or any model; `canonical_text`
+rewrites it. All functions raise `SourceUnreadable`.
 """
 
 import re
+from contextlib import closing, suppress
 from dataclasses import replace
 from email.utils import parseaddr
 from io import BytesIO
@@ -30,21 +31,12 @@ from providers.reading.canonical_text import (
     iso_date,
     one_line,
 )
-from providers.reading.document_kinds import (
-    BINARY,
-    HTML,
-    PDF,
-    TEXT,
-    DocumentKind,
-    decode,
-    kind_of_page,
-    sniff,
-)
+from providers.reading.document_kinds import BINARY, HTML, PDF, TEXT, DocumentKind, decode, kind_of_page, sniff
 from providers.reading.html_page import is_name, language_code, read_html
 from providers.text import KNOWN_LANGUAGES, detect_language
 
 PAGE_BYTES: Final = 3_000_000  # of a page of HTML or Markdown; other documents have 20 MB
-WEB_TEXT_BYTES: Final = 200_000  # of the text of one web page, as UTF-8 (reliability-and-security 2.2)
+WEB_TEXT_CHARACTERS: Final = 200_000  # of one web page (reliability-and-security 2.2)
 MOST_PDF_PAGES: Final = 5_000
 NESTING: Final = {"maxNesting": 100}  # levels of lists and quotations; the parser skips what is deeper
 RENDERED: Final = 3  # times the limit of a text that are rendered: its markup is hardly ever twice as long as its words
@@ -52,7 +44,7 @@ MARKDOWN: Final = MarkdownIt("commonmark", NESTING).enable(["table", "strikethro
 PLAIN_TEXT: Final = MarkdownIt("commonmark", {**NESTING, "html": False}).disable(
     ["emphasis", "escape", "entity", "link", "image", "autolink"]
 )
-"""Paragraphs, underlined headings, lists and code of a plain text; its words are none of its markup."""
+"""Paragraphs, underlined headings, lists and code of a plain text; signs within its words are no markup."""
 FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(?:[^\n]*\n){0,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 LANGUAGE_SAMPLE: Final = 4_000  # characters whose language is detected
 LEAST_FOR_LANGUAGE: Final = 200  # characters; of fewer the page's own statement is more reliable
@@ -62,14 +54,14 @@ def extract(raw: bytes, name: str) -> Extraction:
     """Extract a file; `name` decides between kinds of text that look alike, and is the title if there is none."""
     found = _extract(raw, sniff(raw, name))
     if not found.text:
-        raise SourceUnreadable("no_text", "the document holds no text, perhaps only scanned pages")
+        raise SourceUnreadable("no_text", "the document has no text, perhaps only scanned pages")
     return replace(found, title=found.title or PurePosixPath(name).stem)
 
 
 def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
-    """Extract a document of the web, perhaps without text, up to `WEB_TEXT_BYTES`, by the server's own statements."""
+    """Extract a document of the web, perhaps without text, up to `WEB_TEXT_CHARACTERS`."""
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
-    found = _extract(body, kind, charset=charset, limit=WEB_TEXT_BYTES)
+    found = _extract(body, kind, charset=charset, limit=WEB_TEXT_CHARACTERS)
     pages = [start for start in found.pages if start < len(found.text)]
     return replace(found, blocks=[], pages=pages, links=web_addresses(found.links, url))
 
@@ -78,27 +70,20 @@ def web_addresses(links: list[str], url: str) -> list[str]:
     """Return the first addresses of the web that links of a page lead to, each once, without the page itself."""
     page, found = canonical_url(url), dict[str, None]()
     for link in links:
-        if (address := canonical_url(_joined(url, link))) and address != page:
-            found[address] = None
+        with suppress(ValueError):
+            address = canonical_url(urljoin(url, link.strip()))
+            if host_of(address) and address != page:
+                found[address] = None
         if len(found) == MOST_LINKS:
             break
     return list(found)
-
-
-def _joined(url: str, link: str) -> str:
-    """Return the address that a link means; empty for one that is none of the web."""
-    try:
-        address = urljoin(url, link.strip())
-        return address if host_of(address) else ""
-    except ValueError:
-        return ""
 
 
 def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limit: int = TEXT_LIMIT) -> Extraction:
     if kind in {HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
         raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
     if kind in BINARY:
-        return _convert(without_invisible_text(raw) if kind is PDF else raw, kind, limit)
+        return _convert(_without_invisible_text(raw) if kind is PDF else raw, kind, limit)
     text = decode(raw, charset=charset)
     if kind is HTML:
         return _read_html(text, kind, limit)
@@ -116,7 +101,6 @@ def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limi
 
 
 def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
-    """Extract a kind that the library reads alone."""
     is_tabs = kind is DocumentKind.CSV and raw.count(b"\t", 0, 4_096) > raw.count(b",", 0, 4_096)
     found = _markdown(raw, "text/tab-separated-values" if is_tabs else kind)
     text = canonical_text(clean(found.content), kind, escaped=True, limit=limit)
@@ -132,7 +116,7 @@ def _read_html(markup: str, kind: DocumentKind, limit: int) -> Extraction:
 
 
 def _facts_of(found: Any) -> DocumentFacts:
-    """Return what a document that the library has converted states about itself."""
+    """Return the statements of a converted document about itself."""
     stated = found.metadata
     names = stated.get("authors") or [parseaddr(stated.get("from_email") or "")[0]]
     title = stated.get("title") or (stated.get("subject") if stated.get("format_type") == "email" else "")
@@ -178,16 +162,15 @@ def _with_facts(found: Extraction, facts: DocumentFacts) -> Extraction:
 
 
 def _language(text: str, declared: str | None) -> str | None:
-    """The language of a text: templates often declare one that the text is not in."""
+    """Return the language of a text: templates often declare one that the text is not in."""
     if declared is not None and (len(text) < LEAST_FOR_LANGUAGE or declared not in KNOWN_LANGUAGES):
         return declared
     found = detect_language(text[:LANGUAGE_SAMPLE])
-
     return declared if found == "und" else found
 
 
 def _page_offsets(text: str, pages: list[str]) -> list[int]:
-    """The offset of the first words of each page that occur in the text after the page before."""
+    """Return the offset of the first words of each page that occur in the text after the page before."""
     offsets: list[int] = []
     place = 0
     for page in pages:
@@ -201,11 +184,10 @@ def _page_offsets(text: str, pages: list[str]) -> list[int]:
     return offsets
 
 
-def without_invisible_text(raw: bytes) -> bytes:
+def _without_invisible_text(raw: bytes) -> bytes:
     """Remove text of render mode 3 from the pages of a PDF without an image: with one it is recognised from a scan."""
     try:
-        document = pypdfium2.PdfDocument(raw)
-        try:
+        with closing(pypdfium2.PdfDocument(raw)) as document:
             if len(document) > MOST_PDF_PAGES:
                 raise SourceUnreadable("too_large", f"the document has more than {MOST_PDF_PAGES} pages")
             if not sum(_remove_invisible(page) for page in document):
@@ -213,8 +195,6 @@ def without_invisible_text(raw: bytes) -> bytes:
             changed = BytesIO()
             document.save(changed)
             return changed.getvalue()
-        finally:
-            document.close()
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise SourceUnreadable("encrypted", "the document is protected by a password") from error
@@ -223,19 +203,14 @@ def without_invisible_text(raw: bytes) -> bytes:
 
 def _remove_invisible(page: Any) -> int:
     """Remove the invisible text of a page, and return the number of its pieces."""
-    pieces = [pdfium.FPDFPage_GetObject(page, number) for number in range(pdfium.FPDFPage_CountObjects(page))]
-    kinds = [pdfium.FPDFPageObj_GetType(piece) for piece in pieces]
-    if pdfium.FPDF_PAGEOBJ_IMAGE in kinds:
+    pieces = list(page.get_objects(max_depth=1))
+    if any(piece.type == pdfium.FPDF_PAGEOBJ_IMAGE for piece in pieces):
         return 0
-    invisible = [
-        piece
-        for piece, kind in zip(pieces, kinds, strict=True)
-        if kind == pdfium.FPDF_PAGEOBJ_TEXT
-        and pdfium.FPDFTextObj_GetTextRenderMode(piece) == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
-    ]
+    texts = [piece for piece in pieces if piece.type == pdfium.FPDF_PAGEOBJ_TEXT]
+    hidden = pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
+    invisible = [piece for piece in texts if pdfium.FPDFTextObj_GetTextRenderMode(piece) == hidden]
     for piece in invisible:
-        pdfium.FPDFPage_RemoveObject(page, piece)
-        pdfium.FPDFPageObj_Destroy(piece)
+        page.remove_obj(piece)
     if invisible:
-        pdfium.FPDFPage_GenerateContent(page)
+        page.gen_content()
     return len(invisible)

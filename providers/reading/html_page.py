@@ -1,6 +1,6 @@
 """HTML pages: their visible content without navigation, as clean HTML, and their statements about themselves.
 
-libxml2 parses the page and one walk prepares it, so that every pass is linear. `documents` turns the result into text.
+libxml2 parses a page, and one walk prepares it for `documents`, so that every pass is linear.
 """
 
 import re
@@ -34,10 +34,7 @@ BLOCKS: Final = frozenset(
     html legend main search section summary tbody tfoot thead""".split()
 )
 """Written as `div`."""
-RENAMED: Final = {
-    "caption": "p", "dir": "ul", "xmp": "pre", "listing": "pre", "plaintext": "pre", "kbd": "code", "samp": "code",
-    "tt": "code",
-}  # fmt: skip
+RENAMED: Final = {"caption": "p", "kbd": "code", "samp": "code", "tt": "code"}
 """Of all other elements, such as links and emphasis, only the words are written."""
 NUMBERS: Final = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",)}
 SMALL_NUMBER: Final = re.compile("[0-9]{1,3}")
@@ -76,7 +73,7 @@ ORDINALS: Final = frozenset("st nd rd th tm sm ® ™ er re e o a ª º".split()
 LONGEST_FACT: Final = 300
 LONGEST_LINK: Final = 500
 LONGEST_NAME: Final = 70
-"""Characters: nobody sees these statements, so that a message to a model must not pass for a name."""
+"""Characters. These statements are invisible, so a message to a model must not pass for a name."""
 MOST_AUTHORS: Final = 20
 AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator")
 PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher")
@@ -129,21 +126,16 @@ class _Writer:
         self._parts: list[str] = []
         self._mains: list[tuple[int, int, int]] = []
         """Of each main element: the first and the last part, and its characters."""
-        self._characters = 0
-        self._nesting = 0
-        self._boxes = 0
-        self._preformatted = 0
-        self._titles = 0
+        self._characters = self._titles = 0
+        self._nesting = self._boxes = self._preformatted = 0
+        """Elements around the present place."""
         self._layout: set[Element] = set()
         """Tables that arrange the page."""
         self._links: list[tuple[int, str]] = []
         """Place among the parts, and address."""
 
     def content(self) -> tuple[str, list[str]]:
-        """The one element that the page marks as its content, if it has words enough, else the whole page; its links.
-
-        Links come in their order, each once.
-        """
+        """Return the one main element, if it has characters enough, else the whole page; and its links, each once."""
         start, end, characters = self._mains[0] if len(self._mains) == 1 else (0, 0, 0)
         if characters < LEAST_MAIN_CHARACTERS:
             start, end = 0, len(self._parts)
@@ -163,7 +155,7 @@ class _Writer:
         return words, words if element.tag == "a" and element.get("href") is not None else linked
 
     def _child(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write an element, unless no one sees it or it is navigation; return its words and those of links."""
+        """Write an element, unless it is invisible or navigation; return its words and those of links."""
         tag = element.tag
         if not isinstance(tag, str) or (tag in DROPPED and not _is_button_of_heading(element)) or is_hidden(element):
             return 0, 0
@@ -274,11 +266,9 @@ class _Writer:
 
 
 def is_hidden(element: Element) -> bool:
-    """Tell whether an attribute of an element itself hides it: `hidden`, or a style."""
-    if element.get("hidden") is not None:
-        return True
-    style = element.get("style")
-    return style is not None and any(map(_hides, style.lower().replace("!important", "").split(";")))
+    """Return whether an attribute of an element itself hides it: `hidden`, or a style."""
+    style = element.get("style", "").lower().replace("!important", "")
+    return element.get("hidden") is not None or any(map(_hides, style.split(";")))
 
 
 def _hides(declaration: str) -> bool:
@@ -290,22 +280,19 @@ def _hides(declaration: str) -> bool:
 
 
 def _is_button_of_heading(element: Element) -> bool:
-    """Tell whether an element is the button that opens the text below a heading: its words are the heading's."""
+    """Return whether an element is the button that opens the text below a heading: its words are the heading's."""
     return element.tag == "button" and next(element.iterancestors(*HEADINGS, "dt", "summary"), None) is not None
 
 
 def _is_data(table: Element) -> bool:
-    """Tell whether a table holds data rather than the layout of a page."""
+    """Return whether a table has data rather than the layout of a page."""
     if table.get("role") in {"presentation", "none"} or next(table.iterdescendants(*LAYOUT), None) is not None:
         return False
     if next(table.iter("th"), None) is not None:
         return True
     rows = [len(row) for row in table.iter("tr") if len(row)]
-    return (
-        len(rows) > 1
-        and max(rows) > 1
-        and all(sum(map(len, cell.itertext())) <= LONGEST_CELL for cell in table.iter("td"))
-    )
+    short = all(sum(map(len, cell.itertext())) <= LONGEST_CELL for cell in table.iter("td"))
+    return len(rows) > 1 and max(rows) > 1 and short
 
 
 def _facts(root: Element) -> DocumentFacts:
@@ -315,20 +302,18 @@ def _facts(root: Element) -> DocumentFacts:
         key = meta.get("name") or meta.get("property") or meta.get("itemprop") or ""
         stated.setdefault(key.lower(), []).append(meta.get("content") or "")
     stated["<title>"] = ["".join(title.itertext()) for title in root.iter("title")][:1]
-    lang = [root.get("lang"), root.get("{http://www.w3.org/XML/1998/namespace}lang")]
 
-    def values(keys: tuple[str, ...]) -> list[str]:
+    def values(*keys: str) -> list[str]:
         found = (one_line(clean(value)) for key in keys for value in stated.get(key, ()))
         return list(dict.fromkeys(value[:LONGEST_FACT] for value in found if value))
 
-    authors = (list(filter(is_name, values((key,)))) for key in AUTHORS)
-    dates = list(filter(None, map(iso_date, values(DATES))))
+    authors = (list(filter(is_name, values(key))) for key in AUTHORS)
     return DocumentFacts(
-        title=next(iter(values(("<title>", "og:title"))), ""),
-        language=next(filter(None, map(language_code, lang)), None),
+        title=next(iter(values("<title>", "og:title")), ""),
+        language=language_code(root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")),
         authors=next(filter(None, authors), [])[:MOST_AUTHORS],
-        publisher=next(filter(is_name, values(PUBLISHERS)), None),
-        published_at=next(iter(dates), None),
+        publisher=next(filter(is_name, values(*PUBLISHERS)), None),
+        published_at=next(filter(None, map(iso_date, values(*DATES))), None),
     )
 
 
@@ -339,6 +324,6 @@ def language_code(value: str | None) -> str | None:
 
 
 def is_name(words: str) -> bool:
-    """Tell whether a statement can be a name, or a list of names, rather than a message."""
+    """Return whether a statement can be a name, or a list of names, rather than a message."""
     parts = words.replace(";", ",").split(",")
     return bool(words) and max(map(len, parts)) <= LONGEST_NAME and len(words) <= LONGEST_FACT and "://" not in words

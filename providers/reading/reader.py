@@ -1,8 +1,4 @@
-"""Readers: of the web, with a cache before it, and of all sources by their address.
-
-A page is fetched through the one way out, understood in a child process, and cached for a day: its text and its bytes
-are in the content store, the cache refers to them.
-"""
+"""Readers: of the web, with a cache before it, and of all sources by their address."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +18,7 @@ from providers.interfaces import ContentStore, Corpora, ExtractedDocument
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.reading.document_kinds import LARGEST_FILE_BYTES, DocumentKind
-from providers.reading.egress.client import NOT_MODIFIED, Egress, Fetched, FetchPolicy
+from providers.reading.egress.client import NOT_MODIFIED, Egress, FetchPolicy
 from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache
 
@@ -43,31 +39,20 @@ KILLED: Final = {
 }
 
 Visit = Callable[[str, float], AbstractAsyncContextManager[object]]
-"""Hold one visitor's place at a host (`name`, or `name:port`), with the seconds between two visits that it asks for.
-
-Raises `RateLimited` before the block.
-"""
+"""Takes a host (`name`, or `name:port`), and the seconds that it demands between two visits. Raises `RateLimited`."""
 
 
 class WebReader:
     """Reads http and https URLs."""
 
-    def __init__(
-        self,
-        egress: Egress,
-        pool: SubprocessPool,
-        robots: Robots,
-        policy: FetchPolicy = POLICY,
-        visit: Visit | None = None,
-    ) -> None:
+    def __init__(self, egress: Egress, pool: SubprocessPool, robots: Robots, visit: Visit | None = None) -> None:
         self._egress = egress
         self._pool = pool
         self._robots = robots
-        self._policy = policy
         self._visit = visit
 
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract a document, as `read_again` does that knows none."""
+        """Fetch and extract a document. Raises as `read_again` does."""
         found = await self.read_again(url, None, domains)
         assert found is not None
         return found
@@ -75,34 +60,13 @@ class WebReader:
     async def read_again(
         self, url: str, known: Validators | None, domains: Domains = ANYWHERE
     ) -> ExtractedDocument | None:
-        """Fetch and extract a document; its URL is the one that the redirects ended at. None for the `known` one.
+        """Fetch and extract a document; its URL is the last one of the redirects. None for the `known` one.
 
-        Only hosts of the domains get a request. Raises `SourceUnreadable` as `Egress.fetch`, domains, robots
-        and extraction do, and too_little_text; `Unavailable`, `RateLimited`.
+        Only hosts of the domains get a request; every host on the way is visited once, until the document is here.
+        Raises `SourceUnreadable` as `Egress.fetch`, domains, robots and extraction do, and too_little_text;
+        `Unavailable`, `RateLimited`.
         """
-        way: list[str] = []
-        fetched = await self._fetch(url, domains, way, known)
-        if fetched.status == NOT_MODIFIED:
-            return None
-        arguments = fetched.body, fetched.media_type, fetched.charset, fetched.url
-        found = await _extract(self._pool, "providers.reading.documents:read_page", *arguments)
-        length = len(found.text.strip())
-        if length < (LEAST_TEXT if found.media_type == DocumentKind.HTML else 1):
-            reason = f"too little text ({length} characters), HTTP status {fetched.status}"
-            raise SourceUnreadable("too_little_text", reason)
-        return ExtractedDocument(
-            url=fetched.url,
-            text=found.text,
-            raw=fetched.body,
-            way=way,
-            validators=fetched.validators,
-            **found.facts(),
-        )
-
-    async def _fetch(self, url: str, domains: Domains, way: list[str], known: Validators | None) -> Fetched:
-        """Fetch a document; every host on the way is visited once, until the document is here."""
-        visited: set[str] = set()
-
+        way, visited = list[str](), set[str]()
         async with AsyncExitStack() as visits:
 
             async def permit(target: httpx2.URL) -> None:
@@ -114,20 +78,25 @@ class WebReader:
                     await visits.enter_async_context(self._visit(host, delay))
                     visited.add(host)
 
-            return await self._egress.fetch(url, self._policy, permit, known)
+            fetched = await self._egress.fetch(url, POLICY, permit, known)
+        if fetched.status == NOT_MODIFIED:
+            return None
+        arguments = fetched.body, fetched.media_type, fetched.charset, fetched.url
+        found = await extract_in_child(self._pool, "read_page", *arguments)
+        length = len(found.text.strip())
+        if length < (LEAST_TEXT if found.media_type == DocumentKind.HTML else 1):
+            reason = f"too little text ({length} characters), HTTP status {fetched.status}"
+            raise SourceUnreadable("too_little_text", reason)
+        given = found.facts() | {"way": way, "validators": fetched.validators}
+        return ExtractedDocument(url=fetched.url, text=found.text, raw=fetched.body, **given)
 
 
-async def extract_document(pool: SubprocessPool, raw: bytes, name: str) -> Extraction:
-    """Extract a file in a child process. Raises `SourceUnreadable`."""
-    return await _extract(pool, "providers.reading.documents:extract", raw, name)
-
-
-async def _extract(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
+async def extract_in_child(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
+    """Extract a document by a function of `documents` in a child process. Raises `SourceUnreadable`."""
     try:
-        found = await pool.call(function, *arguments)
+        found: Extraction = await pool.call(f"providers.reading.documents:{function}", *arguments)
     except InputUnprocessable as error:
         raise as_unreadable(error) from error
-    assert isinstance(found, Extraction)
     return found
 
 
@@ -141,7 +110,7 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
 
 
 class CachedPage(StrictContract):
-    """A document whose bytes and text are in the content store."""
+    """A cached document: its bytes and its text are in the content store."""
 
     url: str
     raw: DocumentRef
@@ -152,7 +121,7 @@ class CachedPage(StrictContract):
 
 
 class CachedReader:
-    """A reader that fetches a page once a day, and its own codec for the cache. Failures are not cached."""
+    """Fetches a page once a day, and is its own codec for the cache. Failures are not cached."""
 
     def __init__(self, reader: WebReader, content: ContentStore, cache: Cache) -> None:
         self._reader = reader
@@ -160,7 +129,7 @@ class CachedReader:
         self._cache = cache
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Return the document, `cached` if no site was asked. Raises the errors of the reader, and `StorageFull`.
+        """Return the document, `cached` if no site got a request. Raises as the reader does, and `StorageFull`.
 
         A page is cached for all runs, and returned only to those whose domains allow every address on its way.
         """
@@ -175,12 +144,10 @@ class CachedReader:
     async def read_again(
         self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
     ) -> ExtractedDocument | None:
-        """Read a page from its site, whatever the cache has; None if it is the `known` one. Raises as `read` does."""
-        domains.check(url)
+        """Read a page from its site, past the cache; None if it is the `known` one. Raises as `read` does."""
         return await self._reader.read_again(url, known, domains)
 
     async def _read_and_store(self, url: str, domains: Domains) -> ExtractedDocument:
-        """Read a page, and store its bytes and its text. Raises `StorageFull`, `Unavailable`."""
         page = await self._reader.read(url, domains)
         raw, text = await asyncio.gather(
             self._content.put(page.raw, page.media_type), self._content.put_text(page.text)
@@ -201,9 +168,8 @@ class CachedReader:
             raw, words = await asyncio.gather(self._content.get(page.raw), self._content.get_text(page.text))
         except ContentMissing as error:
             raise ValueError("the document of a cached page is gone") from error
-        return ExtractedDocument(
-            url=page.url, raw=raw, text=words, way=page.way, validators=page.validators, **page.facts.facts()
-        )
+        given = {"url": page.url, "way": page.way, "validators": page.validators} | page.facts.facts()
+        return ExtractedDocument(raw=raw, text=words, **given)
 
 
 class RoutedReader:
@@ -222,7 +188,7 @@ class RoutedReader:
     async def read_again(
         self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
     ) -> ExtractedDocument | None:
-        """Read a document as it is now; None if a site says that it is the `known` one. Raises as `read` does."""
+        """Read a document past the cache; None if it is the `known` one. Raises as `read` does."""
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
         return await self._web.read_again(url, known, domains=domains)

@@ -16,18 +16,16 @@ from providers.errors import Retryable, SourceUnreadable
 from providers.reading.egress.client import Egress, FetchPolicy
 
 FRESH_SECONDS: Final = 24 * 3600.0
-FAILURE_SECONDS: Final = 30.0
-"""Time for which a failure is remembered, so that a silent site costs one deadline, not one for each of its pages."""
-LONGEST_DELAY_SECONDS: Final = 10.0
-"""Between two requests, if the site asks for a delay (reliability-and-security 2.3)."""
+FAILURE_SECONDS: Final = 30.0  # a failure is remembered: a silent site costs one deadline, not one for each page
+LONGEST_DELAY_SECONDS: Final = 10.0  # obeyed between two requests (reliability-and-security 2.3)
 MOST_SITES: Final = 1_000
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
 """Failures after which everything may be read: the site has no such file for us. After any other nothing may."""
 AGENT_LINE: Final = re.compile(r"[ \t]*user[ -]?agent", re.IGNORECASE)
 MOST_WORK: Final = 1_000_000
-"""User agents times lines: the parser takes time in proportion to it, and minutes for a file made for that."""
+"""User agents times lines: the time of the parser grows with it, to minutes for a file made for that."""
+# RFC 9309 2.5 demands that at least 500 KiB are read.
 POLICY: Final = FetchPolicy("text/plain, */*;q=0.1", most_bytes=500 * 1024, seconds=10, is_document=False)
-"""At most 500 KiB are read (RFC 9309 2.5)."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import httpx2
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from providers.domains import Domains
-from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
+from providers.errors import InvalidCall, ProviderError, RateLimited
 from providers.models.answers import is_count, read_tokens
 from providers.models.endpoints import PriceTable
 from providers.search.declarations import SearchDeclaration
@@ -30,13 +30,13 @@ REFUSALS = {"max_uses_exceeded", "invalid_tool_input", "invalid_input", "query_t
 
 
 class AnthropicSearch(WebSearch):
-    """One request with one search, instructed to search for the query unchanged.
+    """One request with one search for the unchanged query.
 
     The first version of the tool gives all results. It is offered, not forced, which models that always reason refuse.
     """
 
     answer_seconds = 60.0  # a model speaks before and after the search
-    most_results = 30  # more than a search was ever seen to give: an offset beyond is not worth its price
+    most_results = 30  # more than any search gave: an offset beyond is not worth its price
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class AnthropicSearch(WebSearch):
         values: Mapping[str, str],
         prices: PriceTable | None = None,
     ) -> None:
-        """`prices` are those of the model's tokens. Raises `NotConfigured`."""
+        """Take the `prices` of the model's tokens. Raises `NotConfigured`."""
         super().__init__(client, declaration, values)
         self.headers |= {"anthropic-version": "2023-06-01"}
         self._prices = prices
@@ -71,7 +71,7 @@ class AnthropicSearch(WebSearch):
         return found.model_copy(update={"cost_usd": cost_usd(self._prices, model, usage)})
 
     def _results(self, answer: dict[str, Any]) -> list[Any]:
-        """The results in order. Raises the error of the search that failed, or was not made."""
+        """Return the results in order. Raises the error of a search that failed, or was not made."""
         blocks = list_at(answer, "content")
         if blocks is None or text_at(answer, "type") != "message":
             raise self.unavailable(MALFORMED)
@@ -86,13 +86,11 @@ class AnthropicSearch(WebSearch):
             raise RateLimited("Anthropic asks to wait before searching again (too_many_requests)")
         if code in REFUSALS:
             raise InvalidCall(f"Anthropic refuses the search ({code})")
-        raise (
-            Unavailable("Anthropic: the search is not available at the moment") if code else self.unavailable(MALFORMED)
-        )
+        raise self.unavailable("the search is not available at the moment" if code else MALFORMED)
 
 
 def tool_for(domains: Domains) -> dict[str, Any]:
-    """The tool, limited to one of the two lists: it takes no more, and no domain of one label."""
+    """Return the tool, limited to one of the two lists: it takes no more, and no domain of one label."""
     tool: dict[str, Any] = {"type": "web_search_20250305", "name": "web_search", "max_uses": 1}
     allow, deny = ([host for host in given if "." in host] for given in (domains.allow, domains.deny))
     if allow and len(allow) == len(domains.allow):
@@ -103,7 +101,7 @@ def tool_for(domains: Domains) -> dict[str, Any]:
 
 
 def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: bool = True) -> float | None:
-    """Tokens by the table and searches by their price; None if unknown. Without results no search need be counted."""
+    """Return the price of tokens and searches; None if unknown. Without results no search need be counted."""
     if prices is None or not isinstance(usage, Mapping):
         return None
     server = usage.get("server_tool_use")

@@ -25,8 +25,8 @@ def provider_choices(
 ) -> list[ProviderChoice]:
     """List every provider of `order`: available or not, with the reason, and the host that its queries go to.
 
-    `values` are variables by name, `model` those of a configured model whose endpoint searches the web. Raises KeyError
-    for an unknown provider.
+    `values` are variables by name, `model` those of a model whose endpoint searches the web. Raises KeyError for an
+    unknown provider.
     """
     providers = list(map(search_declaration, declared_names() if order is None else order))
     others = [one.name for one in providers if _searches_the_web(one) and one.problem(values) is None]
@@ -41,11 +41,14 @@ def provider_choices(
                 searching = f"not needed: {others[0]}" if others else "the model's endpoint"
                 reason = f"{searching} searches the web"
         address = (own.get(provider.address_variable) or provider.address).replace("{language}.", "")
-        host = address.partition("://")[2].partition("/")[0].rpartition("@")[2] or None
-        types = list(provider.source_types)
-        choices.append(
-            ProviderChoice(name=provider.name, available=available, reason=reason, host=host, source_types=types)
+        choice = ProviderChoice(
+            name=provider.name,
+            available=available,
+            reason=reason,
+            host=urlsplit(address).netloc.rpartition("@")[2] or None,
+            source_types=list(provider.source_types),
         )
+        choices.append(choice)
     return choices
 
 
@@ -59,17 +62,14 @@ def _what_is_set(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
 
 
 def malformed(values: Mapping[str, str]) -> set[str]:
-    """Return the providers that are set up with a key or an address that cannot be one; the others are used."""
-    providers = map(search_declaration, declared_names())
-    return {
-        provider.name
-        for provider in providers
-        if provider.name != BY_MODEL and all(map(values.get, provider.required_variables)) and provider.problem(values)
-    }
+    """Return the providers that are set up with a key or an address that cannot be one."""
+    providers = [search_declaration(name) for name in declared_names() if name != BY_MODEL]
+    complete = [one for one in providers if all(map(values.get, one.required_variables))]
+    return {provider.name for provider in complete if provider.problem(values)}
 
 
 def usable(choices: Sequence[ProviderChoice]) -> list[str]:
-    """Names of the available providers, in order."""
+    """Return the names of the available providers, in order."""
     return [choice.name for choice in choices if choice.available]
 
 
@@ -80,14 +80,13 @@ def choose(
     *,
     broken: Collection[str] = (),
 ) -> list[ProviderChoice]:
-    """The providers of a run.
+    """Return the providers of a run. Raises ValueError for an unknown name.
 
-    Named ones: these alone, in the order in which they are named, unavailable ones with their reason. One that has none
-    of the types is used for the first of them nevertheless, and its responses warn.
+    Named ones: these alone, in their order, unavailable ones with their reason. One that has none of the types is used
+    for the first of them nevertheless, and its responses warn.
 
     Else every available one that has one of the types, and the `broken` ones, unavailable. Without a provider of the
-    web at large, the fallbacks count as web. If none is available, all that could be set up, with their reasons. Raises
-    ValueError for an unknown name.
+    web at large, the fallbacks count as web. If none is available, all that could be set up, with their reasons.
     """
     if names is not None:
         known = {choice.name: choice for choice in choices}
@@ -96,11 +95,12 @@ def choose(
             raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
         return [_with_type(known[name], source_types, source_types[:1]) for name in dict.fromkeys(names)]
     at_large = any(
-        one.available and (one.name == BY_MODEL or _searches_the_web(search_declaration(one.name))) for one in choices
+        one.available and SourceType.WEB in one.source_types and not search_declaration(one.name).fallback
+        for one in choices
     )
     if SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types and not at_large:
         web = [SourceType.WEB]
-        choices = [_with_type(one, web, web if search_declaration(one.name).fallback else []) for one in choices]
+        choices = [_with_type(one, web, web) if search_declaration(one.name).fallback else one for one in choices]
     fitting = [choice for choice in choices if set(choice.source_types) & set(source_types)]
     if not usable(fitting):
         return fitting
@@ -118,20 +118,20 @@ def _searches_the_web(provider: SearchDeclaration) -> bool:
 
 
 def _with_type(choice: ProviderChoice, types: Sequence[SourceType], added: Sequence[SourceType]) -> ProviderChoice:
-    """The choice, with further types where it has none of these."""
+    """Return the choice, with further types where it has none of these."""
     if set(choice.source_types) & set(types):
         return choice
     return choice.model_copy(update={"source_types": [*choice.source_types, *added]})
 
 
-async def probe(provider: SearchProvider, *, seconds: float = PROBE_SECONDS) -> str | None:
-    """The reason why the provider cannot be reached, or None; one without an address (a folder) always can."""
+async def probe(provider: SearchProvider) -> str | None:
+    """Return the reason why a provider cannot be reached, or None; one without an address (a folder) always can."""
     address: str | None = getattr(provider, "address", None)
-    return None if address is None else await probe_address(address.replace("{language}", "en"), seconds=seconds)
+    return None if address is None else await probe_address(address.replace("{language}", "en"))
 
 
 async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str | None:
-    """Connect, with TLS if it has it, and hang up, sending no query. The reason if that fails within `seconds`."""
+    """Connect and hang up, sending no query. Return the reason if that fails within `seconds`."""
     parts = urlsplit(address)
     try:
         host, port = parts.hostname, parts.port or {"https": 443, "http": 80}[parts.scheme]

@@ -1,7 +1,6 @@
 """Search providers as data: everything that the product knows of one before its code is loaded.
 
-A provider from outside the product is declared by a package whose metadata names it under the entry point group
-`durable_research.search_providers`; no file of the product mentions it.
+A package from outside the product declares its provider under the entry point group `ENTRY_POINTS`.
 """
 
 import tomllib
@@ -31,7 +30,6 @@ class SearchDeclaration:
     """One search provider: its names, its variables, and the filters that it applies itself."""
 
     name: str
-    """Its name in requests and settings."""
     label: str
     """Its name in messages to people."""
     implementation: str
@@ -63,13 +61,13 @@ class SearchDeclaration:
 
     @property
     def required_variables(self) -> tuple[str, ...]:
-        """The variables without which it cannot be used."""
+        """Return the variables without which it cannot be used."""
         key = (self.key_variable,) if self.key_variable and self.key_required else ()
         return (*key, *(() if self.address else (self.address_variable,)), *self.other_variables)
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All its variables."""
+        """Return all of its variables."""
         return tuple(filter(None, dict.fromkeys((self.key_variable, *self.other_variables, self.address_variable))))
 
     def language_code(self, language: str | None) -> str | None:
@@ -78,7 +76,7 @@ class SearchDeclaration:
         return own if own in {*self.languages.split(), *self.own_languages.values()} else None
 
     def problem(self, values: Mapping[str, str]) -> str | None:
-        """The reason why it cannot be used with these variables, which names them and shows no value; else None."""
+        """Return why it cannot be used with these variables, else None; their values are not shown."""
         missing = [variable for variable in self.required_variables if not values.get(variable)]
         if missing:
             return f"set {' and '.join(missing)}"
@@ -114,44 +112,37 @@ BUILT_IN: Final = TypeAdapter(tuple[SearchDeclaration, ...]).validate_python(
 _declared: Final = {provider.name: provider for provider in BUILT_IN}
 
 
-def declare(provider: SearchDeclaration) -> None:
-    """Make a provider known to this process. Raises ValueError if another one has its name."""
-    if _declared.setdefault(provider.name, provider) != provider:
-        raise ValueError(f"two search providers are named {provider.name}")
-
-
 def declare_installed() -> None:
-    """Declare the providers of installed packages. Raises ValueError, which names one that cannot be loaded."""
+    """Declare the providers of installed packages. Raises ValueError, which names the one with a problem."""
     for entry in entry_points(group=ENTRY_POINTS):
+        problem = f"the search provider {entry.name} of an installed package"
         try:
             found = entry.load()
         except (ImportError, AttributeError) as error:
-            problem = f"cannot be loaded: {type(error).__name__}"
-        else:
-            if isinstance(found, SearchDeclaration) and found.name == entry.name:
-                declare(found)
-                continue
-            problem = "is no SearchDeclaration of that name"
-        message = f"the search provider {entry.name} of an installed package {problem}"
-        raise ValueError(f"{message}; mend or remove the package") from None
+            message = f"{problem} cannot be loaded: {type(error).__name__}; mend or remove the package"
+            raise ValueError(message) from None
+        if not isinstance(found, SearchDeclaration) or found.name != entry.name:
+            raise ValueError(f"{problem} is no SearchDeclaration of that name; mend or remove the package")
+        if _declared.setdefault(found.name, found) != found:
+            raise ValueError(f"two search providers are named {found.name}")
 
 
 def declared_names() -> tuple[str, ...]:
-    """The names of all providers in the order of their use; the model's endpoint comes last."""
+    """Return the names of all providers in the order of their use; the model's endpoint comes last."""
     return (*(name for name in _declared if name != BY_MODEL), BY_MODEL)
 
 
 def search_declaration(name: str) -> SearchDeclaration:
-    """The provider of a name. Raises KeyError for one that is not declared."""
+    """Return the provider of a name. Raises KeyError for one that is not declared."""
     return _declared[name]
 
 
 def search_variables() -> tuple[str, ...]:
-    """Every variable that sets up a provider, except those of models."""
+    """Return every variable that sets up a provider, except those of models."""
     declared = (provider.variables for provider in _declared.values() if provider.name != BY_MODEL)
     return tuple(dict.fromkeys(variable for variables in declared for variable in variables))
 
 
 def address_variables() -> frozenset[str]:
-    """The variables that set an address."""
+    """Return the variables that set an address."""
     return frozenset(provider.address_variable for provider in _declared.values())

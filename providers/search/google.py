@@ -12,7 +12,6 @@ from googleapiclient.discovery import build  # type: ignore[import-untyped]
 from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
 
 from contracts.messages import SearchRequest, SearchResponse
-from providers.domains import Domains
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import MALFORMED, WebSearch
@@ -21,7 +20,7 @@ LONGEST_PAGE = 10
 MOST_SITES = 20  # domains that fit into a query: Google reads 32 words of it
 DATES = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
 THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
-"""Threads of its own: a search that hangs must not hold up the loop's few default ones, which read and store."""
+"""Threads of its own: a search that hangs must not delay the loop's few default ones, which read and store."""
 
 
 class GoogleSearch(WebSearch):
@@ -31,17 +30,20 @@ class GoogleSearch(WebSearch):
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
-        words, partly = site_words(filters.domains)
+        domains = filters.domains
+        allow = domains.allow if len(domains.allow) <= MOST_SITES else ()
+        deny = domains.deny[: MOST_SITES - len(allow)]
+        words = f" ({' OR '.join(f'site:{host}' for host in allow)})" if allow else ""
+        words += "".join(f" -site:{host}" for host in deny)
+        most = hit_limit(request) if (allow, deny) == (domains.allow, domains.deny) else LONGEST_PAGE
         language = self.declaration.language_code(filters.language)
-        days = "date:r:{:%Y%m%d}:{:%Y%m%d}".format(*filters.days.both())
-        most = LONGEST_PAGE if partly else min(hit_limit(request), LONGEST_PAGE)
         parameters = {
             "q": shorten_query(request.text, 1_500 - len(words)) + words,
             "cx": self.values["GOOGLE_CSE_ID"],
-            "num": max(1, min(most, self.most_results - request.offset)),
+            "num": max(1, min(most, LONGEST_PAGE, self.most_results - request.offset)),
             "start": request.offset + 1,
             **({"lr": f"lang_{language}"} if language else {}),
-            **({"sort": days} if filters.days.given else {}),
+            **({"sort": "date:r:{}:{}".format(*filters.days.both()).replace("-", "")} if filters.days.given else {}),
         }
         answer = await self._call(parameters)
         if text_at(answer, "kind"):
@@ -84,17 +86,8 @@ class GoogleSearch(WebSearch):
         )
 
 
-def site_words(domains: Domains) -> tuple[str, bool]:
-    """Domains as words of the query, as many as fit, and whether some remain for the filter on the hits."""
-    keep = domains.allow if len(domains.allow) <= MOST_SITES else ()
-    avoid = domains.deny[: MOST_SITES - len(keep)]
-    either = " OR ".join(f"site:{host}" for host in keep)
-    words = (f" ({either})" if keep else "") + "".join(f" -site:{host}" for host in avoid)
-    return words, len(keep) + len(avoid) < len(domains.allow) + len(domains.deny)
-
-
 def _result(result: dict[str, Any]) -> RawResult:
-    """The date is a statement of the page's head."""
+    """Read a result; its date is a statement of the page's head."""
     tags = list_at(result, "pagemap", "metatags") or [None]
     published = next(filter(None, (text_at(tags[0], name) for name in DATES)), None)
     return RawResult(text_at(result, "link"), text_at(result, "title"), text_at(result, "snippet"), published)

@@ -40,19 +40,13 @@ class RawResult:
 
 
 def text_at(value: Any, *path: str) -> str | None:
-    """The text at a path of a service's result; None if there is none, or anything else."""
+    """Return the text at a path of a service's answer; None if there is none, or anything else."""
     found = _at(value, path)
     return found if isinstance(found, str) else None
 
 
-def read_result(result: dict[str, Any], *, snippet: str, published: str, source_type: str) -> RawResult:
-    """A result whose snippet and date are under these names."""
-    url, title, words, day = (text_at(result, name) for name in ("url", "title", snippet, published))
-    return RawResult(url, title, words, day, source_type=source_type)
-
-
 def list_at(value: Any, *path: str) -> list[Any] | None:
-    """The list at a path of a service's answer; None if there is none."""
+    """Return the list at a path of a service's answer; None if there is none."""
     found = _at(value, path)
     return found if isinstance(found, list) else None
 
@@ -64,14 +58,12 @@ def _at(value: Any, path: Iterable[str]) -> Any:
 
 
 def hit_limit(request: SearchRequest) -> int:
-    """The requested number of hits, within bounds."""
+    """Return the requested number of hits, within bounds."""
     return min(request.max_results, MOST_RESULTS)
 
 
-def hits_of(
-    request: SearchRequest, provider: str, results: Iterable[RawResult | None], *, dates_of_publication: bool = True
-) -> list[SearchHit]:
-    """The hits of a request; a hit's rank is its place in the service's own list.
+def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult | None]) -> list[SearchHit]:
+    """Return the hits of a request; the rank of a hit is its place in the service's own list.
 
     Results are dropped without a usable address, if repeated, and outside the domains and days of the request, even if
     the service was given these.
@@ -83,32 +75,30 @@ def hits_of(
         url = usable_url(result.url) if result else None
         if result is None or url is None or canonical_url(url) in seen or not filters.domains.admit(url):
             continue
-        if dates_of_publication and filters.days.exclude(iso_date(result.published)):
+        published = iso_date(result.published)
+        if published is not None and filters.days.exclude(published):
             continue
         seen.add(canonical_url(url))
-        hits.append(_hit(result, url, rank, provider))
+        authors = (plain(name, LONGEST_NAME) for name in result.authors[:MOST_AUTHORS])
+        doi = DOI.search(result.doi or "")
+        hit = SearchHit(
+            url=url,
+            title=plain(result.title, LONGEST_TITLE) or urlsplit(url).netloc,
+            snippet=plain(result.snippet, LONGEST_SNIPPET),
+            rank=rank,
+            provider=provider,
+            source_type=result.source_type,
+            published_at=published,
+            authors=[name for name in dict.fromkeys(authors) if name],
+            venue=plain(result.venue, LONGEST_TITLE) or None,
+            doi=doi.group().rstrip(".,;") if doi else None,
+        )
+        hits.append(hit)
     return hits
 
 
-def _hit(result: RawResult, url: str, rank: int, provider: str) -> SearchHit:
-    authors = (plain(name, LONGEST_NAME) for name in result.authors[:MOST_AUTHORS])
-    doi = DOI.search(result.doi or "")
-    return SearchHit(
-        url=url,
-        title=plain(result.title, LONGEST_TITLE) or urlsplit(url).netloc,
-        snippet=plain(result.snippet, LONGEST_SNIPPET),
-        rank=rank,
-        provider=provider,
-        source_type=result.source_type,
-        published_at=iso_date(result.published),
-        authors=[name for name in dict.fromkeys(authors) if name],
-        venue=plain(result.venue, LONGEST_TITLE) or None,
-        doi=doi.group().rstrip(".,;") if doi else None,
-    )
-
-
 def usable_url(text: str | None) -> str | None:
-    """An absolute http(s) address without a fragment; None for anything else, or for one that hides where it leads."""
+    """Return an absolute http(s) address without a fragment; None for anything else, or for a misleading one."""
     url = (text or "").strip().replace(" ", "%20")
     if len(url) > LONGEST_URL or UNSEEN.search(url) or re.search(r"[\s\\]", url):
         return None
@@ -123,7 +113,7 @@ def usable_url(text: str | None) -> str | None:
 
 
 def plain(text: str | None, longest: int) -> str:
-    """One line without markup, control, bidirectional or invisible characters, at most `longest` characters."""
+    """Return one line without markup, control, bidirectional or invisible characters, of limited length."""
     # Markup is removed from up to eight times the length, so that what remains is long enough.
     line = one_line(clean(html.unescape(TAG.sub("", (text or "")[: longest * 8]))))
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"

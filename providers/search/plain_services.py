@@ -1,15 +1,16 @@
 """Search services of one plain request each: Tavily, Brave Search, SearXNG, and Wikipedia or another MediaWiki."""
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urljoin, urlsplit
 
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.request import SourceType
-from providers.errors import InvalidCall, RateLimited, Unavailable
-from providers.search.filters import Days, Filters, today
-from providers.search.hits import RawResult, hit_limit, list_at, read_result, shorten_query, text_at
+from providers.errors import InvalidCall, RateLimited
+from providers.search.filters import Days, Filters
+from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import MALFORMED, WebSearch
 
 BRAVE_PAGE: Final = 20
@@ -21,14 +22,14 @@ SEARXNG_COMMAND: Final = re.compile(r"(?<!\S)(?:[!:?]+|<(?=[0-9]))(?=\S)")
 """Syntax of an instance at the beginning of a word: engines, redirects, languages, time limits."""
 LANGUAGE_PLACE: Final = "{language}"
 """Part of an address in place of the language; an address without it is that of one wiki."""
-WIKIPEDIA_LANGUAGES: Final = frozenset(
-    """af an ar ast az be bg bn br bs ca ceb ckb cs cy da de el en eo es et eu fa fi fr fy ga gl he hi hr hu hy id is it
-    ja ka kk ko ku ky la lb lt lv mk ml mn mr ms my ne nl nn no oc pa pl ps pt ro ru sh si sk sl sq sr sv sw ta te tg th
-    tl tr tt uk ur uz vi vo war zh zu""".split()
-)
-"""Languages with a Wikipedia of more than 10,000 articles whose host begins with the code."""
 WIKIPEDIA_PASSING: Final = ("internal_api_error", "maxlag", "readonly", "search-error", "cirrussearch-")
 """Beginnings of the codes of errors that may be gone at the next attempt."""
+
+
+def read_result(result: dict[str, Any], *, snippet: str, published: str, source_type: str) -> RawResult:
+    """Read a result whose snippet and date have these names."""
+    url, title, words, day = (text_at(result, name) for name in ("url", "title", snippet, published))
+    return RawResult(url, title, words, day, source_type=source_type)
 
 
 class TavilySearch(WebSearch):
@@ -43,7 +44,7 @@ class TavilySearch(WebSearch):
         # The service takes no domain of one label, such as `gov`: the hits are filtered afterwards.
         taken = {name: list(hosts) for name, hosts in lists.items() if hosts and all("." in host for host in hosts)}
         partly = len(taken) < sum(map(bool, lists.values()))
-        ends = {"start_date": filters.days.first, "end_date": filters.days.last}
+        days = {"start_date": filters.days.first, "end_date": filters.days.last}
         body = {
             "query": shorten_query(request.text, 400),
             "max_results": self.most_results if partly else min(request.offset + hit_limit(request), self.most_results),
@@ -53,22 +54,18 @@ class TavilySearch(WebSearch):
             "include_raw_content": False,
             "include_images": False,
             **taken,
-            **{name: day.isoformat() for name, day in ends.items() if day is not None},
+            **{name: day for name, day in days.items() if day is not None},
         }
         found = list_at(await self.post("/search", body), "results")
-
-        def read(one: dict[str, Any]) -> RawResult:
-            return read_result(one, snippet="content", published="published_date", source_type=kind)
-
+        read = partial(read_result, snippet="content", published="published_date", source_type=kind)
         return self.respond(request, found and found[request.offset :], read)
 
 
 class BraveSearch(WebSearch):
     """Brave Search: a GET with a subscription token.
 
-    The service counts pages where a request counts results: the longest are taken.
-    Days restrict by `freshness`, which goes by the day on which Brave found a page. A single domain becomes `site:` in
-    the query; several are filtered afterwards, from as long a page as there is.
+    The service counts pages: the longest are requested. Days restrict by the day on which Brave found a page. A single
+    domain becomes `site:` in the query; several are filtered afterwards.
     """
 
     most_results = BRAVE_PAGE * (BRAVE_LAST_PAGE + 1)
@@ -86,31 +83,28 @@ class BraveSearch(WebSearch):
             "offset": page,
             **({"result_filter": "web", "text_decorations": "false"} if kind == "web" else {}),
             **({"search_lang": language} if language else {}),
-            **({"freshness": "to".join(day.isoformat() for day in days.both())} if days.given else {}),
+            **({"freshness": "to".join(days.both())} if days.given else {}),
         }
         answer = await self.get(f"/res/v1/{kind}/search", parameters)
         if kind == "web" and "type" in answer:
             answer = answer.get("web", {"results": []})  # which is missing where nothing was found
         found = list_at(answer, "results")
-
-        def read(one: dict[str, Any]) -> RawResult:
-            return read_result(one, snippet="description", published="page_age", source_type=kind)
-
+        read = partial(read_result, snippet="description", published="page_age", source_type=kind)
         return self.respond(request, found and found[request.offset - BRAVE_PAGE * page :], read)
 
 
 class SearxngSearch(WebSearch):
     """SearXNG, which the operator runs: a GET without a key.
 
-    The length of a page depends on the instance, so an offset reaches as far as the first one.
-    Types of sources are its categories. Days are a range back from today, which skips engines that know no dates.
+    An offset reaches as far as the first page, whose length depends on the instance. Types of sources are its
+    categories. Days are a range back from today, which skips engines that know no dates.
     """
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
         allowed, academic = filters.domains.allow, request.source_type is SourceType.ACADEMIC
         site = f" site:{allowed[0]}" if len(allowed) == 1 and not academic else ""
-        back = time_range(filters.days, today())
+        back = time_range(filters.days)
         parameters: dict[str, str | int] = {
             "q": shorten_query(SEARXNG_COMMAND.sub("", request.text), 1_000 - len(site)) + site,
             "format": "json",
@@ -122,23 +116,22 @@ class SearxngSearch(WebSearch):
         answer = await self.get("/search", parameters)
         found = list_at(answer, "results")
         if found == [] and answer.get("unresponsive_engines"):
-            raise Unavailable("SearXNG: some of its engines gave no answer, the others found nothing")
+            raise self.unavailable("some of its engines gave no answer, the others found nothing")
         rough = "keeps to dates of publication only roughly: hits without a date may lie outside"
-        return self.respond(
-            request, found and found[request.offset :], _searxng_result, warnings=[rough] if filters.days.given else []
-        )
+        warnings = [rough] if filters.days.given else []
+        return self.respond(request, found and found[request.offset :], _searxng_result, warnings)
 
 
-def time_range(days: Days, now: date) -> str | None:
-    """The shortest range that reaches back to the first day; None where none does."""
+def time_range(days: Days) -> str | None:
+    """Return the shortest range that reaches back to the first day; None where none does."""
     if days.first is None:
         return None
-    back = (now - days.first).days
+    back = (datetime.now(UTC).date() - date.fromisoformat(days.first)).days
     return next((name for name, most in (("day", 1), ("week", 7), ("month", 31), ("year", 366)) if back <= most), None)
 
 
 def _searxng_result(result: dict[str, Any]) -> RawResult:
-    """Only the results of scientific engines have authors, journal and DOI."""
+    """Read a result; only those of scientific engines have authors, journal and DOI."""
     return RawResult(
         url=text_at(result, "url"),
         title=text_at(result, "title"),
@@ -158,16 +151,11 @@ class WikipediaSearch(WebSearch):
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
-        language = "no" if filters.language == "nb" else filters.language or "en"
-        warnings: list[str] = []
-        if LANGUAGE_PLACE in self.address and language not in WIKIPEDIA_LANGUAGES:
-            warnings, language = [f"has no articles in the language {language}: the English ones were asked"], "en"
-        if LANGUAGE_PLACE not in self.address and filters.language:
-            warnings = ["is one wiki: it cannot keep to a language"]
-        address = self.address.replace(LANGUAGE_PLACE, language)
+        address = self.address.replace(LANGUAGE_PLACE, self.declaration.language_code(filters.language) or "en")
+        one_wiki = filters.language and LANGUAGE_PLACE not in self.address
         # All articles have one host: outside the domains there is nothing to find.
         if self.address == self.declaration.address and not filters.domains.admit(address):
-            outside = f"{urlsplit(address).hostname} lies outside the domains and was not asked"
+            outside = f"{urlsplit(address).hostname} is outside the domains: no search was made"
             return SearchResponse(provider=self.name, warnings=[outside])
         parameters: dict[str, str | int] = {
             "action": "query",
@@ -177,7 +165,7 @@ class WikipediaSearch(WebSearch):
             "srsearch": shorten_query(request.text, 300),
             "srlimit": max(1, hit_limit(request)),
             "sroffset": request.offset,
-            "srprop": "snippet|timestamp",
+            "srprop": "snippet",
             "meta": "siteinfo",
             "siprop": "general",
         }
@@ -198,7 +186,7 @@ class WikipediaSearch(WebSearch):
             title = text_at(article, "title")
             name = None if title is None else quote(title.replace(" ", "_"), safe="/:(),'!*;@", errors="replace")
             url = None if name is None else place.replace("$1", name)
-            return RawResult(url, title, text_at(article, "snippet"), text_at(article, "timestamp"))
+            return RawResult(url, title, text_at(article, "snippet"))
 
-        found = list_at(answer, "query", "search")
-        return self.respond(request, found, read, warnings=warnings, dates_of_publication=False)
+        warnings = ["is one wiki: it cannot keep to a language"] if one_wiki else []
+        return self.respond(request, list_at(answer, "query", "search"), read, warnings)

@@ -24,27 +24,25 @@ class Library(AsyncSemanticScholar):  # type: ignore[misc]
 
 
 class OneRequest(ApiRequester):  # type: ignore[misc]
-    """Sends the library's request through `WebSearch.fetch`, from an offset.
+    """Sends the library's request through `WebSearch.fetch`, from an offset, and keeps the answer.
 
-    The library's own way returns an empty answer for the statuses 401, 408 and 503, and starts at the first result. Its
-    papers are ignored: for one unexpected date it drops the whole page.
+    The library's own way returns an empty answer for the statuses 401, 408 and 503, and starts at the first result; for
+    one unexpected date it drops a whole page.
     """
 
     def __init__(self, service: WebSearch, offset: int) -> None:
         super().__init__(timeout=None, retry=False)
         self._service = service
         self._offset = offset
-        self.papers: list[Any] | None = None
+        self.answer: dict[str, Any] = {}
 
     async def get_data_async(
         self, url: str, parameters: str, headers: Mapping[str, str], payload: object = None
     ) -> dict[str, Any]:
-        """The answer without its papers, which are in `papers`. Raises what `fetch` does."""
+        """Return an answer without papers. Raises what `fetch` does."""
         del headers, payload
         pairs = dict(parse_qsl(parameters.lstrip("&"))) | {"offset": str(self._offset)}
-        answer = await self._service.fetch("GET", url, params=pairs)
-        nothing = answer.get("total") == 0 and answer.get("data") is None
-        self.papers = [] if nothing else list_at(answer, "data")
+        self.answer = await self._service.fetch("GET", url, params=pairs)
         return {"total": 0, "data": []}
 
 
@@ -58,23 +56,32 @@ class SemanticScholarSearch(WebSearch):
         # The library puts the text into a query string as it is; the service finds nothing for words with a hyphen.
         query = quote_plus(shorten_query(request.text.replace("-", " "), 1_000))
         most = LONGEST_PAGE if filters.domains.given else hit_limit(request)
-        ends = [day.isoformat() if day else "" for day in (filters.days.first, filters.days.last)]
         sent = OneRequest(self, request.offset)
+        days = f"{filters.days.first or ''}:{filters.days.last or ''}" if filters.days.given else None
         library = Library(api_url=self.address, retry=False)
         library._requester = sent  # noqa: SLF001 - the only place where a timeout and typed errors can come in
         await library.search_paper(
             query,
             fields=FIELDS,
             limit=max(1, min(most, self.most_results - request.offset)),
-            publication_date_or_year=":".join(ends) if filters.days.given else None,
+            publication_date_or_year=days,
         )
-        return self.respond(request, sent.papers, _result)
+        found = list_at(sent.answer, "data")
+        if sent.answer.get("total") == 0 and sent.answer.get("data") is None:
+            found = []
+        return self.respond(request, found, _result)
 
 
 def _result(paper: dict[str, Any]) -> RawResult:
-    day, year, doi = text_at(paper, "publicationDate"), paper.get("year"), text_at(paper, "externalIds", "DOI")
+    day, year = text_at(paper, "publicationDate"), paper.get("year")
+    doi, preprint = text_at(paper, "externalIds", "DOI"), text_at(paper, "externalIds", "ArXiv")
+    url = text_at(paper, "openAccessPdf", "url")
+    if not url and preprint:
+        url = f"https://arxiv.org/abs/{quote(preprint, errors='replace')}"
+    elif not url and doi:
+        url = f"https://doi.org/{quote(doi, safe='/:;()._-', errors='replace')}"
     return RawResult(
-        url=_address(paper, doi),
+        url=url or text_at(paper, "url"),
         title=text_at(paper, "title"),
         snippet=text_at(paper, "abstract"),
         published=iso_date(day) or (str(year) if isinstance(year, int) else None),
@@ -83,13 +90,3 @@ def _result(paper: dict[str, Any]) -> RawResult:
         doi=doi,
         source_type="academic",
     )
-
-
-def _address(paper: dict[str, Any], doi: str | None) -> str | None:
-    """Its open copy, else its preprint, else its publisher's page, else its entry."""
-    preprint = text_at(paper, "externalIds", "ArXiv")
-    if copy := text_at(paper, "openAccessPdf", "url"):
-        return copy
-    if preprint:
-        return f"https://arxiv.org/abs/{quote(preprint, errors='replace')}"
-    return f"https://doi.org/{quote(doi, safe='/:;()._-', errors='replace')}" if doi else text_at(paper, "url")

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -30,7 +31,7 @@ BAD_KEY: Final = re.compile(
 
 
 def web_client(user_agent: str) -> httpx2.AsyncClient:
-    """The connections that all search services share, independent of the environment."""
+    """Open the connections that all search services share, independent of the environment."""
     # Below this level the libraries log whole URLs, and with them what a person searches for.
     for library in ("httpx2", "httpcore2", "httpx", "httpcore", "googleapiclient", "semanticscholar"):
         logging.getLogger(library).setLevel(logging.WARNING)
@@ -62,9 +63,8 @@ class WebSearch(ABC):
         self.declaration = declaration
         self.values = values
         self.address = (values.get(declaration.address_variable) or declaration.address).rstrip("/")
-        scheme, _, rest = self.address.partition("://")
-        place, slash, path = rest.partition("/")
-        without_user = f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
+        parts = urlsplit(self.address)
+        without_user = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
         self.instance = " ".join([without_user, *map(values.__getitem__, declaration.other_variables)])
         bearer = "Bearer " if declaration.key_header == "authorization" else ""
         key = values.get(declaration.key_variable)
@@ -90,7 +90,7 @@ class WebSearch(ABC):
         return await self.fetch("POST", self.address + path, json=body)
 
     async def fetch(self, method: str, url: str, **sent: Any) -> dict[str, Any]:
-        """Send exactly one request; the JSON object of its answer with status 200. Raises as `search` does."""
+        """Send exactly one request; return the JSON object of an answer with status 200. Raises as `search` does."""
         waiting = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
         body, refusal = bytearray(), None
         try:
@@ -128,14 +128,12 @@ class WebSearch(ABC):
         request: SearchRequest,
         results: Sequence[Any] | None,
         read: Callable[[dict[str, Any]], RawResult],
-        *,
         warnings: Sequence[str] = (),
-        dates_of_publication: bool = True,
     ) -> SearchResponse:
-        """The response, with a cost that is unknown where a plan decides, and `warnings` that only the provider knows.
+        """Return the response, with a cost that is unknown where a plan decides.
 
         `results` are the service's own, from the request's offset on. One without an address takes its rank and gives
-        no hit. Raises `Unavailable` if none has one; `dates_of_publication` is false where its dates are other ones.
+        no hit. Raises `Unavailable` if none has one. `warnings` are those that only the provider knows.
         """
         if results is None:
             raise self.unavailable(MALFORMED)
@@ -144,17 +142,17 @@ class WebSearch(ABC):
             raise self.unavailable(MALFORMED)
         return SearchResponse(
             provider=self.name,
-            hits=hits_of(request, self.name, found, dates_of_publication=dates_of_publication),
+            hits=hits_of(request, self.name, found),
             cost_usd=None if self.declaration.paid else 0.0,
             warnings=[*unmet(request, self.declaration), *warnings],
         )
 
     def unavailable(self, reason: str) -> Unavailable:
-        """The error for an answer that did not come, or not as documented."""
+        """Make the error for an answer that did not come, or not as documented."""
         return Unavailable(f"{self.declaration.label}: {reason}")
 
     def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes = b"") -> ProviderError:
-        """The error for a status; the explanation is read and never passed on."""
+        """Make the error for a status; the explanation is read and never passed on."""
         service, wait = self.declaration, retry_after_seconds(list(headers))
         reason = explanation[:4_000].decode("utf-8", "replace").lower()
         # 432 and 433: Tavily's plan, or its limit of paying as one goes, is used up.

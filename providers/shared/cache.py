@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -15,10 +16,8 @@ from providers.shared.shared_value import quote_part, running
 
 T = TypeVar("T")
 
-LEASE: Final = b"making "
-"""Beginning of what lies in the place of a value while a worker makes it; no JSON begins like this."""
-LEASE_SECONDS: Final = 10.0
-"""The lease of a killed worker expires after so long."""
+LEASE: Final = b"making "  # beginning of a lease in the place of a value; no JSON begins like this
+LEASE_SECONDS: Final = 10.0  # the lease of a killed worker expires after so long
 RENEW_SECONDS: Final = 2.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.02, 0.25
 MOST_BYTES: Final = 1_000_000  # a larger value is not stored: the shared store is for small ones
@@ -55,7 +54,7 @@ class Codec(Protocol[T]):
         ...
 
     async def decode(self, text: str) -> T:
-        """Inverse of `encode`. Raises ValueError for an invalid text, or if a document that it refers to is gone."""
+        """Invert `encode`. Raises ValueError for an invalid text, or if a document that it refers to is gone."""
         ...
 
 
@@ -68,7 +67,6 @@ class Cache:
     def __init__(
         self, store: SharedStore, *, lease_seconds: float = LEASE_SECONDS, renew_seconds: float = RENEW_SECONDS
     ) -> None:
-        """The caller closes the store."""
         self._store = store
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
@@ -80,14 +78,15 @@ class Cache:
 
         Of callers with the same request one makes the value while the others wait; where it fails, the next one tries.
         """
-        key, lease = _key(kind, tenant, request), LEASE + secrets.token_hex(8).encode()
+        digest = hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
+        key, lease = f"cache/{quote_part(tenant)}/{kind.name}/{digest}", LEASE + secrets.token_hex(8).encode()
         pause = FIRST_POLL_SECONDS
         while True:
             known = await self._get(key)
             if known is None or not known.startswith(LEASE):
-                found = await _decode(known, codec)
-                if found is not None:
-                    return found
+                with suppress(ValueError):  # an invalid value is a miss
+                    if known is not None:
+                        return Cached(await codec.decode(known.decode("utf-8", "surrogatepass")), hit=True)
                 if await self._swap(key, known, lease, self._lease_seconds):
                     return await self._make(kind, key, lease, make, codec)
             await asyncio.sleep(pause)
@@ -96,7 +95,7 @@ class Cache:
     async def _make(
         self, kind: CacheKind, key: str, lease: bytes, make: Callable[[], Awaitable[T]], codec: Codec[T]
     ) -> Cached[T]:
-        """Make a value, and put it in the place of its lease; the lease is given back where there is none."""
+        """Make a value and put it in the place of its lease; without one the lease is given back."""
 
         async def renew() -> None:
             while True:
@@ -115,30 +114,20 @@ class Cache:
         return Cached(value, hit=False)
 
     async def _get(self, key: str) -> bytes | None:
-        try:
+        with _outage_logged():
             return (await self._store.get(key)).value
-        except (SharedStateUnavailable, StorageFull) as error:
-            log.warning("cache.not_shared", error=type(error).__name__)
-            return None
+        return None
 
     async def _swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        try:
+        with _outage_logged():
             return await self._store.swap(key, old, new, ttl_seconds)
-        except (SharedStateUnavailable, StorageFull) as error:
-            log.warning("cache.not_shared", error=type(error).__name__)
-            return True
+        return True
 
 
-async def _decode(data: bytes | None, codec: Codec[T]) -> Cached[T] | None:
-    """Return a stored value; an invalid one is a miss and is never unpickled or evaluated."""
-    if data is None:
-        return None
+@contextmanager
+def _outage_logged() -> Iterator[None]:
+    """Log that the store is unavailable or full, and continue after the block."""
     try:
-        return Cached(await codec.decode(data.decode("utf-8", "surrogatepass")), hit=True)
-    except ValueError:
-        return None
-
-
-def _key(kind: CacheKind, tenant: str, request: str) -> str:
-    digest = hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"cache/{quote_part(tenant)}/{kind.name}/{digest}"
+        yield
+    except (SharedStateUnavailable, StorageFull) as error:
+        log.warning("cache.not_shared", error=type(error).__name__)

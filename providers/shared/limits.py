@@ -1,7 +1,7 @@
-"""Limits of services and politeness towards sites, agreed on by all workers: pauses, configured rates, crawl delays.
+"""Limits of services and politeness towards sites, shared by all workers: pauses, configured rates, crawl delays.
 
-One value per service or host. It delays calls and fails none: a call that must wait longer than a moment raises
-`RateLimited` with the time to wait, and Temporal makes it again.
+One value per service or host. A call that must wait for long raises `RateLimited` with the time to wait, and Temporal
+makes it again.
 """
 
 import asyncio
@@ -18,8 +18,7 @@ from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue, quote_part
 
 BURST_SECONDS: Final = 6.0  # a tenth of a minute's calls may come at once; the rest of the minute is evenly spaced
-SLEEP_SECONDS: Final = 5.0
-"""A shorter wait is slept through with its place taken: a retry by Temporal costs four events and a queue."""
+SLEEP_SECONDS: Final = 5.0  # a shorter wait is slept through: a retry by Temporal costs four events and a queue
 LONGEST_PAUSE_SECONDS: Final = 30.0  # pause after several failures that named no time: 1 s, 2 s, 4 s, … up to this
 LONGEST_NAMED_SECONDS: Final = 3_600.0  # the longest time that a Retry-After of a service is obeyed
 PROBE_SECONDS: Final = 1.0  # while a service fails, one call a second finds out whether it answers again
@@ -73,7 +72,7 @@ def record_failure(state: ServiceState, now: float, retry_after: float | None) -
 
 
 class Limiter:
-    """Limits by service in a shared store. Every method raises the errors of the store: then the call waits, too."""
+    """Limits by service in a shared store. Every method raises the errors of the store."""
 
     def __init__(self, store: SharedStore, limits_by_service: Mapping[str, ServiceLimits]) -> None:
         self._services = SharedValue(store, ServiceState, STORED_SECONDS)
@@ -139,10 +138,6 @@ class HostState(BaseModel):
     leases: dict[str, float] = {}
     """Requests under way → when their lease ends."""
 
-    def without(self, lease: str) -> "HostState":
-        """Return the state after a request."""
-        return self.model_copy(update={"leases": {name: at for name, at in self.leases.items() if name != lease}})
-
 
 def start_request(state: HostState, now: float, lease: str, delay_seconds: float) -> tuple[HostState, float]:
     """Return the state, and how many seconds the request must wait: 0 if it goes now."""
@@ -156,8 +151,13 @@ def start_request(state: HostState, now: float, lease: str, delay_seconds: float
     return HostState(last_start=now, leases=leases | {lease: now + LEASE_SECONDS}), 0.0
 
 
+def end_request(state: HostState, lease: str) -> HostState:
+    """Return the state after a request."""
+    return state.model_copy(update={"leases": {name: at for name, at in state.leases.items() if name != lease}})
+
+
 class Politeness:
-    """Hosts in a shared store; every method raises the errors of the store."""
+    """Visits to hosts in a shared store. Every method raises the errors of the store."""
 
     def __init__(self, store: SharedStore) -> None:
         self._hosts = SharedValue(store, HostState, LEASE_SECONDS)
@@ -172,4 +172,4 @@ class Politeness:
         try:
             yield
         finally:
-            await self._hosts.update(key, lambda state, _: (state.without(lease), None))
+            await self._hosts.update(key, lambda state, _: (end_request(state, lease), None))

@@ -14,39 +14,40 @@ RETRY_SECONDS: Final = 2.0  # until an attempt asks again for a call that anothe
 WRITE_PAUSES: Final = (0.5, 2.0)
 """Seconds between the attempts to write a paid answer: a worker that stood still finds its connections timed out."""
 FORGOTTEN_SECONDS: Final = 86_400.0  # how long a late answer of a deleted run is refused: longer than any call takes
-STORED_SECONDS: Final = 3 * 86_400.0
-"""How long an answer stays from the moment it is written: a run lasts a day at most, and is resumed soon."""
+STORED_SECONDS: Final = 3 * 86_400.0  # how long an answer stays: a run lasts a day at most, and is resumed soon
 
 
 @dataclass(frozen=True)
 class CallLease:
-    """The right of one attempt to make a call."""
+    """The right of one attempt to make a call; the two keys are those of the shared store."""
 
-    key: str
     research_id: str
-    owner: str
+    answer_key: str
+    lease_key: str
+    owner: bytes
 
 
 class CallStore:
     """Calls under leases. An attempt owns a call until its lease expires; an answer is written once and stays.
 
-    An answer is written before its lease is given back, and looked for again after a lease was taken, so that no call
-    is made that was answered a moment ago.
+    An answer is written before its lease is given back, and read again after a lease was taken, so that no call is made
+    that was answered a moment ago.
     """
 
     def __init__(self, store: SharedStore, leases: SharedStore | None = None) -> None:
-        """The caller closes the stores. `leases` may be faster and less durable."""
+        """`leases` may be a faster and less durable store."""
         self._store = store
         self._leases = leases or store
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
         """Take the call: a lease, else its stored answer. Raises `CallInFlight` while another attempt has the lease."""
-        lease = CallLease(key, research_id, secrets.token_hex(8))
+        prefix = _prefix(research_id)
+        lease = CallLease(research_id, f"{prefix}answer/{key}", f"{prefix}lease/{key}", secrets.token_hex(8).encode())
         answer = await self._answer(lease)
         if answer is not None:
             return answer
         try:
-            taken = await self._leases.swap(_lease_key(lease), None, lease.owner.encode(), lease_seconds)
+            taken = await self._leases.swap(lease.lease_key, None, lease.owner, lease_seconds)
             answer = await self._answer(lease) if taken else None
             if answer is not None:
                 await self.release(lease)
@@ -60,10 +61,9 @@ class CallStore:
 
     async def renew(self, lease: CallLease, lease_seconds: float) -> None:
         """Extend the lease, also one that has expired unnoticed; no effect if another attempt has the call."""
-        place, owner = _lease_key(lease), lease.owner.encode()
-        lapsed = not await self._leases.swap(place, owner, owner, lease_seconds)
+        lapsed = not await self._leases.swap(lease.lease_key, lease.owner, lease.owner, lease_seconds)
         if lapsed and not await self._is_forgotten(lease.research_id):
-            await self._leases.swap(place, None, owner, lease_seconds)
+            await self._leases.swap(lease.lease_key, None, lease.owner, lease_seconds)
 
     async def finish(self, lease: CallLease, answer: str) -> None:
         """Write the answer; the first one stays, and none of a forgotten run. Raises after a few attempts."""
@@ -76,10 +76,10 @@ class CallStore:
 
     async def release(self, lease: CallLease) -> None:
         """Give the call up without an answer; no effect if another attempt has it."""
-        await self._leases.swap(_lease_key(lease), lease.owner.encode(), None)
+        await self._leases.swap(lease.lease_key, lease.owner, None)
 
     async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run, and refuse later answers; the number of answers. Raises when it removes nothing."""
+        """Remove all rows of a run, and refuse later answers; return the number of removed answers."""
         answers = f"{_prefix(research_id)}answer/"
         answered = await self._store.remove(answers)  # first: this makes room for the mark in a store that is full
         await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)
@@ -87,17 +87,17 @@ class CallStore:
         return answered + await self._store.remove(answers)  # an answer written before the mark
 
     async def _answer(self, lease: CallLease) -> str | None:
-        stored = (await self._store.get(_answer_key(lease))).value
+        stored = (await self._store.get(lease.answer_key)).value
         try:
             return None if stored is None else stored.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             raise ContentCorrupt("the stored answer of a call is no text") from None
 
     async def _finish(self, lease: CallLease, answer: str) -> None:
-        owner = (await self._leases.get(_lease_key(lease))).value
-        if owner == lease.owner.encode() or not await self._is_forgotten(lease.research_id):
+        owner = (await self._leases.get(lease.lease_key)).value
+        if owner == lease.owner or not await self._is_forgotten(lease.research_id):
             written = answer.encode("utf-8", "surrogatepass")
-            await self._store.swap(_answer_key(lease), None, written, STORED_SECONDS)
+            await self._store.swap(lease.answer_key, None, written, STORED_SECONDS)
         await self.release(lease)
 
     async def _is_forgotten(self, research_id: str) -> bool:
@@ -106,14 +106,6 @@ class CallStore:
 
 def _prefix(research_id: str) -> str:
     return f"calls/{quote_part(research_id)}/"
-
-
-def _lease_key(lease: CallLease) -> str:
-    return f"{_prefix(lease.research_id)}lease/{lease.key}"
-
-
-def _answer_key(lease: CallLease) -> str:
-    return f"{_prefix(lease.research_id)}answer/{lease.key}"
 
 
 def _forgotten_key(research_id: str) -> str:

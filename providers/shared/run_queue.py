@@ -1,7 +1,7 @@
 """The queue of runs: how many continue at once, in all and of one tenant, and which one starts next.
 
-A waiting run polls, which keeps its place in the queue; a run that stops polling loses it, and so does an
-admitted run that the server no longer lists as open.
+A waiting run polls; one that stops polling loses its place, and so does an admitted run that the server no longer lists
+as open.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from providers.shared.shared_value import SharedValue
 KEY: Final = "runs/queue"
 LONGEST_RUN_SECONDS: Final = 90_000.0  # a run lasts a day at most; an admitted run is forgotten after so long
 GRACE_SECONDS: Final = 30.0
-"""How late a waiting run may ask again, and how new a run may be that the server does not list yet."""
+"""How late a waiting run may poll again, and how new a run may be that the server does not list yet."""
 LOOKED_EVERY_SECONDS: Final = 10.0
 SHORTEST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 15.0
@@ -47,7 +47,7 @@ class QueuedRun(BaseModel):
     tenant: str
     since: float
     until: float
-    """When it is forgotten unless it asks again."""
+    """When it is forgotten unless it polls again."""
 
 
 class QueueState(BaseModel):
@@ -69,28 +69,29 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
     if mine is None:
         mine = QueuedRun(id=research_id, tenant=tenant, since=now, until=now)
         state.waiting.append(mine)
-    order = begin_order(state, limits)
-    place, may_begin = next((place, each[1]) for place, each in enumerate(order, start=1) if each[0] is mine)
-    if may_begin and place <= limits.at_once - len(state.running):
+    ranks = ranks_of(state, limits)
+    place = sorted(ranks.values()).index(ranks[research_id]) + 1
+    has_room = not ranks[research_id][0]
+    if has_room and place <= limits.at_once - len(state.running):
         state.waiting.remove(mine)
         state.running.append(mine.model_copy(update={"since": now, "until": now + LONGEST_RUN_SECONDS}))
         return QueueTurn()
-    # Those in front ask often, so that no room stays unused.
+    # The first ones poll often, so that no room stays unused.
     pause = min(LONGEST_PAUSE_SECONDS, max(SHORTEST_PAUSE_SECONDS, place / 4))
     mine.until = now + pause + GRACE_SECONDS
     return QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause)
 
 
-def begin_order(state: QueueState, limits: QueueLimits) -> list[tuple[QueuedRun, bool]]:
-    """Return the waiting runs, tenants with the fewest runs first, each with whether its tenant has room for it."""
+def ranks_of(state: QueueState, limits: QueueLimits) -> dict[str, tuple[bool, int, float, str]]:
+    """Rank the waiting runs: first by whether their tenant has no room, then by the runs of the tenant before them."""
     of_tenant = limits.at_once if limits.at_once_per_tenant is None else limits.at_once_per_tenant
     counts = Counter(run.tenant for run in state.running)
-    order: list[tuple[bool, int, float, str, QueuedRun]] = []
+    ranks = {}
     for run in sorted(state.waiting, key=lambda one: (one.since, one.id)):
-        count = counts[run.tenant]
+        before = counts[run.tenant]
         counts[run.tenant] += 1
-        order.append((count >= of_tenant, count, run.since, run.id, run))
-    return [(run, not full) for full, _, _, _, run in sorted(order, key=lambda each: each[:-1])]
+        ranks[run.id] = (before >= of_tenant, before, run.since, run.id)
+    return ranks
 
 
 def release(state: QueueState, research_id: str) -> QueueState:
@@ -116,7 +117,7 @@ class RunQueue:
         self._open_runs = open_runs
 
     async def take(self, research_id: str, tenant: str) -> QueueTurn:
-        """Admit the run or return its place. Raises `RateLimited` under lasting contention."""
+        """Admit the run or return its place, and forget lost runs. Raises `RateLimited` under lasting contention."""
 
         def step(state: QueueState, now: float) -> tuple[QueueState, tuple[QueueTurn, bool]]:
             turn = ask(state, research_id, tenant, self._limits, now)
@@ -125,21 +126,18 @@ class RunQueue:
             return state, (turn, look)
 
         turn, look = await self._queue.update(KEY, step)
-        if look and await self._forget_lost():
+        if not look:
+            return turn
+        try:
+            open_runs = await self._open_runs()
+        except ProviderError:
+            return turn
+        lost = await self._queue.update(KEY, lambda state, now: (state, forget_lost(state, open_runs, now)))
+        if lost:
+            log.info("queue.lost_runs_forgotten", runs=len(lost))
             turn, _ = await self._queue.update(KEY, step)
         return turn
 
     async def release(self, research_id: str) -> None:
         """Give the run's place to the next one."""
         await self._queue.update(KEY, lambda state, _: (release(state, research_id), None))
-
-    async def _forget_lost(self) -> bool:
-        """Remove runs that ended without leaving, for instance by termination; return whether there were any."""
-        try:
-            open_runs = await self._open_runs()
-        except ProviderError:
-            return False
-        lost = await self._queue.update(KEY, lambda state, now: (state, forget_lost(state, open_runs, now)))
-        if lost:
-            log.info("queue.lost_runs_forgotten", runs=len(lost))
-        return bool(lost)

@@ -11,7 +11,7 @@ import pytest
 
 from providers.errors import SourceUnreadable
 from providers.isolation.pool import START_GRACE_SECONDS, SubprocessPool
-from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.reader import WebReader
 from providers.reading.robots import Robots
@@ -45,7 +45,7 @@ class Results:
 
 @asynccontextmanager
 async def reader_of(server: WebServer) -> AsyncIterator[WebReader]:
-    egress = Egress("test", allow_hosts={host_and_port(server.host)})
+    egress = Egress("test", allow_hosts=hosts_and_ports([server.host]))
     async with SubprocessPool(
         CHILDREN, cpu_seconds=CPU_SECONDS, wall_seconds=WALL_SECONDS, memory_bytes=MEMORY_BYTES
     ) as pool:

@@ -39,7 +39,7 @@ from providers.reading.documents import web_addresses
 from providers.reading.egress.address_rules import check_url
 from providers.reading.html_page import is_name, language_code, read_html
 from providers.reading.robots import parse
-from providers.search.corpus.folders import is_key_name
+from providers.search.corpus.folders import refuse_key_name
 from providers.search.corpus.query import searched_keys
 from providers.search.hits import plain, shorten_query, usable_url
 from providers.text import detect_language, question_stems, sentence_spans, translate, word_keys, words
@@ -116,7 +116,7 @@ def _by_models(text: str) -> None:
 def _by_the_web(text: str) -> None:
     """Addresses and rules of sites may be refused."""
     for address in (text, f"https://a.test/{text}", f"https://{text}.test"):
-        for check_address in (check_url, parse):
+        for check_address in (check_url, parse, refuse_key_name):
             try:
                 check_address(address)
             except SourceUnreadable:
@@ -125,7 +125,7 @@ def _by_the_web(text: str) -> None:
         voice_of(address, text)
         source_id(address)
     searched_keys(text, question_stems(text), "en")
-    for read in (is_key_name, is_name, language_code):
+    for read in (is_name, language_code):
         read(text)  # type: ignore[operator]
 
 

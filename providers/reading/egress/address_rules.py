@@ -1,9 +1,8 @@
 """URLs and addresses that may be reached: the text gate for URLs, and an explicit list of the public internet.
 
-A URL is judged as written before any parser reads it, then parsed by the library that sends it, and both must
-agree: most ways past such a gate are two parsers that read one URL differently. The standard library's `is_global` is
-no guard for addresses: it lets tunnels and translations through, and has changed between versions
-(reliability-and-security 2.1, rules 2 to 5).
+A URL is checked as written before any parser reads it, then parsed by the library that sends it, and both must agree:
+most ways past such a gate are two parsers that read one URL differently. The standard library's `is_global` is no guard
+for addresses: it lets tunnels and translations through (reliability-and-security 2.1, rules 2 to 5).
 """
 
 import ipaddress
@@ -93,11 +92,11 @@ def check_characters(text: str) -> None:
     if len(text) > LONGEST_URL:
         raise refused("url", f"the address is longer than {LONGEST_URL} characters")
     if "\\" in text or any(unicodedata.category(character) in UNFIT_CATEGORIES for character in text):
-        raise refused("url", "the address holds a space, a backslash or an invisible character")
+        raise refused("url", "the address contains a space, a backslash or an invisible character")
 
 
 def is_public(address: IpAddress) -> bool:
-    """Tell whether an address is on the public internet."""
+    """Return whether an address is on the public internet."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in SPECIAL_IPV4)
     if address not in GLOBAL_IPV6 or any(address in network for network in SPECIAL_IPV6):
@@ -116,17 +115,15 @@ def canonical_host(host: str) -> str:
     return name
 
 
-def host_and_port(text: str) -> HostPort:
-    """Parse `host:port` as an operator writes it. Raises ValueError."""
-    found = HOST_AND_PORT.fullmatch(text.strip().lower())
-    if found is None or int(found[2]) > 65_535:
-        raise ValueError("not of the form host:port")
-    return canonical_host(found[1]), int(found[2])
-
-
 def hosts_and_ports(texts: Iterable[str]) -> frozenset[HostPort]:
-    """Parse all of a list. Raises ValueError."""
-    return frozenset(map(host_and_port, texts))
+    """Parse a list of `host:port` as an operator writes it. Raises ValueError."""
+    hosts = set()
+    for text in texts:
+        found = HOST_AND_PORT.fullmatch(text.strip().lower())
+        if found is None or int(found[2]) > 65_535:
+            raise ValueError("not of the form host:port")
+        hosts.add((canonical_host(found[1]), int(found[2])))
+    return frozenset(hosts)
 
 
 def _split(text: str) -> tuple[str, str, int]:
@@ -139,7 +136,7 @@ def _split(text: str) -> tuple[str, str, int]:
         raise refused("url", "an address begins with http:// or https:// and a host")
     authority = found[1]
     if "@" in authority or "%" in authority:
-        raise refused("url", "the address holds a user name or an encoded host")
+        raise refused("url", "the address contains a user name or an encoded host")
     if normalize("NFKC", authority) != authority or IDEOGRAPHIC_FULL_STOP in authority:
         raise refused("host", "the host is written in look-alike characters")
     parts = AUTHORITY.fullmatch(authority)

@@ -1,9 +1,8 @@
 """The one way out: every request to a host that a user, a model or a page named goes through `Egress.fetch`.
 
-Checks are made where they cannot be bypassed: the text of each URL in `address_rules`; the address of each connection
-in `GuardedBackend`, below the client, where it opens its sockets: names are resolved once, every answer is judged, the
-judged one is used. Redirects are followed here, each one through both again. No cookies, proxies, credentials or
-environment variables take part. Bodies are counted unpacked as they arrive, never afterwards.
+`address_rules` check the text of each URL. `GuardedBackend` opens the sockets below the client: it resolves a name
+once, checks all of its addresses and connects to a checked one. Redirects are followed here, each through both checks.
+No cookies, proxies, credentials or environment variables take part. Bodies are counted unpacked as they arrive.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ from providers.reading.egress.address_rules import (
 from providers.service_calls import retry_after_seconds
 
 MOST_REDIRECTS: Final = 5
-WAITS: Final = httpx2.Timeout(connect=5, read=15, write=5, pool=15)
+WAITS: Final = {"connect": 5.0, "read": 15.0, "write": 5.0, "pool": 15.0}
 """Seconds for one step; the whole has a deadline of its own, because a trickle never exceeds a step's."""
 KEEP_ALIVE_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 64
@@ -48,7 +47,6 @@ SENDABLE: Final = re.compile(r"[!-~][ -~]{0,199}")
 """A validator, which a server may choose freely."""
 NOT_FOR_US: Final = {401, 402, 403, 407, 451}
 
-PIECE_BYTES: Final = 65_536
 GZIP_OR_ZLIB: Final = 47  # zlib's code for either header and the largest window
 COMPRESSIONS: Final = frozenset(("gzip", "x-gzip", "deflate"))
 CODINGS: Final = COMPRESSIONS | {"compress", "x-compress", "br", "zstd"}
@@ -93,7 +91,7 @@ class Fetched:
 
 # --- connections to checked addresses
 def ask_system(host: str) -> list[IpAddress]:
-    """Return all addresses of a name, each once, in the system's order. Raises `OSError`, `ValueError`."""
+    """Return all addresses of a name, each once. Raises `OSError`, `ValueError`."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found))
 
@@ -175,13 +173,19 @@ class Egress:
         look_up: LookUp = ask_system,
         network: httpcore2.AsyncNetworkBackend | None = None,
         tls: ssl.SSLContext | None = None,
-        waits: httpx2.Timeout = WAITS,
+        waits: Mapping[str, float] = WAITS,
     ) -> None:
         self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip", "Accept-Language": "*"}
         self._allow_hosts = allow_hosts
-        self._waits = waits.as_dict()
-        backend = GuardedBackend(look_up, allow_hosts, network)
-        self._transport = _GuardedTransport(backend, tls or trusted_certificates())
+        self._waits = waits
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=tls or trusted_certificates(),
+            max_connections=MOST_CONNECTIONS,
+            # The pool asks the system about every idle connection whenever a request begins or ends.
+            max_keepalive_connections=MOST_CONNECTIONS // 4,
+            keepalive_expiry=KEEP_ALIVE_SECONDS,
+            network_backend=GuardedBackend(look_up, allow_hosts, network),
+        )
 
     async def fetch(
         self, url: str, policy: FetchPolicy, permit: Permit | None = None, known: Validators | None = None
@@ -201,7 +205,7 @@ class Egress:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._transport.aclose()
+        await self._pool.aclose()
 
     async def _follow(
         self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, conditions: dict[str, str]
@@ -209,18 +213,19 @@ class Egress:
         for _ in range(MOST_REDIRECTS + 1):
             if permit is not None:
                 await permit(target)
-            headers = self._headers | {"Accept": policy.accept} | conditions
-            request = httpx2.Request("GET", target, headers=headers, extensions={"timeout": self._waits})
+            sent = {"Host": target.netloc.decode("ascii")} | self._headers | {"Accept": policy.accept} | conditions
+            place = httpcore2.URL(
+                scheme=target.raw_scheme, host=target.raw_host, port=target.port, target=target.raw_path
+            )
+            request = self._pool.stream("GET", place, headers=list(sent.items()), extensions={"timeout": self._waits})
             with _translate_errors():
-                response = await self._transport.handle_async_request(request)
-                try:
-                    if conditions and response.status_code == NOT_MODIFIED:
+                async with request as response:
+                    headers = httpx2.Headers(response.headers)
+                    if conditions and response.status == NOT_MODIFIED:
                         return Fetched(str(target), None, None, b"", NOT_MODIFIED)
-                    location = _redirection(response, is_document=policy.is_document)
+                    location = _redirection(response.status, headers, is_document=policy.is_document)
                     if location is None:
-                        return await _document(target, response, policy)
-                finally:
-                    await response.aclose()
+                        return await _document(target, response, headers, policy)
             target, conditions = self._next(target, location), {}  # validators are of the first address alone
         raise refused("redirect", f"more than {MOST_REDIRECTS} redirects")
 
@@ -242,35 +247,16 @@ class Egress:
         return target
 
 
-class _GuardedTransport(httpx2.AsyncHTTPTransport):
-    """The transport of httpx2 over a guarded network; it has no parameter for that."""
-
-    def __init__(self, backend: GuardedBackend, tls: ssl.SSLContext) -> None:
-        super().__init__(verify=tls, trust_env=False)
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=tls,
-            max_connections=MOST_CONNECTIONS,
-            # The pool asks the system about every idle connection whenever a request begins or ends.
-            max_keepalive_connections=MOST_CONNECTIONS // 4,
-            keepalive_expiry=KEEP_ALIVE_SECONDS,
-            http1=True,
-            http2=False,
-            retries=0,
-            network_backend=backend,
-        )
-
-
-def _redirection(response: httpx2.Response, *, is_document: bool) -> str | None:
+def _redirection(status: int, headers: httpx2.Headers, *, is_document: bool) -> str | None:
     """Return the target of a redirect, None for the document itself. Raises for any other answer."""
-    status = response.status_code
     if status == 200 or (not is_document and 200 <= status < 300 and status not in {204, 205}):
         return None
     if status in {301, 302, 303, 307, 308}:
-        targets = response.headers.get_list("location")
+        targets = headers.get_list("location")
         if len(targets) != 1 or not targets[0]:
             raise SourceUnreadable("malformed", "a redirect to nowhere")
-        return str(targets[0])
-    answered, wait = f"the server answered {status}", retry_after_seconds(response.headers.multi_items())
+        return targets[0]
+    answered, wait = f"the server answered {status}", retry_after_seconds(headers.multi_items())
     if status == 429:
         raise RateLimited("the server asks to wait", retry_after=wait)
     if 500 <= status <= 599 or status in {408, 425}:
@@ -279,21 +265,18 @@ def _redirection(response: httpx2.Response, *, is_document: bool) -> str | None:
     raise SourceUnreadable(kinds.get(status, "http_status"), answered)
 
 
-async def _document(target: httpx2.URL, response: httpx2.Response, policy: FetchPolicy) -> Fetched:
-    media_type, charset = None, None
-    if policy.is_document:
-        media_type, charset = parse_content_type(response.headers.get("content-type"))
-    body = await _read_body(response, policy.most_bytes, cut=not policy.is_document)
+async def _document(
+    target: httpx2.URL, response: httpcore2.Response, headers: httpx2.Headers, policy: FetchPolicy
+) -> Fetched:
+    media_type, charset = parse_content_type(headers.get("content-type")) if policy.is_document else (None, None)
+    body = await _read_body(response, headers, policy)
     if not body:
         raise SourceUnreadable("empty", "the server sent an empty document")
-    return Fetched(str(target), media_type, charset, body, response.status_code, _validators(response))
-
-
-def _validators(response: httpx2.Response) -> Validators | None:
-    """Return the validators of a document as the server wrote them; None where it gave none that can be sent back."""
-    given = {name: response.headers.get(name, "") for name in ("etag", "last-modified")}
-    etag, modified = (value if SENDABLE.fullmatch(value) else "" for value in given.values())
-    return Validators(etag=etag, last_modified=modified) if etag or modified else None
+    etag, modified = (
+        value if SENDABLE.fullmatch(value := headers.get(name, "")) else "" for name in ("etag", "last-modified")
+    )
+    validators = Validators(etag=etag, last_modified=modified) if etag or modified else None
+    return Fetched(str(target), media_type, charset, body, response.status, validators)
 
 
 def _conditions(known: Validators | None) -> dict[str, str]:
@@ -302,24 +285,21 @@ def _conditions(known: Validators | None) -> dict[str, str]:
     return {name: value for name, value in given.items() if SENDABLE.fullmatch(value)}
 
 
-async def _read_body(response: httpx2.Response, most_bytes: int, *, cut: bool) -> bytes:
+async def _read_body(response: httpcore2.Response, headers: httpx2.Headers, policy: FetchPolicy) -> bytes:
     """Return the unpacked body. Raises `SourceUnreadable` too_large, wrong_type, malformed."""
-    stated = response.headers.get_list("content-encoding", split_commas=True)
+    stated = headers.get_list("content-encoding", split_commas=True)
     codings = [coding for coding in map(str.lower, stated) if coding in CODINGS]
     if len(codings) > 1 or not COMPRESSIONS.issuperset(codings):
         raise SourceUnreadable("wrong_type", "the content is compressed in a way that was not requested")
     unpacker = zlib.decompressobj(GZIP_OR_ZLIB) if codings else None
     body, received = bytearray(), 0
-    async for data in response.aiter_raw():
+    async for data in response.aiter_stream():
         received += len(data)
-        for piece in [data] if unpacker is None else _unpack(unpacker, data):
-            body += piece
-            if len(body) > most_bytes:
-                break
-        if max(len(body), received) > most_bytes:
-            if cut:
-                return bytes(body[:most_bytes])
-            raise SourceUnreadable("too_large", f"larger than {most_bytes} bytes")
+        body += data if unpacker is None else unpacker.decompress(data, policy.most_bytes + 1 - len(body))
+        if max(len(body), received) > policy.most_bytes:
+            if not policy.is_document:
+                return bytes(body[: policy.most_bytes])
+            raise SourceUnreadable("too_large", f"larger than {policy.most_bytes} bytes")
         if unpacker is not None and unpacker.eof:
             return bytes(body)
     if unpacker is not None:
@@ -327,28 +307,20 @@ async def _read_body(response: httpx2.Response, most_bytes: int, *, cut: bool) -
     return bytes(body)
 
 
-def _unpack(unpacker: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
-    """Unpack in small pieces; bytes behind the end are ignored. Raises `SourceUnreadable` malformed."""
-    try:
-        while data:
-            yield unpacker.decompress(data, PIECE_BYTES)
-            data = unpacker.unconsumed_tail
-    except zlib.error as error:
-        raise SourceUnreadable("malformed", "the compressed content is damaged") from error
-
-
 @contextlib.contextmanager
 def _translate_errors() -> Iterator[None]:
     """Translate errors of the client; its messages may quote the server and are dropped."""
     try:
         yield
-    except (httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+    except (httpcore2.ConnectTimeout, httpcore2.PoolTimeout) as error:
         raise Unavailable("the server cannot be reached in time") from error
-    except httpx2.TimeoutException as error:
+    except httpcore2.TimeoutException as error:
         raise SourceUnreadable("timeout", "the server stopped answering") from error
-    except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+    except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error
         raise Unavailable("the server cannot be reached, broke off, or does not speak HTTP") from error
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except zlib.error as error:
+        raise SourceUnreadable("malformed", "the compressed content is damaged") from error
+    except (httpcore2.ProtocolError, httpcore2.UnsupportedProtocol) as error:
         raise SourceUnreadable("malformed", "the server's answer is malformed") from error

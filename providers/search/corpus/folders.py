@@ -1,9 +1,5 @@
-"""Named folders and their files: no device, pipe or link out of one is ever opened; keys and passwords are refused.
+"""Named folders and their files: no device, pipe or link out of one is ever opened; keys and passwords are refused."""
 
-An operator who names a folder means its texts. A private key that is quoted in a report, or sent to a model, is lost.
-"""
-
-import errno
 import os
 import re
 import stat
@@ -20,7 +16,7 @@ from contracts.base import StrictContract
 from contracts.names import CORPUS_SCHEME
 from providers.errors import SourceUnreadable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
-from providers.reading.document_kinds import LARGEST_FILE_BYTES, is_meant_as_document
+from providers.reading.document_kinds import LARGEST_FILE_BYTES, NO_DOCUMENTS
 
 KEY_NAMES: Final = """
 id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
@@ -32,8 +28,7 @@ client_secret*.json service-account*.json service_account*.json serviceaccount*.
 .aws .ssh .gnupg .kube .docker .azure .gcloud .password-store
 """.split()
 """Patterns of names of files and folders, in lower case."""
-KEY_BYTES: Final = 65_536
-"""Bytes of a file that are looked at: a key of a service account is near the beginning of its file."""
+KEY_BYTES: Final = 65_536  # first bytes of a file: a key of a service account is near its beginning
 PRIVATE_KEY: Final = re.compile(
     rb"\s*+(?:\xef\xbb\xbf\s*+)?(?:-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-)"
     rb'|\s*+\{(?s:.)*?"private_key"\s*+:\s*+"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----'
@@ -52,24 +47,19 @@ class FoundFile:
     mtime_ns: int
 
 
-REASONS: Final = {
-    errno.ENOENT: ("not_found", "the file is not there"),
-    errno.ENOTDIR: ("not_found", "the file is not there"),
-    errno.EACCES: ("permission_denied", "the file may not be read"),
-    errno.EPERM: ("permission_denied", "the file may not be read"),
-    errno.ELOOP: ("symlink_loop", "a link that leads to itself"),
-    errno.EISDIR: ("not_a_file", "not a regular file"),
-    errno.ENXIO: ("not_a_file", "not a regular file"),
-}
-
-
-def unreadable(error: OSError) -> SourceUnreadable:
-    """The typed reason for an error of the operating system."""
-    return SourceUnreadable(*REASONS.get(error.errno or 0, ("malformed", "the file cannot be read from its disk")))
+def unreadable(error: OSError | RuntimeError) -> SourceUnreadable:
+    """Return the typed reason for an error of the operating system."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return SourceUnreadable("not_found", "the file is not there")
+    if isinstance(error, PermissionError):
+        return SourceUnreadable("permission_denied", "the file may not be read")
+    if isinstance(error, IsADirectoryError):
+        return SourceUnreadable("not_a_file", "not a regular file")
+    return SourceUnreadable("malformed", "the file cannot be read from its disk")
 
 
 def read_regular_file(path: Path, root: Path | None = None) -> bytes:
-    """The bytes of a regular file, which must lie below `root` if that is given. Raises `SourceUnreadable`."""
+    """Return the bytes of a regular file, which must be below `root` if that is given. Raises `SourceUnreadable`."""
     try:
         real = path.resolve(strict=True)
         if root is not None and not real.is_relative_to(root.resolve()):
@@ -79,18 +69,15 @@ def read_regular_file(path: Path, root: Path | None = None) -> bytes:
         with os.fdopen(descriptor, "rb") as file:
             check_state(os.fstat(descriptor))
             return file.read(LARGEST_FILE_BYTES)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for a loop of links
         raise unreadable(error) from error
-    except RuntimeError as error:  # what pathlib raises for a loop of links
-        raise unreadable(OSError(errno.ELOOP, "")) from error
 
 
 def check_state(state: os.stat_result) -> None:
     """Refuse a file that is no document by its kind or its size alone. Raises `SourceUnreadable`."""
-    if stat.S_ISLNK(state.st_mode):
-        raise SourceUnreadable("not_a_file", "a link: links are not followed")
     if not stat.S_ISREG(state.st_mode):
-        raise SourceUnreadable("not_a_file", "not a regular file")
+        reason = "a link: links are not followed" if stat.S_ISLNK(state.st_mode) else "not a regular file"
+        raise SourceUnreadable("not_a_file", reason)
     if state.st_size == 0:
         raise SourceUnreadable("empty", "the file is empty")
     if state.st_size > LARGEST_FILE_BYTES:
@@ -101,8 +88,9 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundF
     """Return all files of a folder in the order of their paths, and what cannot be a document with its reason."""
     files, skipped, root, waiting = list[FoundFile](), list[SkippedFile](), root.resolve(), [""]
 
-    def skip(path: str, error: SourceUnreadable) -> None:
-        skipped.append(skipped_file(path_address(path), error))
+    def skip(path: str, error: OSError | SourceUnreadable) -> None:
+        reason = unreadable(error) if isinstance(error, OSError) else error
+        skipped.append(skipped_file(path_address(path), reason))
 
     while waiting:
         folder = waiting.pop()
@@ -110,7 +98,7 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundF
             with os.scandir(root / folder) as found:
                 entries = list(found)
         except OSError as error:
-            skip(folder or ".", unreadable(error))
+            skip(folder or ".", error)
             continue
         names = {entry.name for entry in entries}
         for entry in entries:
@@ -126,27 +114,20 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundF
                         files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
                 elif entry.name != "_sources" or "objects.inv" not in names:  # Sphinx's pages once more, as typed
                     waiting.append(path)
-            except OSError as error:
-                skip(path, unreadable(error))
-            except SourceUnreadable as error:
+            except (OSError, SourceUnreadable) as error:
                 skip(path, error)
     return sorted(files, key=lambda file: file.address), sorted(skipped, key=lambda one: one.path)
 
 
 def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
-    """A file that is not used; of kind `NO_DOCUMENT` if it never was to be one."""
-    meant = is_meant_as_document(address, error.kind)
-    return SkippedFile(address, error.kind if meant else NO_DOCUMENT, str(error))
-
-
-def is_key_name(name: str) -> bool:
-    """Return true for a file or a folder with the name of one that has keys."""
-    return any(fnmatchcase(name.lower(), pattern) for pattern in KEY_NAMES)
+    """Return a file that is not used; of kind `NO_DOCUMENT` if its name is none of a document."""
+    is_none = error.kind != "secret" and PurePosixPath(address.lower()).suffix in NO_DOCUMENTS
+    return SkippedFile(address, NO_DOCUMENT if is_none else error.kind, str(error))
 
 
 def refuse_key_name(path: str) -> None:
-    """Raise `SourceUnreadable` secret if any part of a relative path has such a name."""
-    if any(is_key_name(part) for part in PurePosixPath(path).parts):
+    """Raise `SourceUnreadable` secret if a part of a relative path is the name of a file or a folder of keys."""
+    if any(fnmatchcase(part.lower(), pattern) for part in PurePosixPath(path).parts for pattern in KEY_NAMES):
         raise SourceUnreadable("secret", WHY)
 
 
@@ -159,8 +140,7 @@ def refuse_key(content: bytes | str) -> None:
 
 # --- definitions and addresses ----------------------------------------------------------------------------------------
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
-UNSAFE: Final = re.compile(rb"[\x00-\x20%#?\\<>\"\x7f]")
-"""Bytes of a path that are escaped in addresses."""
+UNSAFE: Final = re.compile(rb"[\x00-\x20%#?\\<>\"\x7f]")  # bytes of a path that are escaped in addresses
 
 
 class CorpusDefinition(StrictContract):
@@ -193,7 +173,7 @@ def _matches(path: str, patterns: Iterable[str]) -> bool:
 
 
 def path_address(path: str) -> str:
-    """A relative path in the form of addresses and of the index: valid Unicode, with unsafe characters escaped."""
+    """Return a relative path as addresses and the index have it: Unicode with unsafe characters escaped."""
     escaped = UNSAFE.sub(lambda found: b"%%%02X" % found.group()[0], os.fsencode(path))
     try:
         return escaped.decode("utf-8")
@@ -202,7 +182,7 @@ def path_address(path: str) -> str:
 
 
 def address_path(address: str) -> str:
-    """Inverse of `path_address`. Raises `SourceUnreadable` outside for a path that leaves its folder."""
+    """Invert `path_address`. Raises `SourceUnreadable` outside for a path that leaves its folder."""
     path = os.fsdecode(unquote_to_bytes(address))
     parts = path.split("/")
     if not path or "\0" in path or path.startswith("/") or any(part in {"", ".", ".."} for part in parts):
@@ -211,12 +191,12 @@ def address_path(address: str) -> str:
 
 
 def document_url(corpus: str, address: str) -> str:
-    """The URL of a document."""
+    """Return the URL of a document."""
     return f"{CORPUS_SCHEME}{corpus}/{address}"
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Corpus name and path address of a URL. Raises `SourceUnreadable` not_found if it is no address of a document."""
+    """Return corpus name and path address of a URL. Raises `SourceUnreadable` not_found for any other URL."""
     name, slash, address = url.removeprefix(CORPUS_SCHEME).partition("/")
     if not url.startswith(CORPUS_SCHEME) or not name or not slash or not address:
         raise SourceUnreadable("not_found", "no address of a document in a corpus")

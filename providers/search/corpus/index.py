@@ -1,24 +1,35 @@
-"""The index of one corpus: a SQLite file with an FTS5 table, written in transactions that a kill cannot tear."""
+"""The index of one corpus: a SQLite file with an FTS5 table, written in transactions that a kill cannot tear.
+
+`read_for_index` reads a file in a child process; the writer only inserts its result.
+"""
 
 import difflib
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
+from contracts.addresses import digest
+from contracts.base import Contract
 from contracts.resolved import CorpusSnapshot
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
-from providers.search.corpus.folders import CorpusDefinition, FoundFile
-from providers.search.corpus.indexed_file import IndexedDocument, IndexedFile
+from providers.reading.canonical_text import DocumentFacts, Extraction
+from providers.search.corpus.folders import CorpusDefinition, FoundFile, read_regular_file, refuse_key
+from providers.text import detect_language, word_keys, words
 
 FORMAT: Final = "10"  # changes with the schema, the extraction and the stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
 MOST_CHUNKS: Final = 1_000  # best chunks of a query from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids of chunks for each document: more than its text can have
+LANGUAGE_SAMPLE: Final = 20_000  # characters of a file whose language is detected
+CHUNK_CHARACTERS: Final = 700
+"""Neighbouring blocks of a section up to this length are ranked together; shorter and longer ones found less."""
+PATH_SEPARATOR: Final = " › "
 LEAST_LIKENESS: Final = 0.75  # ratio of `difflib` above which a word may replace one that no document has
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the signs that
 # join the parts of a compound.
@@ -31,6 +42,27 @@ CREATE TABLE IF NOT EXISTS files (
 CREATE VIRTUAL TABLE IF NOT EXISTS chunks USING fts5 (
   keys, section UNINDEXED, start UNINDEXED, stop UNINDEXED, tokenize="ascii tokenchars '._-'''");
 """
+
+
+class IndexedDocument(Contract):
+    """A document of the index without its text."""
+
+    raw_hash: str
+    text_hash: str
+    key_language: str
+    facts: DocumentFacts
+    sections: list[tuple[int, int, str]]
+    """Start, end and heading path of each; together they cover the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """Everything that the index stores of a file."""
+
+    document: IndexedDocument
+    packed_text: bytes
+    chunks: list[tuple[int, int, int, str]]
+    """Number of the section, start, end, and keys: what is ranked."""
 
 
 class IndexDamaged(Unavailable):
@@ -90,12 +122,12 @@ class IndexReader:
         self._database = database
 
     def value(self, key: str) -> str:
-        """A statement of the index about itself; empty where it makes none."""
+        """Return a statement of the index about itself; empty where it makes none."""
         row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else ""
 
     def snapshot(self, definition: CorpusDefinition) -> CorpusSnapshot:
-        """The state of the index, as runs refer to it."""
+        """Return the state of the index, as runs refer to it."""
         return CorpusSnapshot(
             name=definition.name,
             title=definition.title,
@@ -107,7 +139,7 @@ class IndexReader:
         )
 
     def documents(self) -> int:
-        """Number of documents."""
+        """Return the number of documents."""
         return self._count("SELECT count(document) FROM files")
 
     def digest(self) -> str:
@@ -118,23 +150,23 @@ class IndexReader:
         return "sha256:" + total.hexdigest()
 
     def skipped(self) -> list[SkippedFile]:
-        """Documents that could not be used, by path; files that are no documents are not listed."""
+        """Return the documents that could not be used, by path, without files that never were documents."""
         query = "SELECT path, kind, reason FROM files WHERE document IS NULL AND kind != ? ORDER BY path"
         return [SkippedFile(*row) for row in self._database.execute(query, (NO_DOCUMENT,))]
 
     def document(self, path: str) -> tuple[IndexedDocument, str] | None:
-        """A document and its text; None if there is none."""
+        """Return a document and its text; None if there is none."""
         query = "SELECT document, text FROM files WHERE path = ? AND document NOT NULL"
         row = self._database.execute(query, (path,)).fetchone()
         return row and (IndexedDocument.model_validate_json(row[0]), zlib.decompress(row[1]).decode("utf-8"))
 
     def document_count(self, key: str) -> int:
-        """Number of documents with a key."""
+        """Return the number of documents with a key."""
         query = "SELECT count(DISTINCT rowid / ?) FROM chunks WHERE chunks MATCH ?"
         return self._count(query, CHUNKS_OF_DOCUMENT, _quoted([key]))
 
     def best_chunks(self, keys: Sequence[str]) -> list[Chunk]:
-        """The best chunks with any of the keys, best first."""
+        """Return the best chunks with any of the keys, best first."""
         if not keys:
             return []
         rows = self._database.execute(
@@ -147,7 +179,7 @@ class IndexReader:
         return [Chunk._make(row) for row in rows]
 
     def nearest_key(self, key: str) -> str | None:
-        """The most similar key of the index with the same first letter, or None."""
+        """Return the most similar key of the index with the same first letter, or None."""
         self._database.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, chunks, row)")
         rows = self._database.execute(
             "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?2 AND abs(length(term) - ?3) <= 2",
@@ -163,7 +195,7 @@ class IndexWriter(IndexReader):
     """Writes an index, under the lock of the corpus."""
 
     def __init__(self, path: Path, identity: str) -> None:
-        """`identity` is of the folder and its language: another one needs another index. Raises `IndexDamaged`."""
+        """Open or create the index of a folder and its language, its `identity`. Raises `IndexDamaged` for another."""
         with translated_errors():
             super().__init__(sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False))
             self._database.executescript(SCHEMA)
@@ -182,7 +214,7 @@ class IndexWriter(IndexReader):
             self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
     def known(self) -> dict[str, tuple[int, int]]:
-        """Size and time of change of every file that was read, used or not."""
+        """Return size and time of change of every file that was read, used or not."""
         rows = self._database.execute("SELECT path, size, mtime_ns FROM files WHERE size NOT NULL")
         return {path: (size, mtime_ns) for path, size, mtime_ns in rows}
 
@@ -215,8 +247,8 @@ class IndexWriter(IndexReader):
         row = self._database.execute("DELETE FROM files WHERE path = ? RETURNING id", (path,)).fetchone()
         if row is not None:
             first = row[0] * CHUNKS_OF_DOCUMENT
-            last = first + CHUNKS_OF_DOCUMENT - 1
-            self._database.execute("DELETE FROM chunks WHERE rowid BETWEEN ? AND ?", (first, last))
+            span = first, first + CHUNKS_OF_DOCUMENT
+            self._database.execute("DELETE FROM chunks WHERE rowid >= ? AND rowid < ?", span)
 
     def _add(self, *columns: str | int | bytes | None) -> int:
         """Add a row of `files`: all columns but the id, which is returned."""
@@ -225,5 +257,60 @@ class IndexWriter(IndexReader):
 
 
 def _quoted(keys: Iterable[str]) -> str:
-    """An FTS5 expression for any of the keys, free of syntax in them."""
+    """Return an FTS5 expression for any of the keys, free of syntax in them."""
     return " OR ".join('"' + key.replace('"', '""') + '"' for key in keys)
+
+
+# --- reading one file
+def read_for_index(root: str, path: str, language: str) -> IndexedFile:
+    """Read, extract and cut a file below a root; without a language, in its own. Raises `SourceUnreadable`."""
+    from providers.reading.documents import extract  # noqa: PLC0415  its libraries are loaded in children alone
+
+    raw = read_regular_file(Path(root) / path, Path(root))
+    refuse_key(raw)
+    document = extract(raw, PurePosixPath(path).name)
+    refuse_key(document.text)  # in another encoding
+    language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
+    sections, chunks = sections_of(document), list[tuple[int, int, int, str]]()
+    for number, start, stop in chunks_of(document, sections):
+        text = f"{document.text[start:stop]}\n{sections[number][2]}\n{document.title}"
+        keys = " ".join(key for word in words(text) for key in word_keys(word, language))
+        chunks.append((number, start, stop, keys))
+    encoded = document.text.encode("utf-8")
+    indexed = IndexedDocument(
+        raw_hash=digest(raw),
+        text_hash=digest(encoded),
+        key_language=language,
+        facts=DocumentFacts(**document.facts()),
+        sections=sections,
+    )
+    return IndexedFile(indexed, zlib.compress(encoded, 6), chunks)
+
+
+def sections_of(document: Extraction) -> list[tuple[int, int, str]]:
+    """Return start, end and heading path of the sections of a document."""
+    sections, path, start = list[tuple[int, int, str]](), list[tuple[int, str]](), 0
+    for block in document.blocks:
+        if block.level:
+            begin = block.start - block.level - 1  # its signs and a space
+            if begin > start:
+                sections.append((start, begin, PATH_SEPARATOR.join(title for _, title in path)))
+            title = document.text[block.start : block.end]
+            path = [*(entry for entry in path if entry[0] < block.level), (block.level, title)]
+            start = begin
+    return [*sections, (start, len(document.text), PATH_SEPARATOR.join(title for _, title in path))]
+
+
+def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> list[tuple[int, int, int]]:
+    """Return section number, start and end of groups of neighbouring blocks; a long block is one by itself."""
+    chunks, number = list[tuple[int, int, int]](), 0
+    for block in document.blocks:
+        while block.start >= sections[number][1]:
+            number += 1
+        if block.level:
+            continue
+        if chunks and chunks[-1][0] == number and block.end - chunks[-1][1] <= CHUNK_CHARACTERS:
+            chunks[-1] = (number, chunks[-1][1], block.end)
+        else:
+            chunks.append((number, block.start, block.end))
+    return chunks

@@ -1,7 +1,7 @@
 """Named folders of documents, indexed and searchable: on this host, or on any host through the object store.
 
-Where hosts share an object store, an index file, stored by its hash, holds the texts of all documents of a corpus, and
-a record names the present one. A host fetches an index file once, and has that of the newest state alone.
+In an object store an index file, stored by its hash, has the texts of all documents of a corpus, and a record names the
+present one. A host fetches an index file once, and stores only that of the newest state.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from contracts.resolved import CorpusSnapshot
 from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, SourceUnreadable
 from providers.interfaces import ExtractedDocument, Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.reader import extract_document
+from providers.reading.reader import extract_in_child
 from providers.search.corpus.folders import (
     NAME,
     CorpusDefinition,
@@ -49,7 +49,7 @@ RETAINED: Final = timedelta(days=1)  # time for which an older index file stays:
 def open_library(
     content_url: str | None, home: Path, corpora: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition]
 ) -> "CorpusLibrary":
-    """Open the corpora of this host, or of all hosts that share a store; its own indexes are below `corpora`."""
+    """Open the corpora of this host, or of all hosts that share a store; own indexes are below `corpora`."""
     if content_url is None or is_on_this_host(content_url):
         return CorpusLibrary(corpora, pool, definitions)
     return PublishedLibrary(content_url, home, corpora, pool, definitions)
@@ -59,7 +59,6 @@ class CorpusLibrary:
     """`Corpora` of one host: those of the configuration, and those that commands registered.
 
     A registration is a record below `home`, read each time, so that workers see it; a damaged one raises `InvalidCall`.
-    Indexes are below `home`, too; extraction runs in the pool.
     """
 
     name = PROVIDER
@@ -71,11 +70,11 @@ class CorpusLibrary:
         self._registered = Records(home, "registered")
 
     def names(self) -> list[str]:
-        """Names of all corpora of this host, sorted."""
+        """Return the names of all corpora of this host, sorted."""
         return sorted({*self._registered.names(), *self._configured})
 
     def definition(self, name: str) -> CorpusDefinition:
-        """A corpus by name. Raises `CorpusUnknown`."""
+        """Return a corpus by name. Raises `CorpusUnknown`."""
         if name in self._configured:
             return self._configured[name]
         data = self._registered.read(name) if re.fullmatch(NAME, name) else None
@@ -87,14 +86,14 @@ class CorpusLibrary:
             raise InvalidCall("the registration of a corpus in the data folder is damaged") from error
 
     def authority(self, name: str) -> str:
-        """The declared authority of a corpus. Raises `CorpusUnknown`."""
+        """Return the declared authority of a corpus. Raises `CorpusUnknown`."""
         return self.definition(name).authority
 
     def add(self, name: str, path: Path, *, include: Iterable[str] = (), language: str = "") -> CorpusDefinition:
         """Register a folder for all processes that share `home`, or replace its registration.
 
-        Raises `CorpusUnknown` if there is no such folder, `InvalidCall` if the configuration has that name, and
-        pydantic's ValidationError for a name that cannot be.
+        Raises `CorpusUnknown` without such a folder, `InvalidCall` if the configuration has that name, and
+        pydantic's ValidationError for a malformed name.
         """
         folder = path.expanduser().absolute()
         if not folder.is_dir():
@@ -114,11 +113,11 @@ class CorpusLibrary:
         remove_index(self.index_path(name))
 
     async def searchable(self) -> dict[str, Path | None]:
-        """Folder by name of every corpus that this host can search; None where another host has the folder."""
+        """Return the folder by name of every corpus that can be searched; None where another host has the folder."""
         return {name: self.definition(name).path for name in self.names()}
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return hits in rank order, by document; makes an index if none is usable. Raises as `refresh` does."""
+        """Return hits in rank order, by document; an unusable index is built again. Raises as `refresh` does."""
         if (name := request.corpus) is None:
             raise CorpusUnknown("the search names no corpus")
         index = await self._index(name)
@@ -133,13 +132,13 @@ class CorpusLibrary:
         return await self.describe(name)
 
     async def describe(self, name: str) -> CorpusSnapshot:
-        """The documents that a run would search now; none before the first `refresh`. Raises `CorpusUnknown`."""
+        """Describe what a run would search now: nothing before the first `refresh`. Raises `CorpusUnknown`."""
         definition = self.definition(name)
         empty = CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
         return await look_up(self.index_path(name), lambda index: index.snapshot(definition), empty)
 
     async def skipped(self, name: str) -> list[SkippedFile]:
-        """Files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
+        """Return the files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
         return await look_up(await self._index(name), IndexReader.skipped, [])
 
     async def read(self, url: str) -> ExtractedDocument:
@@ -157,12 +156,12 @@ class CorpusLibrary:
         indexed = await look_up(self.index_path(name), lambda it: it.document(place), None)
         if indexed is not None and indexed[0].raw_hash == digest(raw):
             return ExtractedDocument(url=url, text=indexed[1], raw=raw, **indexed[0].facts.facts())
-        found = await extract_document(self._pool, raw, PurePosixPath(path).name)
+        found = await extract_in_child(self._pool, "extract", raw, PurePosixPath(path).name)
         refuse_key(found.text)
         return ExtractedDocument(url=url, text=found.text, raw=raw, **found.facts())
 
     def index_path(self, name: str) -> Path:
-        """Path of an index of this host."""
+        """Return the path of an index of this host."""
         return self.home / "indexes" / f"{name}.sqlite3"
 
     async def _index(self, name: str) -> Path:
@@ -202,16 +201,16 @@ class PublishedLibrary(CorpusLibrary):
         self._authorities: dict[str, str] = {}
 
     async def remove(self, name: str) -> None:
-        """Forget a registered folder and its index, and let no host search it any more."""
+        """Forget a registered folder and its index, here and in the object store."""
         await super().remove(name)
         await asyncio.to_thread(self._records.remove, name)
 
     async def searchable(self) -> dict[str, Path | None]:
-        """Folder by name of every corpus that this host can search; None where another host has the folder."""
+        """Return the folder by name of every corpus that can be searched; None where another host has the folder."""
         return dict.fromkeys(await asyncio.to_thread(self._records.names)) | await super().searchable()
 
     def authority(self, name: str) -> str:
-        """The authority of a corpus: as published where one was read, else as declared. Raises `CorpusUnknown`."""
+        """Return the authority of a corpus: as published where one was read, else as declared."""
         return self._authorities.get(name) or super().authority(name)
 
     async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
@@ -223,7 +222,7 @@ class PublishedLibrary(CorpusLibrary):
         return await self._publish(self.definition(name), self.index_path(name))
 
     async def describe(self, name: str) -> CorpusSnapshot:
-        """The newest published state; no files before the first `refresh`. Raises `CorpusUnknown`."""
+        """Describe the newest published state: no files before the first `refresh`. Raises `CorpusUnknown`."""
         found = await self._find(name)
         if found is not None:
             return found.corpus
@@ -242,7 +241,7 @@ class PublishedLibrary(CorpusLibrary):
         return ExtractedDocument(url=document_url(name, place), text=text, raw=text.encode(), **document.facts.facts())
 
     def _files(self, name: str) -> ObstoreContentStore:
-        """Index files of one corpus; no two corpora share any."""
+        """Return the store of the index files of one corpus; no two corpora share any."""
         return ObstoreContentStore(f"{self._files_url}/{name}")
 
     async def _find(self, name: str) -> State | None:
@@ -296,22 +295,22 @@ class PublishedLibrary(CorpusLibrary):
 async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     """Read one file outside any corpus, exactly as a corpus would. Raises `SourceUnreadable`."""
     raw = await asyncio.to_thread(read_regular_file, path)
-    found = await extract_document(pool, raw, path.name)
+    found = await extract_in_child(pool, "extract", raw, path.name)
     place = await asyncio.to_thread(path.absolute)
     return ExtractedDocument(url=place.as_uri(), text=found.text, raw=raw, **found.facts())
 
 
 async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> T:
-    """Query an index; the default where there is no usable one, which the next refresh replaces."""
+    """Query an index in a thread; return the default where none is usable, which the next refresh replaces."""
 
-    def ask() -> T:
-        with open_index(path) as index:
-            return query(index)
+    def run() -> T:
+        try:
+            with open_index(path) as index:
+                return query(index)
+        except (CorpusUnknown, IndexDamaged):
+            return default
 
-    try:
-        return await asyncio.to_thread(ask)
-    except (CorpusUnknown, IndexDamaged):
-        return default
+    return await asyncio.to_thread(run)
 
 
 def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> CorpusSnapshot:

@@ -57,14 +57,14 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
 
 
 def searched_keys(text: str, stems: Iterable[str], language: str) -> list[str]:
-    """The keys of a query: the stems, and the parts of compounds."""
+    """Return the keys of a query: the stems, and the parts of compounds."""
     known = set(stems)
     found = (word_keys(word, language) for word in words(text))
     return list(dict.fromkeys([*stems, *(key for keys in found if keys[0] in known for key in keys)]))
 
 
 def rank(chunks: Iterable[Chunk]) -> list[list[RankedSection]]:
-    """The matching sections of each document, best first; documents by their best section, equal ones by path."""
+    """Return the matching sections of each document, best first; documents by their best section, then by path."""
     sections: dict[tuple[str, int], list[Chunk]] = {}
     for chunk in chunks:
         sections.setdefault((chunk.path, chunk.section), []).append(chunk)
@@ -80,7 +80,7 @@ def rank(chunks: Iterable[Chunk]) -> list[list[RankedSection]]:
 def _hit(
     index: IndexReader, corpus: str, ranked: list[RankedSection], weights: Mapping[str, float], rank: int
 ) -> SearchHit | None:
-    """The hit of a document; None where its best chunks have too little of the question."""
+    """Return the hit of a document; None where its best chunks have too little of the question."""
     best = ranked[0]
     found = index.document(best.path)
     assert found is not None
@@ -112,7 +112,7 @@ def _hit(
 
 
 def _nearest(index: IndexReader, key: str, language: str) -> str | None:
-    """The word of the documents that is most similar to a key that none of them has."""
+    """Return the word of the documents that is most similar to a key that none of them has."""
     near = index.nearest_key(key)
     if near is None:
         return None

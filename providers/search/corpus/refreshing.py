@@ -15,11 +15,10 @@ from providers.interfaces import Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, scan_folder, skipped_file
-from providers.search.corpus.index import IndexDamaged, IndexWriter, translated_errors
-from providers.search.corpus.indexed_file import TASK, IndexedFile
+from providers.search.corpus.index import IndexDamaged, IndexedFile, IndexWriter, translated_errors
 
-BATCH_FILES: Final = 32
-"""Of one transaction: a kill loses no more. They are read at the same time."""
+TASK: Final = "providers.search.corpus.index:read_for_index"
+BATCH_FILES: Final = 32  # of one transaction: a kill loses no more; they are read at the same time
 SAMPLE_FILES: Final = 7  # files whose language decides that of a collection without one
 SAMPLE_BYTES: Final = 2_000_000
 POLL_SECONDS: Final = 0.05
@@ -49,7 +48,7 @@ async def refresh_index(
     *,
     rebuild: bool = False,
 ) -> None:
-    """Make the index match the folder, with `rebuild` from nothing. Raises `CorpusUnknown`, and as its writer."""
+    """Make the index match the folder, with `rebuild` from the beginning. Raises `CorpusUnknown`, and as its writer."""
     async with file_lock(index.with_suffix(".lock")):
         if rebuild:
             remove_index(index)
@@ -95,7 +94,7 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
 
 
 async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) -> str:
-    """The language of most of a few files; English where none can be read."""
+    """Return the language of most of a few files; English where none can be read."""
     likely = [file for file in files if file.size <= SAMPLE_BYTES]
     results = await _read_all(pool, root, likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES], "")
     languages = Counter(result.document.key_language for _, result in results if isinstance(result, IndexedFile))

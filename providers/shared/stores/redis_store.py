@@ -15,8 +15,7 @@ from providers.shared.shared_value import key_bytes
 
 PREFIX: Final = b"research:"  # of every key, so that the server may serve other applications too
 ANSWER_SECONDS: Final = 1.0
-QUEUE_FACTOR: Final = 10
-"""A call waits so many times as long for a free connection as for an answer: bursts are not outages."""
+QUEUE_FACTOR: Final = 10  # a call waits so many times as long for a free connection: bursts are not outages
 RETRY_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 32
 REMOVED_AT_ONCE: Final = 1_000
@@ -44,14 +43,14 @@ return 1
 
 
 class RedisSharedStore:
-    """Made with a URL of redis-py: redis, rediss or unix. Works with Redis 6 and later, and with Valkey.
+    """A store at a URL of redis-py (redis, rediss or unix): Redis 6 and later, or Valkey.
 
     No change is tried twice: a change whose answer was lost may have been made. A server that is gone, paused, loading,
     full or a replica raises `SharedStateUnavailable`, within about a second where a connection is free.
     """
 
     def __init__(self, url: str, *, answer_seconds: float = ANSWER_SECONDS) -> None:
-        """Raises `NotConfigured` if the URL is malformed; its text is not shown, for it may contain a password."""
+        """Open no connection yet. Raises `NotConfigured` for a malformed URL, which may contain a password."""
         try:
             pool = BlockingConnectionPool.from_url(
                 url,

@@ -40,7 +40,7 @@ BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 class SqliteSharedStore:
-    """Every change is one statement, and so atomic; several stores, in any process, may have the same file open.
+    """A store of which any process may have the file open; every change is one statement, and so atomic.
 
     Without `durable` a crash of the machine may lose the last changes. Every method also raises `NotConfigured` when
     the file cannot be used at all.
@@ -80,7 +80,16 @@ class SqliteSharedStore:
 
     async def remove(self, prefix: str) -> int:
         """Remove every key that starts with the prefix; return how many."""
-        return await self._run(lambda connection: _remove(connection, key_bytes(prefix)))
+        first = key_bytes(prefix)
+        span = (first, first + b"\xff")  # after every key with the prefix: no UTF-8 has this byte
+
+        def remove(connection: sqlite3.Connection) -> int:
+            connection.execute(PRUNE)
+            removed = connection.execute("DELETE FROM shared WHERE key >= ? AND key < ?", span).rowcount
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # the log still has the removed values
+            return removed
+
+        return await self._run(remove)
 
     async def close(self) -> None:
         """Close the file after all that was started; no effect the second time."""
@@ -138,14 +147,6 @@ class SqliteSharedStore:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _remove(connection: sqlite3.Connection, prefix: bytes) -> int:
-    span = (prefix, prefix + b"\xff")  # after every key with the prefix: no UTF-8 has this byte
-    connection.execute(PRUNE)
-    removed = connection.execute("DELETE FROM shared WHERE key >= ? AND key < ?", span).rowcount
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # the log still has the removed values
-    return removed
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
-import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -17,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from providers.errors import SourceUnreadable, Unavailable
-from providers.reading.egress.address_rules import host_and_port
-from providers.reading.egress.client import MOST_REDIRECTS, Egress, Fetched, FetchPolicy
+from providers.reading.egress.address_rules import hosts_and_ports
+from providers.reading.egress.client import MOST_REDIRECTS, WAITS, Egress, Fetched, FetchPolicy
 from providers.reading.reader import POLICY
 from tests.fakes.web import (
     PUBLIC_ADDRESS,
@@ -46,7 +45,7 @@ async def server() -> AsyncIterator[WebServer]:
 @pytest.fixture
 async def egress(server: WebServer) -> AsyncIterator[Egress]:
     """A way out to this server, which is allowed although it is on loopback."""
-    made = Egress("test-agent/1", allow_hosts={host_and_port(server.host)})
+    made = Egress("test-agent/1", allow_hosts=hosts_and_ports([server.host]))
     yield made
     await made.close()
 
@@ -165,8 +164,7 @@ async def test_slow_servers_cost_their_deadline(fetch: Fetch, answer: Reply) -> 
 async def test_a_step_that_takes_too_long_has_a_reason(server: WebServer) -> None:
     """A server that accepts and says nothing costs the time of one step (S0-126)."""
     server.pages["/"] = endless(b"", b"", 0.01)
-    impatient = httpx2.Timeout(connect=1, read=0.05, write=1, pool=1)
-    egress = Egress("test", allow_hosts={host_and_port(server.host)}, waits=impatient)
+    egress = Egress("test", allow_hosts=hosts_and_ports([server.host]), waits=WAITS | {"read": 0.05})
     assert await kind_of(egress.fetch(server.url(), POLICY)) == "timeout"
     await egress.close()
 

@@ -13,7 +13,7 @@ from providers.reading.egress.address_rules import (
     SPECIAL_IPV4,
     canonical_host,
     check_url,
-    host_and_port,
+    hosts_and_ports,
     is_public,
 )
 
@@ -146,9 +146,8 @@ def test_ipv6_outside_global_unicast_is_never_public(address: ipaddress.IPv6Addr
 
 def test_an_exception_is_one_host_and_one_port() -> None:
     """Hosts are brought into one form; anything but host:port is refused."""
-    assert host_and_port(" Wiki.Intern:8080 ") == ("wiki.intern", 8080)
-    assert host_and_port("[0:0::1]:80") == ("::1", 80)
+    assert hosts_and_ports([" Wiki.Intern:8080 ", "[0:0::1]:80"]) == {("wiki.intern", 8080), ("::1", 80)}
     assert canonical_host("Public.Test.") == "public.test"
     for wrong in ["wiki", "wiki:", "wiki:0", "wiki:99999", "http://wiki:80", "*:80", "10.0.0.0/8:80", "a b:80", ".:80"]:
         with pytest.raises(ValueError):
-            host_and_port(wrong)
+            hosts_and_ports([wrong])

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
-from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.robots import FAILURE_SECONDS, FRESH_SECONDS, POLICY, Robots, parse
 from tests.fakes.web import Reply, WebServer, redirect, reply
@@ -37,7 +37,7 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     async with WebServer({}) as server:
-        egress = Egress("test", allow_hosts={host_and_port(server.host)})
+        egress = Egress("test", allow_hosts=hosts_and_ports([server.host]))
         here = Site(server, Robots(egress, AGENT, clock=lambda: here.now))
         yield here
         await egress.close()

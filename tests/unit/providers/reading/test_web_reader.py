@@ -9,7 +9,7 @@ from contracts.evidence import Validators
 from providers.domains import Domains, domains_named
 from providers.errors import RateLimited, SourceUnreadable
 from providers.isolation.pool import SubprocessPool
-from providers.reading.egress.address_rules import host_and_port
+from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.reader import Visit, WebReader
 from providers.reading.robots import Robots
@@ -36,7 +36,7 @@ async def other() -> AsyncIterator[WebServer]:
 @asynccontextmanager
 async def reader_of(*servers: WebServer, visit: Visit | None = None) -> AsyncIterator[WebReader]:
     """A reader that may ask these servers, under both names of this machine."""
-    hosts = {host_and_port(f"{name}:{server.port}") for server in servers for name in (HERE, THERE)}
+    hosts = hosts_and_ports(f"{name}:{server.port}" for server in servers for name in (HERE, THERE))
     egress = Egress("test", allow_hosts=hosts)
     async with SubprocessPool(1) as pool:
         options = {} if visit is None else {"visit": visit}

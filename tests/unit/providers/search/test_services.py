@@ -56,12 +56,12 @@ async def test_the_language_of_wikipedia_is_its_host() -> None:
     assert [asked.path for asked in server.asked] == ["/de/w/api.php", "/en/w/api.php"]
     assert german.hits[0].url == "https://de.wikipedia.example/wiki/Page_0:_a_title"
     assert german.warnings == []
-    assert unknown.warnings == ["has no articles in the language qqq: the English ones were asked"]
+    assert unknown.warnings == ["cannot keep to the language qqq"]
     async with open_provider("wikipedia", search_declaration("wikipedia").address, 0.001) as provider:
         for given in ({"domains_allow": ["nasa.gov"]}, {"domains_deny": ["wikipedia.org"]}):
             answer = await provider.search(asking("wikipedia", language="fr", **given))
             assert answer.hits == []
-            assert answer.warnings == ["fr.wikipedia.org lies outside the domains and was not asked"]
+            assert answer.warnings == ["fr.wikipedia.org is outside the domains: no search was made"]
 
 
 async def test_googles_library_asks_once_at_our_address_with_our_engine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,8 @@ from contracts.messages import SearchRequest
 from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable, StorageFull
 from providers.isolation.pool import SubprocessPool, import_path
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
-from providers.search.corpus.folders import FoundFile, is_key_name
-from providers.search.corpus.index import IndexWriter
-from providers.search.corpus.indexed_file import read_for_index
+from providers.search.corpus.folders import FoundFile, refuse_key_name
+from providers.search.corpus.index import IndexWriter, read_for_index
 from tests.fakes.office_documents import one_page_pdf
 
 PAGES = {
@@ -405,7 +404,8 @@ async def test_keys_are_skipped_and_never_read(tmp_path, project, pool):
         with pytest.raises(SourceUnreadable) as caught:
             await library.read(f"corpus:project/{path}")
         assert caught.value.kind in {"secret", "not_found"}, path
-    assert not any(is_key_name(name) for name in ("keys.md", "environment.md", "pem.html", "id_rsa.md", "monkey.txt"))
+    for name in ("keys.md", "environment.md", "pem.html", "id_rsa.md", "monkey.txt"):
+        refuse_key_name(name)
     (project / "certificates.md").write_text(PEM)
     os.utime(project / "certificates.md", (1, 1))
     assert (await library.refresh("project")).files == 0
