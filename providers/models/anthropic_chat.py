@@ -19,7 +19,6 @@ from providers.models.answers import read_reply
 from providers.models.chat import (
     ANSWER_TOOL,
     DEFAULT_PLACES,
-    SILENCE_SECONDS,
     ChatMode,
     ChatReply,
     ChatRequest,
@@ -70,12 +69,12 @@ class AnthropicChat:
         api_key: str | None,
         base_url: str = DEFAULT_BASE_URL,
         places: EndpointPlaces = DEFAULT_PLACES,
-        silence_seconds: float = SILENCE_SECONDS,
+        silence_seconds: float | None = None,
     ) -> None:
         """Open the pool; `places` name the settings for messages, `silence_seconds` is the longest silence of a call.
 
-        Raises `NotConfigured` when the public API is meant and no key is there, key or address cannot be one, or the
-        key would be sent unencrypted.
+        Without it each request has its own. Raises `NotConfigured` when the public API is meant and no key is
+        there, key or address cannot be one, or the key would be sent unencrypted.
         """
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
             raise NotConfigured(f"the model endpoint needs a key: set {places.credential}")
@@ -107,7 +106,8 @@ class AnthropicChat:
         An endpoint that hangs is not waited for as long as one that writes: whatever arrives, be it a ping, ends a
         silence.
         """
-        seconds, silence = request.timeout_seconds, min(self._silence_seconds, request.timeout_seconds)
+        seconds, allowed = request.timeout_seconds, self._silence_seconds
+        silence = min(request.silence_seconds if allowed is None else allowed, seconds)
         # Plain text unless it is marked: not every endpoint reads blocks here.
         system: list[TextBlockParam] = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]
         sending = self._client.messages.with_streaming_response.create(

@@ -16,6 +16,8 @@ ANSWER_TOOL = "give_answer"  # name of the tool whose input is the answer of a r
 SILENCE_SECONDS: Final = 25.0
 """A call that sends nothing for so long is made again; the Messages API sends a ping every few seconds. A run may lose
 45 s to an outage: a call that began just before its end waits all of this."""
+FAILOVER_SILENCE_SECONDS: Final = 10.0
+"""The same where another endpoint can answer in place of this one."""
 
 
 class ChatMode(StrEnum):
@@ -60,6 +62,8 @@ class ChatRequest:
     """Tools of the role, as the Messages API has them; excludes `json_schema`."""
     must_call: bool = False
     """Demand a call of a tool; some endpoints accept tools but cannot force one."""
+    silence_seconds: float = SILENCE_SECONDS
+    """Longest silence of an endpoint without a setting of its own."""
 
 
 @dataclass(frozen=True)

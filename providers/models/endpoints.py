@@ -19,7 +19,7 @@ from pydantic import Field
 from contracts.base import StrictContract
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import Tier
-from providers.models.chat import SILENCE_SECONDS, Chat, ChatMode, ChatRequest, TokenCounts, ToolUse, shown_name
+from providers.models.chat import Chat, ChatMode, ChatRequest, TokenCounts, ToolUse, shown_name
 
 DEFAULT_ENDPOINT: Final = "default"
 
@@ -111,8 +111,9 @@ class EndpointCapabilities(StrictContract):
     """The endpoint has a web search of its own."""
     token_factor: float = Field(default=1.0, ge=0.3, le=5)
     """Tokens for the same text, compared with the older tokenizers."""
-    silence_seconds: float = Field(default=SILENCE_SECONDS, ge=1, le=3_600)
-    """Time after which a call that sends nothing is made again: more for a slow endpoint of one's own."""
+    silence_seconds: float | None = Field(default=None, ge=1, le=3_600)
+    """Time after which a call that sends nothing is given up: more for a slow endpoint of one's own. None: 25 s, and 10
+    where another endpoint can answer."""
 
 
 CAPABILITIES: Final[dict[str, Any]] = tomllib.loads(

@@ -16,7 +16,7 @@ from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InvalidCall, NotConfigured, ProviderError, Retryable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.answers import answer_of, turn_of
-from providers.models.chat import MODEL_VARIABLE, ChatReply, ToolUse
+from providers.models.chat import FAILOVER_SILENCE_SECONDS, MODEL_VARIABLE, SILENCE_SECONDS, ChatReply, ToolUse
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, PriceTable, weakened
 from providers.models.fitting import FittedRequest, fit_request, larger_first, too_long, window_of
 from providers.shared.limits import Limiter
@@ -56,8 +56,10 @@ class LanguageModelEngine:
             if failures and left < SHORTEST_SECONDS:
                 break
             until = deadline - (left * (1 - SHARE_OF_ONE) if waiting else 0)
+            replaceable = any(other.endpoint is not candidate.endpoint for other in waiting)
+            silence = FAILOVER_SILENCE_SECONDS if replaceable else SILENCE_SECONDS
             try:
-                reply, fitted = await self._exchange(task, candidate, until)
+                reply, fitted = await self._exchange(task, candidate, until, silence)
             except ProviderError as error:
                 failures.append((candidate, error))
                 waiting = [other for other in waiting if _may_follow(task, error, candidate, other)]
@@ -94,7 +96,7 @@ class LanguageModelEngine:
         return able
 
     async def _exchange(
-        self, task: EngineTask, candidate: ModelCandidate, until: float
+        self, task: EngineTask, candidate: ModelCandidate, until: float, silence: float
     ) -> tuple[ChatReply, FittedRequest]:
         """Make one answered request within the rate limit; refusals of a parameter come before it and are free."""
         chat = candidate.endpoint.chat
@@ -107,7 +109,7 @@ class LanguageModelEngine:
             try:
                 async with self._limiter.permit(candidate.endpoint.service, expected):
                     left = max(SHORTEST_SECONDS, until - time.monotonic())
-                    reply = await chat.complete(replace(fitted.request, timeout_seconds=left))
+                    reply = await chat.complete(replace(fitted.request, timeout_seconds=left, silence_seconds=silence))
             except InvalidCall as error:
                 weaker = weakened(candidate.capabilities, fitted.request, error.kind)
                 if weaker is None:

@@ -283,6 +283,20 @@ async def test_a_silent_endpoint_leaves_time_for_the_next(second: str, answered:
     assert isinstance(outcome, Unavailable) is not answered
 
 
+async def test_an_endpoint_that_sends_nothing_is_left_for_another_after_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A silence is shorter where another endpoint can answer; an endpoint without another is waited for as usual."""
+    monkeypatch.setattr("providers.models.language_model.FAILOVER_SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr("providers.models.language_model.SILENCE_SECONDS", 0.6)
+    async with pair("slow") as (engine, main, other):
+        answer = await engine.answer(task_of("planner", model=MAIN, time_limit_seconds=100.0))
+    assert (len(main.calls), answer.model) == (1, SPARE)
+    async with MessagesApi("slow") as alone, engine_for({"default": alone}, [MAIN]) as engine:
+        with pytest.raises(Unavailable, match="sent nothing for 1 s"):
+            await engine.answer(task_of("planner", model=MAIN, time_limit_seconds=100.0))
+
+
 @pytest.mark.parametrize(
     ("first", "second", "kind", "wait"),
     [
