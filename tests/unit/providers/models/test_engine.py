@@ -289,7 +289,7 @@ async def test_an_endpoint_that_sends_nothing_is_left_for_another_after_ten_seco
     """A silence is shorter where another endpoint can answer; an endpoint without another is waited for as usual."""
     monkeypatch.setattr("providers.models.language_model.FAILOVER_SILENCE_SECONDS", 0.2)
     monkeypatch.setattr("providers.models.language_model.SILENCE_SECONDS", 0.6)
-    async with pair("slow") as (engine, main, other):
+    async with pair("slow") as (engine, main, _):
         answer = await engine.answer(task_of("planner", model=MAIN, time_limit_seconds=100.0))
     assert (len(main.calls), answer.model) == (1, SPARE)
     async with MessagesApi("slow") as alone, engine_for({"default": alone}, [MAIN]) as engine:
