@@ -33,7 +33,7 @@ from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusLibrary
+from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from tests.fakes.world import World
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
@@ -219,20 +219,26 @@ def ask(home: Path, name: str, question: Question) -> Measured:
 
     async def work() -> Measured:
         async with SubprocessPool(1) as pool:
-            library = CorpusLibrary(home, pool)
+            library = CorpusLibrary(home, pool, definitions())
             markdown, _, outcome, seconds = await answer(library, question.collection, question.question)
             return measure(question, name, markdown, outcome, seconds)
 
     return asyncio.run(work())
 
 
+def definitions() -> list[CorpusDefinition]:
+    """The collections as corpora."""
+    return [
+        CorpusDefinition(name=name, path=each.folder, include=each.include, language=each.language)
+        for name, each in COLLECTIONS.items()
+    ]
+
+
 async def index(home: Path, names: Iterable[str]) -> None:
     """Index collections."""
     async with SubprocessPool(PROCESSES) as pool:
-        library = CorpusLibrary(home, pool)
+        library = CorpusLibrary(home, pool, definitions())
         for name in names:
-            each = COLLECTIONS[name]
-            library.add(name, each.folder, include=each.include, language=each.language)
             await library.refresh(name)
 
 

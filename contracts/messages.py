@@ -98,7 +98,6 @@ class SearchRequest(RunRequest):
     corpus: str | None = None
     text: str
     max_results: int = Field(default=10, ge=0)
-    offset: int = Field(default=0, ge=0)
     source_type: SourceType = SourceType.WEB
     domains_allow: list[str] = []
     """Hosts that a hit must belong to, with everything below them; empty means any."""

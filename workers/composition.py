@@ -32,7 +32,7 @@ from providers.models.chat import ADDRESS_VARIABLE, Chat, EndpointPlaces
 from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint, PriceTable
 from providers.models.language_model import LanguageModelEngine
 from providers.models.summaries import SummarizingEngine
-from providers.reading.reader import CachedReader, RoutedReader
+from providers.reading.reader import CachedReader
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
 from providers.search.shared_search import SharedSearch
 from providers.shared.limits import Limiter, Politeness, ServiceLimits
@@ -162,7 +162,8 @@ async def _search(stores: _Stores) -> list[Activity]:
 async def _reading(stores: _Stores) -> list[Activity]:
     politeness = Politeness(stores.shared.store)
     web = open_web_reader(stores.settings, stores.children, visit=politeness.visit)
-    pages = CachedReader(await stores.stack.enter_async_context(web), stores.content, stores.shared.cache)
+    pages = await stores.stack.enter_async_context(web)
+    reader = CachedReader(stores.library, pages, stores.content, stores.shared.cache)
 
     def authority_of(corpus: str) -> str | None:
         try:  # at each use: a corpus may be registered while workers run
@@ -171,7 +172,6 @@ async def _reading(stores: _Stores) -> list[Activity]:
             return None
 
     judge = judge_of(authority_of, stores.settings.web.authorities)
-    reader = RoutedReader(stores.library, pages)
     return [ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source]
 
 

@@ -25,17 +25,14 @@ EXAMPLE = SearchDeclaration(
 class ExampleSearch(WebSearch):
     """Time-outs, limits of size, statuses and malformed answers are the base class's work."""
 
-    most_results = 100  # that the service gives of one query
-
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request; no hits is an answer, a failure is raised."""
         parameters: dict[str, str | int] = {
             "words": shorten_query(request.text, 400),
-            "most": request.offset + hit_limit(request),
+            "most": hit_limit(request),
             **({"language": filters.language} if filters.language else {}),
         }
-        found = list_at(await self.get("/find", parameters), "found")
-        return self.respond(request, found and found[request.offset :], _result)
+        return self.respond(request, list_at(await self.get("/find", parameters), "found"), _result)
 
 
 def _result(one: dict[str, Any]) -> RawResult:

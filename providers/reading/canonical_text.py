@@ -85,6 +85,9 @@ class DocumentFacts:
         return {name: getattr(self, name) for name in DocumentFacts.__dataclass_fields__}
 
 
+NO_FACTS: Final = DocumentFacts()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Extraction(DocumentFacts):
     """The canonical text of a document, and its facts."""
@@ -93,7 +96,9 @@ class Extraction(DocumentFacts):
     blocks: list[TextBlock] = field(default_factory=list)
 
 
-def canonical_text(markdown: str, media_type: str, *, escaped: bool, limit: int = TEXT_LIMIT) -> Extraction:
+def canonical_text(
+    markdown: str, media_type: str, *, escaped: bool, limit: int = TEXT_LIMIT, facts: DocumentFacts = NO_FACTS
+) -> Extraction:
     r"""Rewrite Markdown as canonical text.
 
     `escaped`: whether it has inline markup (emphasis, links, `\*`), which is dropped; inline code remains.
@@ -101,11 +106,11 @@ def canonical_text(markdown: str, media_type: str, *, escaped: bool, limit: int 
     writer = _Writer(limit, escaped=escaped)
     writer.write(markdown)
     text = "".join(writer.parts)
-    title = next((text[block.start : block.end] for block in writer.blocks if block.level), "")
-    warnings = [f"the text is long: only its first {len(text):,} characters are read"] if writer.cut else []
-    return Extraction(
-        title=title, text=text, media_type=media_type, blocks=writer.blocks, pages=writer.pages, warnings=warnings
-    )
+    given = facts.facts() | {"media_type": media_type, "pages": writer.pages}
+    given["title"] = facts.title or next((text[one.start : one.end] for one in writer.blocks if one.level), "")
+    if writer.cut:
+        given["warnings"] = [f"the text is long: only its first {len(text):,} characters are read"]
+    return Extraction(text=text, blocks=writer.blocks, **given)
 
 
 def clean(text: str) -> str:

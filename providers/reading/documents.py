@@ -83,17 +83,21 @@ def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limi
     if kind in {HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
         raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
     if kind in BINARY:
-        return _convert(_without_invisible_text(raw) if kind is PDF else raw, kind, limit)
-    text = decode(raw, charset=charset)
+        found = _convert(_without_invisible_text(raw) if kind is PDF else raw, kind, limit)
+    else:
+        found = _extract_text(decode(raw, charset=charset), kind, limit)
+    return replace(found, language=_language(found.text, found.language))
+
+
+def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
     if kind is HTML:
         return _read_html(text, kind, limit)
     if kind in {DocumentKind.MARKDOWN, TEXT}:
         # The library's own reader of Markdown loses words of lists and joins their paragraphs; that of HTML does not.
         text, parser = clean(text)[: RENDERED * limit], PLAIN_TEXT if kind is TEXT else MARKDOWN
         head = FRONT_MATTER.match(text) if kind is DocumentKind.MARKDOWN else None
-        found = _read_html(parser.render(text[head.end() if head else 0 :]), kind, limit)
-        facts = _facts_of(_markdown(head[0].encode(), kind)) if head else DocumentFacts()
-        return _with_facts(found, replace(facts, links=found.links))
+        stated = _facts_of(_markdown(head[0].encode(), kind)) if head else DocumentFacts()
+        return _read_html(parser.render(text[head.end() if head else 0 :]), kind, limit, stated)
     if kind is DocumentKind.LOG:
         fence = "`" * 40
         return canonical_text(f"{fence}\n{clean(text)}\n{fence}", kind, escaped=True, limit=limit)
@@ -103,16 +107,17 @@ def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limi
 def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     is_tabs = kind is DocumentKind.CSV and raw.count(b"\t", 0, 4_096) > raw.count(b",", 0, 4_096)
     found = _markdown(raw, "text/tab-separated-values" if is_tabs else kind)
-    text = canonical_text(clean(found.content), kind, escaped=True, limit=limit)
+    text = canonical_text(clean(found.content), kind, escaped=True, limit=limit, facts=_facts_of(found))
     if kind is PDF:
-        text = replace(text, pages=_page_offsets(text.text, [page["content"] for page in found.pages or []]))
-    return _with_facts(text, _facts_of(found))
+        return replace(text, pages=_page_offsets(text.text, [page["content"] for page in found.pages or []]))
+    return text
 
 
-def _read_html(markup: str, kind: DocumentKind, limit: int) -> Extraction:
+def _read_html(markup: str, kind: DocumentKind, limit: int, stated: DocumentFacts | None = None) -> Extraction:
     html, facts = read_html(markup)
     markdown = _markdown(html.encode("utf-8"), HTML).content if html else ""
-    return _with_facts(canonical_text(markdown, kind, escaped=False, limit=limit), facts)
+    facts = facts if stated is None else replace(stated, links=facts.links)
+    return canonical_text(markdown, kind, escaped=False, limit=limit, facts=facts)
 
 
 def _facts_of(found: Any) -> DocumentFacts:
@@ -147,18 +152,6 @@ def _markdown(raw: bytes, media_type: str) -> Any:
         if "limit" in message or "too large" in message or "exceed" in message:
             raise SourceUnreadable("too_large", "the document exceeds a limit of its reader") from error
         raise SourceUnreadable("malformed", "the document is damaged") from error
-
-
-def _with_facts(found: Extraction, facts: DocumentFacts) -> Extraction:
-    return replace(
-        found,
-        title=facts.title or found.title,
-        language=_language(found.text, facts.language),
-        authors=facts.authors,
-        publisher=facts.publisher,
-        published_at=facts.published_at,
-        links=facts.links,
-    )
 
 
 def _language(text: str, declared: str | None) -> str | None:

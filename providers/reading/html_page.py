@@ -26,15 +26,17 @@ ATTRIBUTE: Final = re.compile(r"[\s/=][^\s/=]")
 HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 DROPPED: Final = frozenset(
     """script style noscript template svg iframe object embed applet canvas audio video map nav footer button input
-    select textarea datalist dialog menu head title meta link base img hr annotation annotation-xml wbr""".split()
+    select textarea datalist dialog menu head title meta link base img hr annotation annotation-xml wbr
+    caption""".split()
 )
+"""Captions of tables are written above them."""
 KEPT: Final = frozenset("p ul ol li dl dt dd pre code table tr td th".split()).union(HEADINGS)
 BLOCKS: Final = frozenset(
     """address article aside blockquote body center details div fieldset figcaption figure form frameset header hgroup
     html legend main search section summary tbody tfoot thead""".split()
 )
 """Written as `div`."""
-RENAMED: Final = {"caption": "p", "kbd": "code", "samp": "code", "tt": "code"}
+RENAMED: Final = {"kbd": "code", "samp": "code", "tt": "code"}
 """Of all other elements, such as links and emphasis, only the words are written."""
 NUMBERS: Final = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",)}
 SMALL_NUMBER: Final = re.compile("[0-9]{1,3}")
@@ -64,7 +66,6 @@ BOXES: Final = frozenset(
     informalexample equation alert""".split()
 )
 """Classes of boxes inside a section: a heading in one begins no section."""
-TITLES: Final = frozenset(("fancy_title", "page-title", "pagetitle", "doc-title", "doctitle"))
 LEAST_MAIN_CHARACTERS: Final = 200
 READS_AS_MARKUP: Final = re.compile(r"#{1,6} |```|~~~|[|>]|-{3}|\*{3}")
 FOOTNOTE: Final = re.compile(r"[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?")
@@ -187,7 +188,7 @@ class _Writer:
             return self._script(element, depth)
         if tag == "table":
             self._begin_table(element, depth)
-        written = self._tag_for(element, names)
+        written = self._tag_for(element)
         boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
         numbers = "".join(
             f' {name}="{value}"'
@@ -198,19 +199,17 @@ class _Writer:
         self._boxes += boxed
         self._preformatted += written == "pre"
         self._nesting += written != ""
-        found = self.write(element, depth) if tag != "caption" or element.getparent().tag != "table" else (0, 0)
+        found = self.write(element, depth)
         self._nesting -= written != ""
         self._preformatted -= written == "pre"
         self._boxes -= boxed
         self._add_tag(written, f"</{written}>")
         return found
 
-    def _tag_for(self, element: Element, names: list[str]) -> str:
+    def _tag_for(self, element: Element) -> str:
         tag = element.tag
         if tag in HEADINGS and self._boxes:
             return "p"
-        if tag == "div" and not TITLES.isdisjoint(names):
-            return "h1"
         if tag in PARTS_OF_TABLES:
             table = element if tag == "table" else next(element.iterancestors("table"), None)
             return "div" if table in self._layout or tag in BLOCKS else tag

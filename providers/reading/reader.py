@@ -1,4 +1,4 @@
-"""Readers: of the web, with a cache before it, and of all sources by their address."""
+"""Readers: of the web, and of all sources by their address with a cache before the web."""
 
 import asyncio
 from collections.abc import Callable
@@ -121,9 +121,13 @@ class CachedPage(StrictContract):
 
 
 class CachedReader:
-    """Fetches a page once a day, and is its own codec for the cache. Failures are not cached."""
+    """Reads documents of a corpus from there, and a page from its site once a day. Failures are not cached.
 
-    def __init__(self, reader: WebReader, content: ContentStore, cache: Cache) -> None:
+    It is its own codec for the cache.
+    """
+
+    def __init__(self, corpora: Corpora, reader: WebReader, content: ContentStore, cache: Cache) -> None:
+        self._corpora = corpora
         self._reader = reader
         self._content = content
         self._cache = cache
@@ -131,8 +135,11 @@ class CachedReader:
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Return the document, `cached` if no site got a request. Raises as the reader does, and `StorageFull`.
 
-        A page is cached for all runs, and returned only to those whose domains allow every address on its way.
+        A page is cached for all runs, and returned only to those whose domains allow every address on its way. The
+        domains restrict the web alone.
         """
+        if url.startswith(CORPUS_SCHEME):
+            return await self._corpora.read(url)
         domains.check(url)
         found = await self._cache.get_or_make(
             PAGE, tenant, canonical_url(url), lambda: self._read_and_store(url, domains), self
@@ -144,7 +151,9 @@ class CachedReader:
     async def read_again(
         self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
     ) -> ExtractedDocument | None:
-        """Read a page from its site, past the cache; None if it is the `known` one. Raises as `read` does."""
+        """Read a document past the cache; None if it is the `known` one. Raises as `read` does."""
+        if url.startswith(CORPUS_SCHEME):
+            return await self._corpora.read(url)
         return await self._reader.read_again(url, known, domains)
 
     async def _read_and_store(self, url: str, domains: Domains) -> ExtractedDocument:
@@ -170,25 +179,3 @@ class CachedReader:
             raise ValueError("the document of a cached page is gone") from error
         given = {"url": page.url, "way": page.way, "validators": page.validators} | page.facts.facts()
         return ExtractedDocument(raw=raw, text=words, **given)
-
-
-class RoutedReader:
-    """One reader for all sources: documents of a corpus from there, everything else from the web."""
-
-    def __init__(self, corpora: Corpora, web: CachedReader) -> None:
-        self._corpora = corpora
-        self._web = web
-
-    async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Read a document by its address; domains restrict the web alone. Raises the errors of its reader."""
-        if url.startswith(CORPUS_SCHEME):
-            return await self._corpora.read(url)
-        return await self._web.read(url, tenant=tenant, domains=domains)
-
-    async def read_again(
-        self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
-    ) -> ExtractedDocument | None:
-        """Read a document past the cache; None if it is the `known` one. Raises as `read` does."""
-        if url.startswith(CORPUS_SCHEME):
-            return await self._corpora.read(url)
-        return await self._web.read_again(url, known, domains=domains)

@@ -36,7 +36,6 @@ class AnthropicSearch(WebSearch):
     """
 
     answer_seconds = 60.0  # a model speaks before and after the search
-    most_results = 30  # more than any search gave: an offset beyond is not worth its price
 
     def __init__(
         self,
@@ -61,10 +60,10 @@ class AnthropicSearch(WebSearch):
             "tools": [tool_for(filters.domains)],
             "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
         }
-        answer = await self.post("/v1/messages", body)
+        answer = await self.fetch("POST", f"{self.address}/v1/messages", json=body)
         model, usage = text_at(answer, "model") or self.values["RESEARCH_MODEL"], answer.get("usage")
         try:
-            found = self.respond(request, self._results(answer)[request.offset :], _result)
+            found = self.respond(request, self._results(answer), _result)
         except ProviderError as error:
             error.usage = Usage(cost_usd=cost_usd(self._prices, model, usage, searched=False))
             raise

@@ -29,15 +29,15 @@ def provider_choices(
     unknown provider.
     """
     providers = list(map(search_declaration, declared_names() if order is None else order))
-    others = [one.name for one in providers if _searches_the_web(one) and one.problem(values) is None]
+    web = [one for one in providers if SourceType.WEB in one.source_types and not one.fallback and one.name != BY_MODEL]
+    others = [one.name for one in web if one.problem(values) is None]
     choices = []
     for provider in providers:
         own, problem = values, provider.problem(values)
-        available, reason = problem is None, problem or _what_is_set(provider, values)
+        available, reason = problem is None, problem or _credentials(provider, values)
         if provider.name == BY_MODEL:
-            available, reason = model is not None and not others, MODEL_MISSING
+            own, available, reason = model or {}, model is not None and not others, MODEL_MISSING
             if model is not None:
-                own = model
                 searching = f"not needed: {others[0]}" if others else "the model's endpoint"
                 reason = f"{searching} searches the web"
         address = (own.get(provider.address_variable) or provider.address).replace("{language}.", "")
@@ -52,13 +52,12 @@ def provider_choices(
     return choices
 
 
-def _what_is_set(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
+def _credentials(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
     key = provider.key_variable
-    if provider.required_variables:
-        return f"{' and '.join(provider.required_variables)} set"
-    if key:
-        return f"{key} set" if values.get(key) else f"needs no key; {key} raises limits"
-    return "needs no key"
+    named = provider.required_variables or ((key,) if values.get(key) else ())
+    if named:
+        return f"{' and '.join(named)} set"
+    return f"needs no key; {key} raises limits" if key else "needs no key"
 
 
 def malformed(values: Mapping[str, str]) -> set[str]:
@@ -94,13 +93,11 @@ def choose(
         if unknown:
             raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
         return [_with_type(known[name], source_types, source_types[:1]) for name in dict.fromkeys(names)]
-    at_large = any(
-        one.available and SourceType.WEB in one.source_types and not search_declaration(one.name).fallback
-        for one in choices
-    )
+    web = [one for one in choices if one.available and SourceType.WEB in one.source_types]
+    at_large = any(not search_declaration(one.name).fallback for one in web)
     if SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types and not at_large:
-        web = [SourceType.WEB]
-        choices = [_with_type(one, web, web) if search_declaration(one.name).fallback else one for one in choices]
+        types = [SourceType.WEB]
+        choices = [_with_type(one, types, types) if search_declaration(one.name).fallback else one for one in choices]
     fitting = [choice for choice in choices if set(choice.source_types) & set(source_types)]
     if not usable(fitting):
         return fitting
@@ -111,10 +108,6 @@ def advice(choices: Sequence[ProviderChoice]) -> list[str]:
     """Advise on better searches, given the providers of a run; empty if one of them searches the web at large."""
     web = [choice.name for choice in choices if choice.available and SourceType.WEB in choice.source_types]
     return [ADVICE] if web and all(search_declaration(name).fallback for name in web) else []
-
-
-def _searches_the_web(provider: SearchDeclaration) -> bool:
-    return SourceType.WEB in provider.source_types and not provider.fallback and provider.name != BY_MODEL
 
 
 def _with_type(choice: ProviderChoice, types: Sequence[SourceType], added: Sequence[SourceType]) -> ProviderChoice:

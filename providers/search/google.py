@@ -26,8 +26,6 @@ THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
 class GoogleSearch(WebSearch):
     """A programmable search engine (GOOGLE_CSE_ID); days restrict by the date on a page, and drop undated ones."""
 
-    most_results = 100
-
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
         domains = filters.domains
@@ -40,8 +38,7 @@ class GoogleSearch(WebSearch):
         parameters = {
             "q": shorten_query(request.text, 1_500 - len(words)) + words,
             "cx": self.values["GOOGLE_CSE_ID"],
-            "num": max(1, min(most, LONGEST_PAGE, self.most_results - request.offset)),
-            "start": request.offset + 1,
+            "num": max(1, min(most, LONGEST_PAGE)),
             **({"lr": f"lang_{language}"} if language else {}),
             **({"sort": "date:r:{}:{}".format(*filters.days.both()).replace("-", "")} if filters.days.given else {}),
         }

@@ -69,7 +69,7 @@ def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult |
     the service was given these.
     """
     filters, hits, seen = filters_of(request), list[SearchHit](), set[str]()
-    for rank, result in enumerate(results, start=request.offset + 1):
+    for rank, result in enumerate(results, start=1):
         if len(hits) >= hit_limit(request):
             break
         url = usable_url(result.url) if result else None

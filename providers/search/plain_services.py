@@ -13,8 +13,7 @@ from providers.search.filters import Days, Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import MALFORMED, WebSearch
 
-BRAVE_PAGE: Final = 20
-BRAVE_LAST_PAGE: Final = 9
+LONGEST_PAGE: Final = 20  # results of one request, of Tavily and of Brave
 SEARXNG_TYPES: Final = {"news": "news", "science": "academic", "scientific publications": "academic"}
 """Category of a result → type of the source; anything else is the web."""
 SEARXNG_CATEGORIES: Final = {SourceType.WEB: "general", SourceType.NEWS: "news", SourceType.ACADEMIC: "science"}
@@ -33,9 +32,7 @@ def read_result(result: dict[str, Any], *, snippet: str, published: str, source_
 
 
 class TavilySearch(WebSearch):
-    """Tavily: a POST with a bearer token; an offset is reached by requesting more results."""
-
-    most_results = 20  # the interface has no pages
+    """Tavily: a POST with a bearer token."""
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
@@ -47,7 +44,7 @@ class TavilySearch(WebSearch):
         days = {"start_date": filters.days.first, "end_date": filters.days.last}
         body = {
             "query": shorten_query(request.text, 400),
-            "max_results": self.most_results if partly else min(request.offset + hit_limit(request), self.most_results),
+            "max_results": LONGEST_PAGE if partly else min(hit_limit(request), LONGEST_PAGE),
             "search_depth": "basic",
             "topic": "news" if kind == "news" else "general",
             "include_answer": False,
@@ -56,31 +53,27 @@ class TavilySearch(WebSearch):
             **taken,
             **{name: day for name, day in days.items() if day is not None},
         }
-        found = list_at(await self.post("/search", body), "results")
+        answer = await self.fetch("POST", f"{self.address}/search", json=body)
         read = partial(read_result, snippet="content", published="published_date", source_type=kind)
-        return self.respond(request, found and found[request.offset :], read)
+        return self.respond(request, list_at(answer, "results"), read)
 
 
 class BraveSearch(WebSearch):
     """Brave Search: a GET with a subscription token.
 
-    The service counts pages: the longest are requested. Days restrict by the day on which Brave found a page. A single
-    domain becomes `site:` in the query; several are filtered afterwards.
+    Days restrict by the day on which Brave found a page. A single domain becomes `site:` in the query; several are
+    filtered afterwards.
     """
-
-    most_results = BRAVE_PAGE * (BRAVE_LAST_PAGE + 1)
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
         domains, days = filters.domains, filters.days
-        page = request.offset // BRAVE_PAGE
         site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
         language = self.declaration.language_code(filters.language)
         kind = "news" if request.source_type is SourceType.NEWS else "web"
         parameters: dict[str, str | int] = {
             "q": shorten_query(request.text, 400 - len(site), 49) + site,
-            "count": BRAVE_PAGE,
-            "offset": page,
+            "count": LONGEST_PAGE,
             **({"result_filter": "web", "text_decorations": "false"} if kind == "web" else {}),
             **({"search_lang": language} if language else {}),
             **({"freshness": "to".join(days.both())} if days.given else {}),
@@ -88,16 +81,14 @@ class BraveSearch(WebSearch):
         answer = await self.get(f"/res/v1/{kind}/search", parameters)
         if kind == "web" and "type" in answer:
             answer = answer.get("web", {"results": []})  # which is missing where nothing was found
-        found = list_at(answer, "results")
         read = partial(read_result, snippet="description", published="page_age", source_type=kind)
-        return self.respond(request, found and found[request.offset - BRAVE_PAGE * page :], read)
+        return self.respond(request, list_at(answer, "results"), read)
 
 
 class SearxngSearch(WebSearch):
     """SearXNG, which the operator runs: a GET without a key.
 
-    An offset reaches as far as the first page, whose length depends on the instance. Types of sources are its
-    categories. Days are a range back from today, which skips engines that know no dates.
+    Types of sources are its categories. Days are a range back from today, which skips engines that know no dates.
     """
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
@@ -119,7 +110,7 @@ class SearxngSearch(WebSearch):
             raise self.unavailable("some of its engines gave no answer, the others found nothing")
         rough = "keeps to dates of publication only roughly: hits without a date may lie outside"
         warnings = [rough] if filters.days.given else []
-        return self.respond(request, found and found[request.offset :], _searxng_result, warnings)
+        return self.respond(request, found, _searxng_result, warnings)
 
 
 def time_range(days: Days) -> str | None:
@@ -131,23 +122,12 @@ def time_range(days: Days) -> str | None:
 
 
 def _searxng_result(result: dict[str, Any]) -> RawResult:
-    """Read a result; only those of scientific engines have authors, journal and DOI."""
-    return RawResult(
-        url=text_at(result, "url"),
-        title=text_at(result, "title"),
-        snippet=text_at(result, "content"),
-        published=text_at(result, "publishedDate"),
-        authors=[text_at(name) for name in list_at(result, "authors") or ()],
-        venue=text_at(result, "journal"),
-        doi=text_at(result, "doi"),
-        source_type=SEARXNG_TYPES.get((text_at(result, "category") or "").lower(), "web"),
-    )
+    kind = SEARXNG_TYPES.get((text_at(result, "category") or "").lower(), "web")
+    return read_result(result, snippet="content", published="publishedDate", source_type=kind)
 
 
 class WikipediaSearch(WebSearch):
     """Articles of the Wikipedia in the requested language, English by default, or of the one wiki at an address."""
-
-    most_results = 10_000
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
@@ -164,7 +144,6 @@ class WikipediaSearch(WebSearch):
             "list": "search",
             "srsearch": shorten_query(request.text, 300),
             "srlimit": max(1, hit_limit(request)),
-            "sroffset": request.offset,
             "srprop": "snippet",
             "meta": "siteinfo",
             "siprop": "general",

@@ -24,16 +24,15 @@ class Library(AsyncSemanticScholar):  # type: ignore[misc]
 
 
 class OneRequest(ApiRequester):  # type: ignore[misc]
-    """Sends the library's request through `WebSearch.fetch`, from an offset, and keeps the answer.
+    """Sends the library's request through `WebSearch.fetch`, and keeps the answer.
 
-    The library's own way returns an empty answer for the statuses 401, 408 and 503, and starts at the first result; for
-    one unexpected date it drops a whole page.
+    The library's own way returns an empty answer for the statuses 401, 408 and 503, and drops a whole page for one
+    unexpected date.
     """
 
-    def __init__(self, service: WebSearch, offset: int) -> None:
+    def __init__(self, service: WebSearch) -> None:
         super().__init__(timeout=None, retry=False)
         self._service = service
-        self._offset = offset
         self.answer: dict[str, Any] = {}
 
     async def get_data_async(
@@ -41,29 +40,26 @@ class OneRequest(ApiRequester):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Return an answer without papers. Raises what `fetch` does."""
         del headers, payload
-        pairs = dict(parse_qsl(parameters.lstrip("&"))) | {"offset": str(self._offset)}
-        self.answer = await self._service.fetch("GET", url, params=pairs)
+        self.answer = await self._service.fetch("GET", url, params=dict(parse_qsl(parameters.lstrip("&"))))
         return {"total": 0, "data": []}
 
 
 class SemanticScholarSearch(WebSearch):
     """A key only raises limits; unknown days count by their year; domains are those of the copy that can be read."""
 
-    most_results = 1_000
-
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request."""
         # The library puts the text into a query string as it is; the service finds nothing for words with a hyphen.
         query = quote_plus(shorten_query(request.text.replace("-", " "), 1_000))
         most = LONGEST_PAGE if filters.domains.given else hit_limit(request)
-        sent = OneRequest(self, request.offset)
+        sent = OneRequest(self)
         days = f"{filters.days.first or ''}:{filters.days.last or ''}" if filters.days.given else None
         library = Library(api_url=self.address, retry=False)
         library._requester = sent  # noqa: SLF001 - the only place where a timeout and typed errors can come in
         await library.search_paper(
             query,
             fields=FIELDS,
-            limit=max(1, min(most, self.most_results - request.offset)),
+            limit=max(1, most),
             publication_date_or_year=days,
         )
         found = list_at(sent.answer, "data")

@@ -19,7 +19,7 @@ from providers.search.filters import Filters, filters_of, unmet
 from providers.search.hits import RawResult, hits_of
 from providers.service_calls import retry_after_seconds
 
-ANSWER_SECONDS: Final = 10.0  # a search that takes longer fails, and the run goes on with its next provider
+ANSWER_SECONDS: Final = 10.0  # a search that takes longer fails, and the run asks its next provider
 CONNECT_SECONDS: Final = 5.0
 MOST_BYTES: Final = 8_000_000  # of one answer, unpacked: 10,000 results fit in
 MOST_CONNECTIONS: Final = 50
@@ -51,13 +51,10 @@ class WebSearch(ABC):
     """
 
     answer_seconds = ANSWER_SECONDS
-    most_results = 1_000_000
-    """Results of one query that the service gives at all: there are no hits from this offset on."""
 
     def __init__(self, client: httpx2.AsyncClient, declaration: SearchDeclaration, values: Mapping[str, str]) -> None:
         """`values` are the declared variables by name. Raises `NotConfigured` for a missing or malformed one."""
-        problem = declaration.problem(values)
-        if problem:
+        if problem := declaration.problem(values):
             raise NotConfigured(f"{declaration.label}: {problem}")
         self.name = declaration.name
         self.declaration = declaration
@@ -73,8 +70,6 @@ class WebSearch(ABC):
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return hits in rank order. Raises `RateLimited`, `Unavailable`, `NotConfigured` or `InvalidCall`."""
-        if request.offset >= self.most_results:
-            return SearchResponse(provider=self.name)
         return await self.find(request, filters_of(request))
 
     @abstractmethod
@@ -85,22 +80,16 @@ class WebSearch(ABC):
         """Send a GET and read its JSON object. Raises what `fetch` does."""
         return await self.fetch("GET", self.address + path, params=parameters)
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a POST with a JSON body and read its JSON object. Raises what `fetch` does."""
-        return await self.fetch("POST", self.address + path, json=body)
-
     async def fetch(self, method: str, url: str, **sent: Any) -> dict[str, Any]:
         """Send exactly one request; return the JSON object of an answer with status 200. Raises as `search` does."""
         waiting = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
-        body, refusal = bytearray(), None
+        body = bytearray()
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
             async with (
                 asyncio.timeout(self.answer_seconds),
                 self.client.stream(method, url, headers=self.headers, timeout=waiting, **sent) as response,
             ):
-                if response.status_code != httpx2.codes.OK:
-                    refusal = response
                 async for piece in response.aiter_bytes():
                     body += piece
                     if len(body) > MOST_BYTES:
@@ -108,13 +97,11 @@ class WebSearch(ABC):
         except httpx2.InvalidURL:
             raise NotConfigured(f"{self.declaration.address_variable} is no usable address") from None
         except (TimeoutError, httpx2.TimeoutException):
-            if refusal is None:
-                raise self.unavailable(f"no answer in {self.answer_seconds:g} s") from None
+            raise self.unavailable(f"no answer in {self.answer_seconds:g} s") from None
         except httpx2.HTTPError as error:
-            if refusal is None:
-                raise self.unavailable(f"the connection failed ({type(error).__name__})") from None
-        if refusal is not None:
-            raise self.error(refusal.status_code, refusal.headers.multi_items(), bytes(body))
+            raise self.unavailable(f"the connection failed ({type(error).__name__})") from None
+        if response.status_code != httpx2.codes.OK:
+            raise self.error(response.status_code, response.headers.multi_items(), bytes(body))
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError):
@@ -132,8 +119,8 @@ class WebSearch(ABC):
     ) -> SearchResponse:
         """Return the response, with a cost that is unknown where a plan decides.
 
-        `results` are the service's own, from the request's offset on. One without an address takes its rank and gives
-        no hit. Raises `Unavailable` if none has one. `warnings` are those that only the provider knows.
+        `results` are the service's own. One without an address takes its rank and gives no hit. Raises `Unavailable` if
+        none has one. `warnings` are those that only the provider knows.
         """
         if results is None:
             raise self.unavailable(MALFORMED)

@@ -1,8 +1,7 @@
 """Content-addressed documents over obstore: a local folder by default, S3, Google or Azure by URL.
 
-A document lies at `ab/cdef…`, the digits of its SHA-256. Writing is atomic: the store writes aside and renames. The
-blocking calls run in threads: obstore's own asynchronous ones return their results from a foreign thread, which can
-abort an interpreter that is just ending.
+The name of a document is `ab/cdef…`, the digits of its SHA-256. The store writes aside and renames. The blocking calls
+run in threads: obstore's asynchronous ones return from a foreign thread, which can abort an interpreter that is ending.
 """
 
 import asyncio
@@ -10,10 +9,10 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import obstore
 from obstore.exceptions import (
@@ -29,17 +28,13 @@ from contracts.addresses import digest
 from contracts.evidence import DocumentRef
 from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, StorageFull, StoreUnavailable
 
-if TYPE_CHECKING:
-    from obstore import ObjectMeta
-
 NO_SPACE: Final = re.compile(
     r"os error (?:27|28|122)\b|StorageFull|QuotaExceeded|EntityTooLarge|InsufficientStorage"  # EFBIG, ENOSPC, EDQUOT
 )
 """Full disks and quotas in the texts of obstore's errors."""
 DATED_EVERY: Final = timedelta(hours=1)  # precision of the date at which a document was last put
 SCHEME: Final = "sha256:"
-NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")
-"""Names of documents; records and the documents of corpora may lie in the same store."""
+NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")  # of documents; records may be in the same store
 
 
 def open_store(address: str | os.PathLike[str]) -> ObjectStore:
@@ -83,13 +78,13 @@ def translated_errors() -> Iterator[None]:
 
 
 def hash_of_file(path: Path) -> str:
-    """SHA-256 of a file of any size."""
+    """Return the SHA-256 of a file of any size."""
     with path.open("rb") as file:
         return SCHEME + hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def name_of(reference: DocumentRef) -> str:
-    """Path of a document in the store."""
+    """Return the path of a document in the store."""
     digits = reference.hash.removeprefix(SCHEME)
     return f"{digits[:2]}/{digits[2:]}"
 
@@ -153,25 +148,18 @@ class ObstoreContentStore:
         reference = DocumentRef(hash=digest(data), media_type=media_type, size=size)
         name = name_of(reference)
         with translated_errors():
-            stored = self._head(name)
+            try:
+                stored = obstore.head(self._store, name)
+            except FileNotFoundError:
+                stored = None
             if stored is None or stored["size"] != len(data):
                 obstore.put(self._store, name, data)
             elif datetime.now(UTC) - stored["last_modified"] > DATED_EVERY:
-                self._date(name, data)
+                if isinstance(self._store, LocalStore) and self._store.prefix is not None:
+                    os.utime(Path(self._store.prefix) / name)  # without writing it, for the disk may be full
+                else:
+                    obstore.put(self._store, name, data)
         return reference
-
-    def _head(self, name: str) -> "ObjectMeta | None":
-        try:
-            return obstore.head(self._store, name)
-        except FileNotFoundError:
-            return None
-
-    def _date(self, name: str, data: bytes) -> None:
-        """Give a document today's date; in a folder without writing it, for the disk may be full."""
-        if isinstance(self._store, LocalStore) and self._store.prefix is not None:
-            os.utime(Path(self._store.prefix) / name)
-        else:
-            obstore.put(self._store, name, data)
 
     def _get(self, reference: DocumentRef) -> bytes:
         with translated_errors():
@@ -181,14 +169,11 @@ class ObstoreContentStore:
         return data
 
     def _delete(self, name: str, unless_put_since: datetime | None) -> bool:
-        try:
-            with translated_errors():
-                put_at = obstore.head(self._store, name)["last_modified"]
-                if unless_put_since is not None and put_at >= unless_put_since - DATED_EVERY:
-                    return False
-                obstore.delete(self._store, name)
-        except ContentMissing:
-            return True
+        with suppress(ContentMissing), translated_errors():
+            put_at = obstore.head(self._store, name)["last_modified"]
+            if unless_put_since is not None and put_at >= unless_put_since - DATED_EVERY:
+                return False
+            obstore.delete(self._store, name)
         return True
 
     def _delete_others(self, used: Collection[str], unless_put_since: datetime) -> int:

@@ -19,11 +19,9 @@ from providers.errors import NotConfigured, ProviderError, StorageFull
 from providers.storage.content import SCHEME, is_on_this_host
 from providers.storage.stored_records import Records
 
-FOLDER: Final = "archive"
-"""Of the records in a home and in an object store."""
+FOLDER: Final = "archive"  # of the records in a home and in an object store
 DIGITS: Final = re.compile("[0-9a-f]{64}")
-DATED_EVERY: Final = timedelta(hours=1)
-"""Precision of the time at which a run archived a text: a repeated call changes nothing."""
+DATED_EVERY: Final = timedelta(hours=1)  # precision of the time at which a run archived a text
 OF_OTHER_HOMES: Final = timedelta(days=7)
 """Time in which another home removes its expired records itself, and the texts with them."""
 
@@ -105,7 +103,7 @@ class RecordArchive:
 
 
 def _joined(record: ArchiveRecord, before: ArchiveRecord | None) -> ArchiveRecord:
-    """The record with the runs of an earlier one, which stays as it is if these runs wrote it just now."""
+    """Return the record with the runs of an earlier one, which stays unchanged if these runs wrote it recently."""
     known = before.runs if before else {}
     if all(run in known and until - known[run] < DATED_EVERY for run, until in record.runs.items()):
         return before or record
@@ -113,7 +111,7 @@ def _joined(record: ArchiveRecord, before: ArchiveRecord | None) -> ArchiveRecor
 
 
 def _parsed(name: str, data: bytes) -> ArchiveRecord | None:
-    """The record of a file; None for one that is damaged, or of another text than its name says."""
+    """Return the record of a file; None for one that is damaged, or not of the text in its name."""
     try:
         record = ArchiveRecord.model_validate_json(data)
     except ValidationError:

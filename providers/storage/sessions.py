@@ -1,7 +1,7 @@
 """The record of runs: one JSON document per research id, in three lines.
 
-The first line is what a list shows, the second one the documents that the run refers to, so that both can be read
-without the rest: `{"head": {…},`, `"documents": […],` and `"state": {…}}`.
+A list shows the first line, the second one has the documents that the run refers to, so that both can be read without
+the rest: `{"head": {…},`, `"documents": […],` and `"state": {…}}`.
 """
 
 import asyncio
@@ -25,10 +25,6 @@ SESSIONS = "sessions"  # folder of these records in a home and in an object stor
 UNREADABLE = "unreadable"  # status in a list of a session that cannot be used
 
 
-class SessionUnreadable(ContentCorrupt):
-    """A stored session that is damaged, or of a version that this one cannot read."""
-
-
 class RecordSessionStore:
     """Sessions as records. Methods raise `InvalidCall` for an id that is no plain name, and the errors of `Records`."""
 
@@ -42,18 +38,18 @@ class RecordSessionStore:
         await _in_thread(lambda: self._records.write(research_id, document))
 
     async def load(self, research_id: str) -> str | None:
-        """The newest checkpoint as JSON of `ResearchState`, or None. Raises `SessionUnreadable`."""
+        """Return the newest checkpoint as JSON of `ResearchState`, or None. Raises `ContentCorrupt`."""
         _check(research_id)
         data = await _in_thread(lambda: self._records.read(research_id))
         return None if data is None else _state(research_id, data)
 
     async def list(self) -> list[StoredSession]:
-        """All sessions, newest first; a damaged one is listed with the status `unreadable`."""
+        """Return all sessions, newest first, a damaged one with the status `unreadable`."""
         found = [_list_one(lines) for lines in await _in_thread(self._records.first_lines)]
         return sorted(found, key=lambda session: session.saved_at, reverse=True)
 
     async def documents(self) -> dict[str, frozenset[str] | None]:
-        """By id, the hashes of all documents that each session refers to; None where a session cannot be read."""
+        """Return by id the hashes of all documents of each session; None where a session cannot be read."""
         found = await _in_thread(lambda: self._records.first_lines(2))
         return {record.name: _second_line(record.lines) for record in found}
 
@@ -92,12 +88,11 @@ def documents_of(state: dict[str, Any]) -> frozenset[str]:
     """Return the hashes of a run's documents: of state, notebook and originals, and newest texts of a live report."""
     originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
     hashes = [*state.get("notebook", []), *state.get("revisions", []), *originals, *_references(state)]
-    named = {each for each in hashes if each}
-    return frozenset(filter(HASH.fullmatch, named))
+    return frozenset(each for each in hashes if each and HASH.fullmatch(each))
 
 
 def _references(value: Any) -> Iterator[str]:
-    """The hashes of all document references, wherever in a state."""
+    """Find the hashes of all document references in a part of a state."""
     if isinstance(value, dict):
         yield from [digest] if isinstance(digest := value.get("hash"), str) else []
         value = list(value.values())
@@ -107,7 +102,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def _second_line(lines: bytes) -> frozenset[str] | None:
-    """The documents that a session names; None for one that is damaged."""
+    """Return the documents that a session names; None for one that is damaged."""
     _, _, second = lines.partition(b"\n")
     try:
         return frozenset(json.loads(b"{" + second.rstrip().removesuffix(b",") + b"}")["documents"])
@@ -116,7 +111,7 @@ def _second_line(lines: bytes) -> frozenset[str] | None:
 
 
 def _state(research_id: str, data: bytes) -> str:
-    """The state of a stored document. Raises `SessionUnreadable`."""
+    """Return the state of a stored document. Raises `ContentCorrupt`."""
     name = research_id + ENDING
     try:
         document = json.loads(data.decode("utf-8"))
@@ -125,9 +120,9 @@ def _state(research_id: str, data: bytes) -> str:
     except (ValueError, KeyError, TypeError):
         own, state, version = False, None, None
     if not own:
-        raise SessionUnreadable(f"the session file {name} is damaged")
+        raise ContentCorrupt(f"the session file {name} is damaged")
     if version != SCHEMA_VERSION:
-        raise SessionUnreadable(f"the session file {name} is of version {version}, which this one cannot read")
+        raise ContentCorrupt(f"the session file {name} is of version {version}, which this one cannot read")
     return json.dumps(state, ensure_ascii=False)
 
 

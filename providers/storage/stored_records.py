@@ -5,6 +5,7 @@ The blocking methods are for threads.
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -35,7 +36,7 @@ class FirstLines:
 
 
 def open_records(content_url: str | None, home: Path, kind: str) -> "Records":
-    """Records of a kind: objects below `content_url` if that is shared by hosts, else files below the home."""
+    """Open records of a kind: objects below `content_url` if hosts share it, else files below the home."""
     place = home if content_url is None or is_on_this_host(content_url) else content_url
     return Records(place, kind)
 
@@ -58,19 +59,17 @@ class Records:
         self._kind = kind
 
     def names(self) -> list[str]:
-        """Names of all records, sorted."""
+        """Return the names of all records, sorted."""
         return [name for name, _ in self._list()]
 
     def read(self, name: str) -> bytes | None:
         """Return the whole record, or None."""
-        try:
-            with translated_errors():
-                return bytes(obstore.get(self._store, self._key(name)).bytes())
-        except ContentMissing:
-            return None
+        with suppress(ContentMissing), translated_errors():
+            return bytes(obstore.get(self._store, self._key(name)).bytes())
+        return None
 
     def first_lines(self, count: int = 1) -> list[FirstLines]:
-        """The beginnings of all records, by one small read for each, several at a time."""
+        """Return the beginnings of all records, by one small read for each, several at a time."""
         with ThreadPoolExecutor(CALLS_AT_ONCE) as threads:
             found = threads.map(partial(self._first_lines, count=count), self._list())
             return [lines for lines in found if lines is not None]
@@ -82,11 +81,8 @@ class Records:
 
     def remove(self, name: str) -> None:
         """Remove the record; no error if it is gone."""
-        try:
-            with translated_errors():
-                obstore.delete(self._store, self._key(name))
-        except ContentMissing:
-            return
+        with suppress(ContentMissing), translated_errors():
+            obstore.delete(self._store, self._key(name))
 
     def _condition(self, name: str) -> Any:
         """The condition of a write: the record is still the present one, or there is still none."""
@@ -108,14 +104,12 @@ class Records:
     def _first_lines(self, found: tuple[str, "ObjectMeta"], count: int) -> FirstLines | None:
         name, meta = found
         end = min(FIRST_BYTES, meta["size"])
-        try:
-            with translated_errors():
-                start = bytes(obstore.get_range(self._store, self._key(name), start=0, end=end)) if end else b""
-        except ContentMissing:
-            return None
-        if start.count(b"\n") < count and len(start) == FIRST_BYTES:
-            start = self.read(name) or b""
-        return FirstLines(name, b"".join(start.splitlines(keepends=True)[:count]), meta["last_modified"])
+        with suppress(ContentMissing), translated_errors():
+            start = bytes(obstore.get_range(self._store, self._key(name), start=0, end=end)) if end else b""
+            if start.count(b"\n") < count and len(start) == FIRST_BYTES:
+                start = self.read(name) or b""
+            return FirstLines(name, b"".join(start.splitlines(keepends=True)[:count]), meta["last_modified"])
+        return None
 
     def _key(self, name: str) -> str:
         return f"{self._kind}/{name}{ENDING}".removeprefix("/")

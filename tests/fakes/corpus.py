@@ -82,7 +82,7 @@ class MemoryCorpus:
                 scored.append((-score, path))
         hits = [self._hit(path, rank) for rank, (_, path) in enumerate(sorted(scored), start=1)]
         counts = {term: sum(term in set(stems(text)) for text in self._documents.values()) for term in terms}
-        kept = hits[request.offset : request.offset + request.max_results]
+        kept = hits[: request.max_results]
         return SearchResponse(
             provider=self.name, hits=kept, documents_searched=len(self._documents), term_documents=counts
         )

@@ -27,12 +27,12 @@ PATHS = {
 KNOWN = {
     "tavily": """query max_results search_depth topic include_answer include_raw_content include_images include_domains
         exclude_domains start_date end_date""",
-    "google": "q cx num start lr sort alt",
+    "google": "q cx num lr sort alt",
     "semantic_scholar": "query fields limit offset publicationDateOrYear",
-    "brave": "q count offset result_filter text_decorations search_lang freshness",
-    "brave_news": "q count offset search_lang freshness",
+    "brave": "q count result_filter text_decorations search_lang freshness",
+    "brave_news": "q count search_lang freshness",
     "searxng": "q format pageno categories language time_range",
-    "wikipedia": "action format formatversion list srsearch srlimit sroffset srprop meta siprop",
+    "wikipedia": "action format formatversion list srsearch srlimit srprop meta siprop",
     "anthropic": "model max_tokens system messages tools tool_choice",
     "anthropic_tool": "type name max_uses allowed_domains blocked_domains",
 }
@@ -103,7 +103,7 @@ def refused(asked: Asked) -> tuple[int, Any] | None:
     most = {"tavily": 20, "google": 10, "brave": 20, "semantic_scholar": 100, "wikipedia": 500}
     known = KNOWN["brave_news" if "news" in asked.path else asked.provider].split()
     try:
-        _, count = PAGES[asked.provider](asked.body or asked.parameters)
+        count = LENGTHS[asked.provider](asked.body or asked.parameters)
         usable = 1 <= len(asked.query) <= longest and 1 <= count <= most.get(asked.provider, 100)
         usable = usable and asked.parameters.get("cx", CSE_ID) == CSE_ID
         usable = usable and asked.parameters.keys() | asked.body.keys() <= set(known)
@@ -130,10 +130,10 @@ def found(asked: Asked, all_items: Sequence[Item]) -> Any:
 
     Domains, languages and days are not applied: clients must not rely on it that a service does.
     """
-    first, count = PAGES[asked.provider](asked.body or asked.parameters)
+    count = LENGTHS[asked.provider](asked.body or asked.parameters)
     matching = [item for item in all_items if item.kind in {"", _kind(asked)}]
-    page = matching[first : first + count]
-    return ANSWERS[asked.provider](asked, page, first, len(matching))
+    page = matching[:count]
+    return ANSWERS[asked.provider](asked, page, len(matching))
 
 
 def _kind(asked: Asked) -> str:
@@ -145,16 +145,16 @@ def _kind(asked: Asked) -> str:
     return "news" if "news" in asked.path or asked.body.get("topic") == "news" else "web"
 
 
-PAGES: dict[str, Callable[[Mapping[str, Any]], tuple[int, int]]] = {
-    "tavily": lambda given: (0, given["max_results"]),
-    "google": lambda given: (int(given["start"]) - 1, int(given["num"])),
-    "semantic_scholar": lambda given: (int(given["offset"]), int(given["limit"])),
-    "brave": lambda given: (int(given["offset"]) * int(given["count"]), int(given["count"])),
-    "searxng": lambda given: ((int(given["pageno"]) - 1) * 30, 30),
-    "wikipedia": lambda given: (int(given["sroffset"]), int(given["srlimit"])),
-    "anthropic": lambda given: (0, MODEL_RESULTS),
+LENGTHS: dict[str, Callable[[Mapping[str, Any]], int]] = {
+    "tavily": lambda given: given["max_results"],
+    "google": lambda given: int(given["num"]),
+    "semantic_scholar": lambda given: int(given["limit"]),
+    "brave": lambda given: int(given["count"]),
+    "searxng": lambda given: 30,
+    "wikipedia": lambda given: int(given["srlimit"]),
+    "anthropic": lambda given: MODEL_RESULTS,
 }
-"""Place of the first result and number of results, from the parameters of a request."""
+"""Number of results, from the parameters of a request."""
 
 
 def encoded(answer: Any) -> tuple[str, bytes]:
@@ -177,14 +177,14 @@ def message(*blocks: Any, stop_reason: str = "end_turn", searches: int = 1) -> A
     }
 
 
-def _tavily(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
+def _tavily(asked: Asked, page: Sequence[Item], total: int) -> Any:
     rows = [{"title": i.title, "url": i.url, "content": i.snippet, "score": 0.9, "raw_content": None} for i in page]
     if asked.body["topic"] == "news":
         rows = [row | {"published_date": item.published} for row, item in zip(rows, page, strict=True)]
     return {"query": asked.query, "answer": None, "images": [], "results": rows, "response_time": 0.5}
 
 
-def _google(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
+def _google(asked: Asked, page: Sequence[Item], total: int) -> Any:
     rows = [
         {
             "kind": "customsearch#result",
@@ -201,7 +201,7 @@ def _google(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
     return {**base, "items": rows} if rows else base
 
 
-def _semantic_scholar(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
+def _semantic_scholar(asked: Asked, page: Sequence[Item], total: int) -> Any:
     rows = [
         {
             "paperId": f"{i.number:040x}",
@@ -217,10 +217,10 @@ def _semantic_scholar(asked: Asked, page: Sequence[Item], first: int, total: int
         }
         for i in page
     ]
-    return {"total": total, "offset": first, "data": rows} if total else {"total": 0, "offset": first}
+    return {"total": total, "offset": 0, "data": rows} if total else {"total": 0, "offset": 0}
 
 
-def _brave(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
+def _brave(asked: Asked, page: Sequence[Item], total: int) -> Any:
     rows = [
         {
             "title": i.title,
@@ -236,7 +236,7 @@ def _brave(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
     return {"type": "search"} | ({"web": {"type": "search", "results": rows}} if rows else {})
 
 
-def _searxng(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
+def _searxng(asked: Asked, page: Sequence[Item], total: int) -> Any:
     rows = [
         {
             "url": i.url,
@@ -252,7 +252,7 @@ def _searxng(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
     return {"query": asked.query, "number_of_results": total, "results": rows, "unresponsive_engines": []}
 
 
-def _wikipedia(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
+def _wikipedia(asked: Asked, page: Sequence[Item], total: int) -> Any:
     rows = [
         {
             "title": f"Page {i.number}: a title",
@@ -266,7 +266,7 @@ def _wikipedia(asked: Asked, page: Sequence[Item], first: int, total: int) -> An
     return {"batchcomplete": True, "query": {"general": general, "search": rows}}
 
 
-def _anthropic(asked: Asked, page: Sequence[Item], first: int, total: int) -> Any:
+def _anthropic(asked: Asked, page: Sequence[Item], total: int) -> Any:
     days = [date.fromisoformat(i.published) if i.published else None for i in page]
     ages = [f"{day:%B} {day.day}, {day.year}" if day else None for day in days]
     rows = [

@@ -156,9 +156,7 @@ async def open_provider(
         yield provider
 
 
-def asking(
-    name: str, text: str = QUESTION, *, max_results: int = 10, offset: int = 0, **narrowed: Any
-) -> SearchRequest:
+def asking(name: str, text: str = QUESTION, *, max_results: int = 10, **narrowed: Any) -> SearchRequest:
     """A request as the gatherer makes it; `narrowed` are its fields for types, domains, language and days."""
     return SearchRequest(
         permitted=True,
@@ -167,7 +165,6 @@ def asking(
         provider=name,
         text=text,
         max_results=max_results,
-        offset=offset,
         **narrowed,
     )
 

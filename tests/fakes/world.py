@@ -19,6 +19,7 @@ from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.activities import ACTIVITIES
+from contracts.evidence import Validators
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.tokens import TokenSettings
@@ -30,7 +31,7 @@ from providers.interfaces import ContentArchive, Engine, ExtractedDocument, Sear
 from providers.isolation.pool import SubprocessPool
 from providers.models.endpoints import EndpointCapabilities
 from providers.models.summaries import SummarizingEngine
-from providers.reading.reader import CachedReader, RoutedReader
+from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
 from providers.shared.paid_calls import CallStore
 from providers.shared.run_queue import QueueLimits, RunQueue
@@ -53,6 +54,26 @@ class NoWeb:
 
     async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
         raise SourceUnreadable("not_found", "this world has no web")
+
+
+class RoutedReader:
+    """Reads documents of a corpus from there, everything else from the web of a test."""
+
+    def __init__(self, corpora: MemoryCorpus, web: CachedReader) -> None:
+        self._corpora = corpora
+        self._web = web
+
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        if url.startswith(CORPUS_SCHEME):
+            return await self._corpora.read(url)
+        return await self._web.read(url, tenant=tenant, domains=domains)
+
+    async def read_again(
+        self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
+    ) -> ExtractedDocument | None:
+        if url.startswith(CORPUS_SCHEME):
+            return await self._corpora.read(url)
+        return await self._web.read_again(url, known, domains=domains)
 
 
 async def no_list_of_runs() -> list[str]:

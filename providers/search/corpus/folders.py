@@ -3,17 +3,18 @@
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from pydantic import Field
 
 from contracts.base import StrictContract
 from contracts.names import CORPUS_SCHEME
+from contracts.resolved import CorpusSnapshot
 from providers.errors import SourceUnreadable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
 from providers.reading.document_kinds import LARGEST_FILE_BYTES, NO_DOCUMENTS
@@ -157,19 +158,17 @@ class CorpusDefinition(StrictContract):
     language: str = ""
     """Language of its documents; empty: detected when they are first indexed."""
 
+    def snapshot(self, **state: Any) -> CorpusSnapshot:
+        """Return a state of the corpus; without values, that of one that has no index."""
+        return CorpusSnapshot(name=self.name, title=self.title, authority=self.authority, **state)
+
     def selects(self, path: str) -> bool:
         """Return true for a relative path that belongs to the corpus; names with a dot in front never do."""
         parts = PurePosixPath(path).parts
-        if any(part.startswith(".") for part in parts):
-            return False
-        if self.include and not _matches(path, self.include):
-            return False
-        return not _matches(path, self.exclude)
-
-
-def _matches(path: str, patterns: Iterable[str]) -> bool:
-    name = PurePosixPath(path).name
-    return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns)
+        names = (path, parts[-1])
+        included = not self.include or any(fnmatchcase(name, pattern) for name in names for pattern in self.include)
+        excluded = any(fnmatchcase(name, pattern) for name in names for pattern in self.exclude)
+        return included and not excluded and not any(part.startswith(".") for part in parts)
 
 
 def path_address(path: str) -> str:

@@ -128,10 +128,7 @@ class IndexReader:
 
     def snapshot(self, definition: CorpusDefinition) -> CorpusSnapshot:
         """Return the state of the index, as runs refer to it."""
-        return CorpusSnapshot(
-            name=definition.name,
-            title=definition.title,
-            authority=definition.authority,
+        return definition.snapshot(
             digest=self.value("digest"),
             indexed_at=self.value("indexed_at"),
             files=self.documents(),

@@ -89,7 +89,7 @@ class CorpusLibrary:
         """Return the declared authority of a corpus. Raises `CorpusUnknown`."""
         return self.definition(name).authority
 
-    def add(self, name: str, path: Path, *, include: Iterable[str] = (), language: str = "") -> CorpusDefinition:
+    def add(self, name: str, path: Path) -> None:
         """Register a folder for all processes that share `home`, or replace its registration.
 
         Raises `CorpusUnknown` without such a folder, `InvalidCall` if the configuration has that name, and
@@ -98,11 +98,10 @@ class CorpusLibrary:
         folder = path.expanduser().absolute()
         if not folder.is_dir():
             raise CorpusUnknown("there is no such folder")
-        definition = CorpusDefinition(name=name, path=folder, include=tuple(include), language=language)
-        if self._configured.get(name, definition) != definition:
+        if name in self._configured:
             raise InvalidCall("the configuration already defines a corpus of that name")
+        definition = CorpusDefinition(name=name, path=folder)
         self._registered.write(name, definition.model_dump_json(indent=2).encode())
-        return definition
 
     async def remove(self, name: str) -> None:
         """Forget a registered folder and its index; its files stay. Raises `CorpusUnknown`, `InvalidCall`."""
@@ -134,8 +133,7 @@ class CorpusLibrary:
     async def describe(self, name: str) -> CorpusSnapshot:
         """Describe what a run would search now: nothing before the first `refresh`. Raises `CorpusUnknown`."""
         definition = self.definition(name)
-        empty = CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
-        return await look_up(self.index_path(name), lambda index: index.snapshot(definition), empty)
+        return await look_up(self.index_path(name), lambda index: index.snapshot(definition), definition.snapshot())
 
     async def skipped(self, name: str) -> list[SkippedFile]:
         """Return the files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
@@ -176,7 +174,7 @@ class CorpusLibrary:
 
 
 class State(Contract):
-    """A published state of a corpus."""
+    """A published state of a corpus, with the file of its index."""
 
     format: str
     corpus: CorpusSnapshot
@@ -187,12 +185,7 @@ class PublishedLibrary(CorpusLibrary):
     """Corpora that any host searches as the host with the folder publishes them. Methods raise `Unavailable`."""
 
     def __init__(
-        self,
-        content_url: str,
-        home: Path,
-        corpora: Path,
-        pool: SubprocessPool,
-        definitions: Iterable[CorpusDefinition],
+        self, content_url: str, home: Path, corpora: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition]
     ) -> None:
         super().__init__(corpora, pool, definitions)
         self._records = open_records(content_url, home, "corpora")
@@ -224,10 +217,7 @@ class PublishedLibrary(CorpusLibrary):
     async def describe(self, name: str) -> CorpusSnapshot:
         """Describe the newest published state: no files before the first `refresh`. Raises `CorpusUnknown`."""
         found = await self._find(name)
-        if found is not None:
-            return found.corpus
-        definition = self.definition(name)
-        return CorpusSnapshot(name=name, title=definition.title, authority=definition.authority)
+        return found.corpus if found else self.definition(name).snapshot()
 
     async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/path` as published; its bytes are its text. Raises `SourceUnreadable`, `CorpusUnknown`."""
@@ -252,8 +242,7 @@ class PublishedLibrary(CorpusLibrary):
             raise ContentCorrupt(f"the record of the corpus {name} in the object store is damaged") from None
 
     async def _get(self, name: str) -> State:
-        found = await self._find(name)
-        if found is None:
+        if (found := await self._find(name)) is None:
             raise CorpusUnknown("no host has published the corpus: index it where its folder is")
         return found
 

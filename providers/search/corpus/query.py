@@ -41,11 +41,8 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         total = index.documents()
         weights = {key: inverse_document_frequency(count, total) for key, count in counts.items()}
         ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
-        last = request.offset + min(request.max_results, MOST_RESULTS)
-        hits = [
-            _hit(index, corpus, sections, weights, number)
-            for number, sections in enumerate(ranked[request.offset : last], start=request.offset + 1)
-        ]
+        best = enumerate(ranked[: min(request.max_results, MOST_RESULTS)], start=1)
+        hits = [_hit(index, corpus, sections, weights, number) for number, sections in best]
         nearest = {key: _nearest(index, key, language) for key, count in counts.items() if not count}
         return SearchResponse(
             provider=PROVIDER,

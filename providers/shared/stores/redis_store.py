@@ -1,5 +1,6 @@
 """A shared store in Redis or Valkey, for workers on several machines."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -19,7 +20,7 @@ QUEUE_FACTOR: Final = 10  # a call waits so many times as long for a free connec
 RETRY_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 32
 REMOVED_AT_ONCE: Final = 1_000
-SPECIAL: Final = b"\\*?[]"
+SPECIAL: Final = re.compile(rb"[\\*?\[\]]")  # signs of patterns of keys
 
 CURRENT: Final = """
 local current = redis.pcall('GET', KEYS[1])
@@ -83,7 +84,7 @@ class RedisSharedStore:
 
     async def remove(self, prefix: str) -> int:
         """Remove every key that starts with the prefix; return how many."""
-        literal = b"".join(b"\\" + bytes([sign]) if sign in SPECIAL else bytes([sign]) for sign in key_bytes(prefix))
+        literal = SPECIAL.sub(rb"\\\g<0>", key_bytes(prefix))
         cursor, removed = b"0", 0
         async with _translated():
             while True:

@@ -96,19 +96,19 @@ class MemoryCalls:
             raise CallInFlight("another attempt makes this call", retry_after=7.0)
         self.leased.add(key)
         self.log.append("begin")
-        return CallLease(key, research_id, "this attempt")
+        return CallLease(research_id, key, key, b"this attempt")
 
     async def renew(self, lease: CallLease, lease_seconds: float) -> None:
         self.log.append("renew")
         self.renewed.set()
 
     async def finish(self, lease: CallLease, answer: str) -> None:
-        self.answers[lease.key] = answer
-        self.leased.discard(lease.key)
+        self.answers[lease.answer_key] = answer
+        self.leased.discard(lease.answer_key)
         self.log.append("finish")
 
     async def release(self, lease: CallLease) -> None:
-        self.leased.discard(lease.key)
+        self.leased.discard(lease.answer_key)
         self.log.append("release")
 
 

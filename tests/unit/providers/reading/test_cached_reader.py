@@ -12,6 +12,7 @@ from providers.interfaces import ExtractedDocument
 from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
 from providers.storage.content import ObstoreContentStore
+from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.memory_store import MemorySharedStore
 
 URL = "https://a.example/page"
@@ -58,7 +59,7 @@ class Desk:
         self.site, self.store, self.folder = Site(), MemorySharedStore(), folder
 
     def reader(self) -> CachedReader:
-        return CachedReader(self.site, ObstoreContentStore(self.folder), Cache(self.store))
+        return CachedReader(MemoryCorpus(), self.site, ObstoreContentStore(self.folder), Cache(self.store))
 
 
 @pytest.fixture

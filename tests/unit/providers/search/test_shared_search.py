@@ -74,7 +74,6 @@ async def test_a_repeated_search_is_cached_and_free() -> None:
 SHAPING: dict[str, Any] = {
     "text": "Words",
     "max_results": 5,
-    "offset": 10,
     "source_type": SourceType.NEWS,
     "domains_allow": ["a.example"],
     "domains_deny": ["a.example"],

@@ -138,18 +138,6 @@ async def test_a_service_at_another_address_is_not_followed(name: str, scenario:
 
 
 @every_provider
-async def test_an_offset_goes_on_where_the_last_page_ended(name: str) -> None:
-    """Two pages of five are the same hits and ranks as one of ten; beyond the last result there are none."""
-    async with SearchApis() as server:
-        whole = (await search(name, server, max_results=10)).hits
-        parts = (await search(name, server, max_results=5)).hits
-        parts = parts + (await search(name, server, max_results=5, offset=5)).hits
-        assert (await search(name, server, offset=20_000)).hits == []
-    assert parts == whole
-    assert len(server.asked) <= 4
-
-
-@every_provider
 async def test_queries_are_fitted_to_the_service(name: str) -> None:
     """A long query with signs that mean something in URLs arrives as text, cut at a word, on one line."""
     text = "a&limit=1#x %41 + = ü\n\u202eπ " + "word " * 500

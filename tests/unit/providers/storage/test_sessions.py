@@ -13,7 +13,7 @@ from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.vocabulary import RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, StorageFull, Unavailable
 from providers.storage.content import ObstoreContentStore, name_of
-from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore, SessionUnreadable
+from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore
 from providers.storage.stored_records import Records, open_records
 from tests.fakes.object_store import ObjectStoreServer
 
@@ -76,7 +76,7 @@ async def test_a_damaged_session_is_named_and_harms_no_other(opened: Opened, dat
     whole = await asyncio.to_thread(store._records.read, "r-1")
     await asyncio.to_thread(store._records.write, "r-9", whole or b"")
     for name in ("r-2", "r-9"):
-        with pytest.raises(SessionUnreadable, match=rf"{name}\.json is damaged"):
+        with pytest.raises(ContentCorrupt, match=rf"{name}\.json is damaged"):
             await store.load(name)
 
 
@@ -84,7 +84,7 @@ async def test_a_damaged_session_is_named_and_harms_no_other(opened: Opened, dat
 async def test_a_state_of_another_version_is_refused(opened: Opened, version: int | None) -> None:
     """The error names the version; nothing is half understood."""
     await opened().save("r-1", json.dumps({"schema_version": version}), closed=False)
-    with pytest.raises(SessionUnreadable, match=rf"r-1\.json is of version {version}"):
+    with pytest.raises(ContentCorrupt, match=rf"r-1\.json is of version {version}"):
         await opened().load("r-1")
 
 
