@@ -102,7 +102,7 @@ class Driver:
             state.open_pause = self._strategy.evaluate(run, unit)
         opened = state.open_pause
         await reflect(run, opened)
-        pause = await self._strategy.pause(run, opened)
+        pause = state.pause = await self._strategy.pause(run, opened)
         state.open_pause = None
         run.inbox.check_interruption()
         if state.draft is not drafted:

@@ -48,7 +48,7 @@ from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of
 from workflows.rules.query_matching import normalized_query
 from workflows.run.calls import show_summary
-from workflows.strategies.orchestrator.plan import problem_of
+from workflows.strategies.orchestrator.orchestrator_strategy import problem_of
 
 LANGUAGES: Final = ("en", "de")
 SAMPLE: Final = 4

@@ -1,13 +1,11 @@
-"""Reading for a role with tools: searches whose pages have numbers, reads by number, and notes about what was read.
+"""Reading for a role with tools: searches whose pages have numbers, reads by number, and notes about the pages.
 
-A number stands for one page in every turn. The role is shown titles and notes, never the text of a page.
+A number means one page in every turn. The role is shown titles and notes, never the text of a page.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
-
-from temporalio.exceptions import ActivityError
 
 from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, Source
@@ -20,8 +18,7 @@ from contracts.vocabulary import EngineKind, SourceStatus
 from workflows.phases.analysis import merge
 from workflows.phases.gathering import Gathering
 from workflows.rules.duplicates import Identities
-from workflows.run.calls import is_cancelled, reason_of
-from workflows.run.host import side_by_side
+from workflows.run.host import ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun
 
 MOST_LISTED: Final = 12
@@ -104,37 +101,33 @@ async def analyze_opened(
     """
     asked = [partial(run.ask, ANALYZER, step, request, engine) for step, request in requests.items()]
     calls = await side_by_side(run.host, asked, run.resolved.limits.max_parallel)
-    interruption: BaseException | None = None
-    for request, call in zip(requests.values(), calls, strict=True):
-        names, error = [source.id for source in request.sources], call.exception()
-        if error is None:
+    for request, call, reason in ended_calls(requests.values(), calls):
+        names = [source.id for source in request.sources]
+        if reason is None:
             merge(run, task, with_what_follows(call.result(), names), in_parts=True)
             # A source that no call showed is not tried again.
-            position.not_analyzed += [name for name in names if not run.state.sources[name].analyzed]
-        elif isinstance(error, ActivityError) and not is_cancelled(error):
-            run.branch_failed(f"analysis of {plural(len(names), 'page')}: {reason_of(error)}")
-            position.not_analyzed += names
+            names = [name for name in names if not run.state.sources[name].analyzed]
         else:
-            interruption = interruption or error
-    if interruption is not None:
-        raise interruption
+            run.branch_failed(f"analysis of {plural(len(names), 'page')}: {reason}")
+        position.not_analyzed += names
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------
-def describe_search(state: ResearchState, query: str, node: PlanNode, opened: Collection[int]) -> str:
-    """Return the numbered titles that a search found."""
-    searched = next((one for one in state.plan.nodes if one.id == node.id), node)
-    if searched.error and not searched.result_count:
-        return f"The search for “{query}” failed: {searched.error}."
-    own = {canonical_url(one.hit.url) for one in state.candidates if one.sub_query_id == node.id}
-    lines = []
-    for number, page in enumerate(pages_found(state), start=1):
-        if canonical_url(page.hit.url) in own:
-            lines.append(f"{number}. {title_of(page)}{', opened already' if number in opened else ''}")
-    if not lines:
-        return f"Nothing was found for “{query}”."
-    more = [f"and {len(lines) - MOST_LISTED} more that fit less"] if len(lines) > MOST_LISTED else []
-    return "\n".join([f"Found for “{query}”:", *lines[:MOST_LISTED], *more])
+def describe_search(
+    state: ResearchState, search: PlanNode, listed: Collection[int], most: int = MOST_LISTED
+) -> tuple[str, list[int] | None]:
+    """Return the best pages of a search that were not `listed` before, and their numbers; None where it failed."""
+    search = state.plan.newest(search)
+    if search.error and not search.result_count:
+        return f"The search for “{search.text}” failed: {search.error}.", None
+    ranks = {canonical_url(one.hit.url): one.hit.rank for one in state.candidates if one.sub_query_id == search.id}
+    pages = dict(enumerate(pages_found(state), start=1))
+    own = {number: ranks.get(canonical_url(page.hit.url)) for number, page in pages.items() if number not in listed}
+    ranked = sorted((rank, number) for number, rank in own.items() if rank is not None)
+    numbers = [number for _, number in ranked[:most]]
+    lines = [f"{number}. {title_of(pages[number])}" for number in numbers]
+    found = f"Found for “{search.text}”:" if lines else f"Nothing new was found for “{search.text}”."
+    return "\n".join([found, *lines]), numbers
 
 
 def title_of(page: Candidate) -> str:
@@ -143,12 +136,16 @@ def title_of(page: Candidate) -> str:
     return f"{page.hit.title or 'without a title'}{date}"
 
 
+def reason_unread(source: Source | None) -> str:
+    """Return the reason for which a chosen page has no text; None is a page that no limit allowed to read."""
+    return source.status_reason if source and source.status_reason else "the limit of pages is reached"
+
+
 def describe_page(state: ResearchState, number: int, known: Collection[str]) -> tuple[str, bool]:
     """Return the notes on a page, and true if it could not be read; findings that were `known` before are no notes."""
     source, title = source_of_page(state, number), pages_found(state)[number - 1].hit.title or "without a title"
     if source is None or source.status is not SourceStatus.FULL:
-        reason = source.status_reason if source and source.status_reason else "the limit of pages is reached"
-        return f"Page {number}, “{title}”, could not be read: {reason}.", True
+        return f"Page {number}, “{title}”, could not be read: {reason_unread(source)}.", True
     notes = notes_on(state, source, known)
     if not notes:
         return f"Page {number}, “{title}”, was read: nothing in it speaks about the task.", False

@@ -4,13 +4,13 @@ Both work on the draft of any strategy, also after a forced ending. Whether a li
 the verdicts so far count, and the other claims are unverified.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts import activities, names
+from contracts import activities
 from contracts.call_sizes import CLAIMS_PER_CALL
 from contracts.checking import ReviewSummary, Verification, VerificationSummary
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
@@ -30,15 +30,10 @@ from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
-from workflows.phases.drafts import (
-    NOT_IN_THE_TEXT,
-    has_live_report,
-    revise_sections,
-    take_draft,
-)
+from workflows.phases.drafts import NOT_IN_THE_TEXT, call_records, has_live_report, revise_sections, take_draft
 from workflows.phases.role_inputs import write_input
-from workflows.run.calls import CallOptions, call_options, is_cancelled, reason_of
-from workflows.run.host import abandon
+from workflows.run.calls import is_cancelled, reason_of
+from workflows.run.host import side_by_side
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun, Unanswered
 
@@ -73,7 +68,13 @@ async def review(run: ResearchRun) -> None:
         run.note("review.finished", f"the draft scores {score:g} of 10", score=score)
         if score < REVIEW_BAR and writer_engine(state.engine_by_role) is EngineKind.MODEL:
             notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
-            if revision := await _revise(run, notes):
+            if has_live_report(run):
+                revision = await revise_sections(run, notes)
+            else:
+                revised = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
+                revision = revised.draft if revised.account.engine is EngineKind.MODEL else None
+                state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value  # whose draft remains at least
+            if revision is not None:
                 second = await run.ask(REVIEWER, "review-revision", _review_input(state, revision), engine)
                 better = second.scores.overall > score
                 if better:
@@ -87,17 +88,6 @@ async def review(run: ResearchRun) -> None:
     if mode is Review.RULES:
         # A review that the request gives to rules is no fallback of a role.
         state.engine_by_role.pop(REVIEWER.name, None)
-
-
-async def _revise(run: ResearchRun, notes: list[GateIssue]) -> ReportDraft | None:
-    """Have the draft revised: a live report section by section, another one as a whole; None without a model's work."""
-    if has_live_report(run):
-        return await revise_sections(run, notes)
-    revised = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
-    if revised.account.engine is EngineKind.MODEL:
-        return revised.draft
-    run.state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value
-    return None
 
 
 def _record_review(run: ResearchRun, output: ReviewerAnswer, **revision: Any) -> None:
@@ -142,9 +132,8 @@ async def verify(run: ResearchRun) -> None:
     before = state.verification
     state.verification = Verification(answers=before.answers, review=before.review)
     state.verdicts_entry = ""
-    checks = _ClaimChecks(run)
     try:
-        await checks.carry_out()
+        await _ClaimChecks(run).carry_out()
     except ActivityError as error:
         if is_cancelled(error):
             raise
@@ -154,7 +143,7 @@ async def verify(run: ResearchRun) -> None:
 
 
 def note_verdicts(run: ResearchRun, verdicts: Sequence[Verdict], summary: VerificationSummary) -> None:
-    """Give an event for the verdict of each claim in the report, whoever judged it, and one for all of them."""
+    """Give an event for the verdict of each claim in the report, by a model or by rules, and one for all of them."""
     if run.resolved.verify is Verify.OFF:
         return
     for number, verdict in enumerate(verdicts, 1):
@@ -205,10 +194,9 @@ class _ClaimChecks:
 
         async def send(change: StateChange) -> ExtractedClaims:
             request = ExtractClaimsRequest(**self._ids, change=change, answers=answers)
-            return await run.host.execute(activities.EXTRACT_CLAIMS, request, self._options("weigh", "find the claims"))
+            return await call_records(run, activities.EXTRACT_CLAIMS, request, "weigh", "find the claims")
 
         weighed = await run.checkpoints.with_newest_state(send)
-        run.operation_done("weigh")
         run.state.note_entry(weighed.claims_entry)
         text = f"{plural(weighed.claims, 'claim')}, {len(weighed.sizes)} of them for the checker"
         run.note("status", text, level="info")
@@ -244,9 +232,8 @@ class _ClaimChecks:
             unreached=unreached,
             corrects=corrects,
         )
-        options = self._options("conclude", "put the verdicts together")
-        concluded = await run.host.execute(activities.FINALIZE_VERIFICATION, request, options)
-        run.operation_done("conclude")
+        spec, summary = activities.FINALIZE_VERIFICATION, "put the verdicts together"
+        concluded = await call_records(run, spec, request, "conclude", summary)
         update = {
             "claims_entry": concluded.claims_entry or request.claims_entry,
             "verdicts_entry": concluded.verdicts_entry,
@@ -285,10 +272,8 @@ class _ClaimChecks:
             proposals=[entry for _, entry in sorted(proposals.items())],
             answers=run.state.verification.answers,
         )
-        options = self._options("apply", "put the corrections into the draft")
-        corrected = await run.host.execute(activities.APPLY_CORRECTIONS, request, options)
-        run.operation_done("apply")
-        return corrected
+        summary = "put the corrections into the draft"
+        return await call_records(run, activities.APPLY_CORRECTIONS, request, "apply", summary)
 
     async def _in_batches(self, sizes: Sequence[int], call: Callable[[int, list[int], int], Awaitable[None]]) -> int:
         """Divide claims of these sizes evenly over as few calls as possible, and make these in parallel within bounds.
@@ -296,29 +281,19 @@ class _ClaimChecks:
         A call gets its number from 1, the numbers of its claims and their size. Returns the number of claims that were
         not reached because the run is to end.
         """
-        run = self._run
-        each = -(-len(sizes) // -(-len(sizes) // CLAIMS_PER_CALL)) if sizes else 1
-        turns = asyncio.Semaphore(max(AT_ONCE, run.resolved.limits.max_parallel))
+        run, count = self._run, len(sizes)
+        each = -(-count // -(-count // CLAIMS_PER_CALL)) if count else 1
 
         async def make(number: int, start: int) -> int:
-            numbers = list(range(start, min(start + each, len(sizes))))
-            async with turns:
-                try:
-                    await call(number, numbers, sum(sizes[start : start + each]))
-                except Interrupted:
-                    return len(numbers)
-                except Unanswered:
-                    return 0
+            numbers = list(range(start, min(start + each, count)))
+            try:
+                await call(number, numbers, sum(sizes[start : start + each]))
+            except Interrupted:
+                return len(numbers)
+            except Unanswered:
+                return 0
             return 0
 
-        calls = [asyncio.ensure_future(make(*one)) for one in enumerate(range(0, len(sizes), each), start=1)]
-        try:
-            await run.host.settle(calls)
-        except asyncio.CancelledError:
-            await abandon(run.host, calls)
-            raise
-        return sum(done.result() for done in calls)
-
-    def _options(self, step: str, summary: str) -> CallOptions:
-        run = self._run
-        return call_options(names.RECORDS_QUEUE, run.operation(step), summary, run.clock.remaining_work_seconds())
+        calls = [partial(make, *one) for one in enumerate(range(0, count, each), start=1)]
+        made = await side_by_side(run.host, calls, max(AT_ONCE, run.resolved.limits.max_parallel))
+        return sum(done.result() for done in made)

@@ -1,7 +1,6 @@
 """Closing a run: write from the results so far, check, render, save."""
 
-from collections.abc import Awaitable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 from temporalio.exceptions import ActivityError
 
@@ -43,29 +42,35 @@ CLOSING = "closing"
 """Name of the phase of analysis and writing when a run ends early."""
 
 
-class WriteEarly(Protocol):
-    """Writes the report of a run that ends early, within a time limit that is set already."""
-
-    def __call__(
-        self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
-    ) -> Awaitable[None]:
-        """Write; without changes since a current draft nothing need be done.
-
-        `changed` is true if there are new findings, or the draft is lost; `engine` is `EXTRACTIVE` where no model may
-        be asked.
-        """
-        ...
+WriteEarly = Callable[..., Awaitable[None]]
+"""Writes the report of a run that ends early (`write_early`), within a time limit that is set already."""
 
 
 async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None) -> None:
-    """Have the synthesizer write from the findings, unless the draft has them all."""
+    """Have the synthesizer write from the findings, unless the draft has them all, from the reserve of each limit.
+
+    `changed` is true if there are new findings, or the draft is lost; `engine` is `EXTRACTIVE` where no model may be
+    called. If the model does not manage it in time, or the reserve is too small, the report is written without it.
+    """
     state = run.state
-    newest = max((finding.iteration for finding in state.findings), default=0)
-    is_current = state.draft is not None and state.draft.iteration >= newest
-    if state.findings and (changed or not is_current):
-        await _write(run, reason, engine)
-    elif not state.findings and (state.plan.nodes or changed):
-        await _write(run, reason, EngineKind.EXTRACTIVE)
+    if state.findings:
+        newest = max(finding.iteration for finding in state.findings)
+        is_due = changed or state.draft is None or state.draft.iteration < newest
+    else:
+        is_due, engine = bool(state.plan.nodes or changed), EngineKind.EXTRACTIVE
+    if not is_due:
+        return
+    request = write_input(run, issues=[], cut_short=None if reason in NATURAL_STOPS else reason.value)
+    try:
+        output = await run.ask(SYNTHESIZER, "write", request, engine)
+    except Interrupted:
+        run.inbox.clear()
+        try:
+            output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
+        except Interrupted:
+            run.degrade("no text could be written, not even without the model")
+            return
+    await take_draft(run, output.draft)
 
 
 async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write_early) -> Outcome:
@@ -74,6 +79,12 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     `writer` writes the report where the run ends early (`Strategy.write_early`).
     """
     state = run.state
+
+    async def render(change: StateChange) -> RenderedReport:
+        ids = {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
+        request = RenderRequest(**ids, change=change)
+        return await run.host.execute(activities.RENDER_REPORT, request, options)
+
     skip_unfinished(state, reason.text)
     if reason not in NATURAL_STOPS:
         text = f"ending early: {reason.text}"
@@ -83,7 +94,8 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     while True:
         ending = _conclude(run, reason)
         try:
-            rendered = await _render(run)
+            options = _closing_options(run, RENDER, "render the report")
+            rendered = await run.checkpoints.with_newest_state(render)
             break
         except ActivityError as error:
             if not is_given_up(error) or state.draft is None:
@@ -180,24 +192,6 @@ async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, wri
     return reason if state.draft is not None else StopReason.INTERNAL_ERROR
 
 
-async def _write(run: ResearchRun, reason: StopReason, engine: EngineKind | None = None) -> None:
-    """Write the report from the reserve of each limit.
-
-    If the model does not manage it in time, or the reserve is too small for it, it is written without a model.
-    """
-    request = write_input(run, issues=[], cut_short=None if reason in NATURAL_STOPS else reason.value)
-    try:
-        output = await run.ask(SYNTHESIZER, "write", request, engine)
-    except Interrupted:
-        run.inbox.clear()
-        try:
-            output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
-        except Interrupted:
-            run.degrade("no text could be written, not even without the model")
-            return
-    await take_draft(run, output.draft)
-
-
 def _layout_seconds(remaining: float) -> float:
     return min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)
 
@@ -220,14 +214,3 @@ def _closing_options(run: ResearchRun, step: str, summary: str) -> CallOptions:
     """Schedule rendering and saving also for some time after the deadline: a store may come back."""
     seconds = max(0.0, run.clock.remaining_seconds()) + CLOSING_SECONDS
     return call_options(names.RECORDS_QUEUE, run.operation(step), summary, seconds, first=True)
-
-
-async def _render(run: ResearchRun) -> RenderedReport:
-    options = _closing_options(run, RENDER, "render the report")
-
-    async def send(change: StateChange) -> RenderedReport:
-        resolved = run.resolved
-        request = RenderRequest(research_id=resolved.research_id, tenant=resolved.tenant, change=change)
-        return await run.host.execute(activities.RENDER_REPORT, request, options)
-
-    return await run.checkpoints.with_newest_state(send)

@@ -4,14 +4,18 @@ Where a strategy declares a live report, every new text is reached by steps with
 of them a whole report. The state names a text before its event is given.
 """
 
-import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError
 
 from contracts import activities, names
+from contracts.activities import ActivitySpec
+from contracts.base import CompactModel
+from contracts.call_sizes import FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
 from contracts.evidence import Finding, ReportDraft
+from contracts.messages import JoinRequest
 from contracts.outcome import GateIssue
 from contracts.report_updates import (
     LONGER_FIGURES,
@@ -19,22 +23,28 @@ from contracts.report_updates import (
     REPORTER,
     AppliedUpdates,
     DraftStep,
-    DraftSteps,
-    ReporterResult,
     ReportUpdate,
     SplitRequest,
     UpdateInput,
     UpdatesRequest,
     WithdrawRequest,
 )
+from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult
 from contracts.strategies import declaration
 from contracts.texts import shorten
-from contracts.vocabulary import EngineKind
-from workflows.phases.role_inputs import extract_of
-from workflows.run.calls import CallOptions, call_options, is_cancelled, reason_of
-from workflows.run.host import abandon
+from contracts.vocabulary import EngineKind, Phase
+from workflows.phases.role_inputs import extract_of, write_input
+from workflows.run.calls import call_options, is_cancelled, reason_of
+from workflows.run.host import all_answers
 from workflows.run.research_run import ResearchRun
 
+A = TypeVar("A", bound=CompactModel)
+T = TypeVar("T")
+
+FRAME_WORDS: Final = 500
+
+Section = tuple[str, str, list[Finding]]
+"""Heading, question that the section answers, and its findings."""
 NOTES_OF_REVISION: Final = 12
 """Findings that the report lacks, for each section of a revision."""
 NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "iteration", "kind", "direct", "empty")
@@ -55,8 +65,9 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
     if draft is None or not has_live_report(run):
         run.state.draft = draft
         return
+    request = SplitRequest(**_live_report(run, before), after=_slim(draft))
     try:
-        way = await _split(run, before, draft)
+        way = await call_records(run, activities.SPLIT_DRAFT, request, "split", "divide a change of the report")
     except ActivityError as error:
         if is_cancelled(error):
             raise
@@ -73,11 +84,14 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
 
 def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
     """Make the text after an update the one of the report, and give its event, with further fields."""
-    name_text(run, _with_evidence(run.state.draft, [step]))
+    state, document = run.state, step.draft.document.hash
+    state.draft = _with_evidence(state.draft, [step])
+    # The newest earlier texts stay named.
+    state.revisions = [*(each for each in state.revisions if each != document), document][-MOST_REVISIONS:]
     run.note(
         "report.updated",
         f"{step.draft.characters} characters",
-        report=step.draft.document.hash,
+        report=document,
         characters=step.draft.characters,
         inserted=step.inserted,
         removed=step.removed,
@@ -93,12 +107,94 @@ def _with_evidence(before: ReportDraft | None, steps: Sequence[DraftStep]) -> Re
     return steps[-1].draft.model_copy(update={"evidence_ids": cited})
 
 
-def name_text(run: ResearchRun, draft: ReportDraft) -> None:
-    """Name the newest text of a live report in the state, without an event; the newest earlier ones stay named."""
-    state = run.state
-    earlier = [each for each in state.revisions if each != draft.document.hash]
-    state.revisions = [*earlier, draft.document.hash][-MOST_REVISIONS:]
-    state.draft = draft
+# --- writing ---------------------------------------------------------------------------------------------------------
+async def write_draft(run: ResearchRun) -> None:
+    """Write the report with the issues of an earlier attempt: in one call, or section by section if it is to be long.
+
+    Raises `Interrupted`.
+    """
+    issues, sections = run.issues(Phase.SYNTHESIS), _planned_sections(run)
+    draft = await _write_by_sections(run, sections, issues) if sections else None
+    if draft is None:
+        draft = (await run.ask(SYNTHESIZER, "write", write_input(run, issues=issues))).draft
+    await take_draft(run, draft)
+    if not has_live_report(run):  # else each step has its event
+        run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
+
+
+def _planned_sections(run: ResearchRun) -> list[Section]:
+    """Return one section for each heading of the request, or sub-query with findings; none for a short report."""
+    state, resolved = run.state, run.resolved
+    if resolved.engine is not EngineKind.MODEL or (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
+        return []
+    if headings := resolved.output.sections:
+        planned = [(each, f"{resolved.query} {each}", state.findings) for each in headings]
+    else:
+        planned = []
+        for query in state.plan.sub_queries:
+            findings = [finding for finding in state.findings if finding.sub_query_id == query.id]
+            heading = query.facet[:1].upper() + query.facet[1:] if query.facet else query.text.rstrip("?")
+            planned += [(heading, query.text, findings)] if findings else []
+    return planned[:MOST_REPORT_SECTIONS] if len(planned) >= FEWEST_REPORT_SECTIONS else []
+
+
+async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: list[GateIssue]) -> ReportDraft | None:
+    """Write the sections in parallel, then the frame around them; None if a model could not write a section."""
+    outline = [heading for heading, _, _ in sections]
+    words = max(200, ((run.resolved.output.target_words or LONG_REPORT_WORDS) - FRAME_WORDS) // len(sections))
+    whole, calls = write_input(run, issues=[]), []
+    for number, (heading, question, findings) in enumerate(sections, start=1):
+        # A section is written from its findings and their passages alone.
+        cited = {identity for finding in findings for identity in finding.evidence_ids}
+        read = {source_id for finding in findings for source_id in finding.source_ids}
+        update = {
+            "findings": findings,
+            "evidence": [item for item in whole.evidence if item.id in cited],
+            "sources": [source for source in whole.sources if source.id in read],
+            "gaps": [],
+            "improvements": [],
+            "target_words": words,
+            "part": ReportPart(number=number, heading=heading, question=question, outline=outline),
+        }
+        request = whole.model_copy(update=update)
+        calls.append(partial(run.ask, SYNTHESIZER, f"write-section-{number}", request))
+    written = await all_answers(run.host, calls)
+    if any(output.account.engine is not EngineKind.MODEL for output in written):
+        run.degrade("the report was written as a whole: a section could not be written by itself")
+        return None
+    frame_part = ReportPart(outline=outline, sections=[output.draft.document for output in written])
+    request = write_input(run, issues=issues).model_copy(update={"part": frame_part, "target_words": FRAME_WORDS})
+    frame = await run.ask(SYNTHESIZER, "write-frame", request)
+    if frame.account.engine is not EngineKind.MODEL:
+        return frame.draft
+    return await _join(run, frame, written, outline)
+
+
+async def _join(
+    run: ResearchRun, frame: SynthesizerResult, written: list[SynthesizerResult], outline: list[str]
+) -> ReportDraft | None:
+    """Put frame and sections together; None if that failed."""
+    request = JoinRequest(
+        research_id=run.resolved.research_id,
+        tenant=run.resolved.tenant,
+        frame=frame.draft,
+        sections=[output.draft.document for output in written],
+        headings=outline,
+    )
+    try:
+        draft = await run.within_limits(call_records(run, activities.JOIN_REPORT, request, "join", "join the sections"))
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        run.degrade("the report was written as a whole: its sections could not be put together")
+        return None
+    drafts = [frame.draft, *(output.draft for output in written)]
+    return draft.model_copy(
+        update={
+            "unresolved_markers": list(dict.fromkeys(one for part in drafts for one in part.unresolved_markers)),
+            "foreign_urls": list(dict.fromkeys(one for part in drafts for one in part.foreign_urls)),
+        }
+    )
 
 
 # --- updates ---------------------------------------------------------------------------------------------------------
@@ -128,15 +224,13 @@ def outline_of(run: ResearchRun) -> list[str]:
 
 
 async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> AppliedUpdates:
-    """Apply updates in order to the text of the state, which stays as it is: `take_step` makes the outcome the text.
+    """Return the outcome of updates in order; `take_step` makes it the text of the state.
 
     Raises `Interrupted`, `ActivityError`.
     """
     request = UpdatesRequest(**_live_report(run, run.state.draft), updates=list(updates))
-    options = _options(run, "update", "update the report")
-    applied = await run.within_limits(run.host.execute(activities.APPLY_REPORT_UPDATES, request, options))
-    run.operation_done("update")
-    return applied
+    spec = activities.APPLY_REPORT_UPDATES
+    return await run.within_limits(call_records(run, spec, request, "update", "update the report"))
 
 
 async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> ReportDraft | None:
@@ -150,16 +244,10 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
     cited = set(draft.evidence_ids)
     lacking = [one for one in run.state.findings if not cited.intersection(one.evidence_ids)][:NOTES_OF_REVISION]
     calls = [
-        asyncio.ensure_future(
-            run.ask(REPORTER, f"revise-section-{number}", update_input(run, heading, lacking, issues=notes))
-        )
+        partial(run.ask, REPORTER, f"revise-section-{number}", update_input(run, heading, lacking, issues=notes))
         for number, heading in enumerate(outline_of(run), start=1)
     ]
-    try:
-        written: list[ReporterResult] = await asyncio.gather(*calls)
-    except (asyncio.CancelledError, Exception):
-        await abandon(run.host, calls)
-        raise
+    written = await all_answers(run.host, calls)
     by_model = (one.update for one in written if one.account.engine is EngineKind.MODEL)
     updates = [update for update in by_model if update.operations]
     try:
@@ -179,25 +267,15 @@ async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> 
     if draft is None or not set(draft.evidence_ids).intersection(evidence_ids):
         return
     request = WithdrawRequest(**_live_report(run, draft), evidence_ids=sorted(evidence_ids))
-    options = _options(run, "withdraw", "take withdrawn passages out of the report")
-    way = await run.within_limits(run.host.execute(activities.WITHDRAW_EVIDENCE, request, options))
-    run.operation_done("withdraw")
+    summary = "take withdrawn passages out of the report"
+    way = await run.within_limits(call_records(run, activities.WITHDRAW_EVIDENCE, request, "withdraw", summary))
     for step in way.steps:
         take_step(run, step)
 
 
-async def _split(run: ResearchRun, before: ReportDraft | None, after: ReportDraft) -> DraftSteps:
-    """Return the steps from one text to another."""
-    request = SplitRequest(**_live_report(run, before), after=_slim(after) or after)
-    options = _options(run, "split", "divide a change of the report into updates")
-    way = await run.host.execute(activities.SPLIT_DRAFT, request, options)
-    run.operation_done("split")
-    return way
-
-
-def _slim(draft: ReportDraft | None) -> ReportDraft | None:
+def _slim(draft: ReportDraft) -> ReportDraft:
     """Return a draft without the longer figures that follow from its text: the activities do not need them."""
-    return draft and draft.model_copy(update=LONGER_FIGURES)
+    return draft.model_copy(update=LONGER_FIGURES)
 
 
 def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:
@@ -205,14 +283,17 @@ def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:
     return {
         "research_id": run.resolved.research_id,
         "tenant": run.resolved.tenant,
-        "base": _slim(base),
+        "base": base and _slim(base),
         "title": shorten(" ".join(run.resolved.query.split()), 120),
         "outline": outline_of(run),
         "most_characters": run.resolved.limits.max_update_characters,
     }
 
 
-def _options(run: ResearchRun, step: str, summary: str) -> CallOptions:
-    return call_options(
-        names.RECORDS_QUEUE, run.operation(step), summary, run.clock.remaining_work_seconds(), first=run.inbox.closing
-    )
+async def call_records(run: ResearchRun, spec: ActivitySpec[A, T], request: A, step: str, summary: str) -> T:
+    """Have an activity of the queue of records do a step of the run. Raises `ActivityError`."""
+    remaining, is_closing = run.clock.remaining_work_seconds(), run.inbox.closing
+    options = call_options(names.RECORDS_QUEUE, run.operation(step), summary, remaining, first=is_closing)
+    answer = await run.host.execute(spec, request, options)
+    run.operation_done(step)
+    return answer

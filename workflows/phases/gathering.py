@@ -2,15 +2,17 @@
 
 Searches run in parallel, reads too. Hits are chosen in the order of the sub-queries: each may read its guaranteed
 share as soon as its own search and those before it have returned; the rest of the budget goes rank by rank once all
-have returned. A source that was found twice belongs to the lowest (sub-query, rank). So the order of arrival decides
-nothing.
+have returned. A source that was found twice belongs to the lowest (sub-query, rank). So the result does not
+depend on the order of arrival.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
+from typing import Any
 
 from temporalio.exceptions import ActivityError
 
@@ -23,8 +25,9 @@ from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.protected_sources import NAMED
 from contracts.request import published_between
-from contracts.texts import shorten
+from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
+from workflows.phases.drafts import withdraw_evidence
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.agents import known_record
 from workflows.rules.duplicates import Identities, hits_to_protect, register_sources
@@ -32,7 +35,7 @@ from workflows.rules.query_matching import record_of
 from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.budget import account
 from workflows.run.calls import call_options, is_cancelled, reason_of
-from workflows.run.host import abandon
+from workflows.run.host import abandon, ended_calls, side_by_side
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -62,7 +65,7 @@ class Gathering:
     ) -> None:
         """Read at most `most` sources in this pass, and of `only` these canonical addresses, if they are given.
 
-        With `only` a role chooses what is read, by the titles of all hits.
+        With `only` a role chooses the pages, by the titles of all hits.
         """
         limits, state = run.resolved.limits, run.state
         self._run = run
@@ -180,18 +183,9 @@ class Gathering:
         if (page := self._ledger.get(identity)) is not None:
             run.note("source.added", f"read before: {page.title}", source_id=page.id, title=page.title)
             return known_record(page)
-        request = ReadRequest(
-            source_id=identity,
-            url=canonical_url(hit.url),
-            exposes_private_text=run.exposes_private_text(hit.url),
-            hit_entries=hit.entries,
-            needs_title=not hit.title,
-            permitted=run.is_permitted,
-            patience_seconds=patience,
-        )
-        if hit.provider == NAMED:
-            questions = [query.text for query in self._sub_queries]
-            request = request.model_copy(update=conditions_of(run, hit.url, questions))
+        questions = [query.text for query in self._sub_queries] if hit.provider == NAMED else None
+        fields = {"hit_entries": hit.entries, "needs_title": not hit.title, "patience_seconds": patience}
+        request = _read_request(run, identity, canonical_url(hit.url), questions, **fields)
         async with self._reads_at_once:
             remaining = run.clock.remaining_work_seconds()
             options = call_options(READING_QUEUE, f"read/{identity}", f"read: {hit.title or hit.url}", remaining)
@@ -276,7 +270,12 @@ class Gathering:
             state.query_ledger += [record_of(query, name, found=n, source_type=kind) for name, kind, n in answers.asked]
         duplicates = answers.folded if answers else 0
         if complete and query.status is not NodeStatus.COMPLETED and not query.duplicate_count:
-            duplicates += self._repeated_hits(query)
+            # Those of its first hits whose source it has already, or another sub-query found first.
+            known = Identities({**self._ledger, **state.sources}, state.aliases)
+            first = self._hits(query)[: self._run.resolved.limits.max_sources_per_query]
+            fetched = state.fetched_sources().values()
+            others = {source.id for source in fetched if source.sub_query_ids[:1] != [query.id]}
+            duplicates += len(first) - len({known.identity_of(hit) for hit in first} - others)
         state.duplicates += duplicates
         unfinished = NodeStatus.EXECUTING if response else NodeStatus.PENDING
         status = NodeStatus.COMPLETED if complete else unfinished
@@ -295,24 +294,9 @@ class Gathering:
         state.plan = state.plan.with_nodes(query)
         if complete or error is not None:
             counts = f"{query.result_count} found · {new} read · {query.duplicate_count} duplicates"
-            self._run.note(
-                "task.finished",
-                f"failed: {query.text}: {error}" if error is not None else f"{counts}: {query.text}",
-                sub_query_id=query.id,
-                text=query.text,
-                found=query.result_count,
-                new=new,
-                duplicates=query.duplicate_count,
-                error=error,
-            )
-
-    def _repeated_hits(self, query: PlanNode) -> int:
-        """Return the number of a sub-query's first hits whose source it has already, or another one found first."""
-        state, most = self._run.state, self._run.resolved.limits.max_sources_per_query
-        known = Identities({**self._ledger, **state.sources}, state.aliases)
-        identities = [known.identity_of(hit) for hit in self._hits(query)[:most]]
-        others = {source.id for source in state.fetched_sources().values() if source.sub_query_ids[:1] != [query.id]}
-        return len(identities) - len(set(identities) - others)
+            text = f"failed: {query.text}: {error}" if error is not None else f"{counts}: {query.text}"
+            data = {"found": query.result_count, "new": new, "duplicates": query.duplicate_count, "error": error}
+            self._run.note("task.finished", text, sub_query_id=query.id, text=query.text, **data)
 
 
 def _is_unavailable(read: Read) -> bool:
@@ -321,35 +305,95 @@ def _is_unavailable(read: Read) -> bool:
     return isinstance(error, ActivityError) and reason_of(error) == failures.SOURCE_UNAVAILABLE
 
 
-def conditions_of(run: ResearchRun, url: str, questions: Sequence[str]) -> dict[str, object]:
-    """Return the conditions for fetching and judging a page without an entry of the search that found it."""
+def _read_request(
+    run: ResearchRun, identity: str, url: str, questions: Sequence[str] | None, **fields: Any
+) -> ReadRequest:
+    """Return the request for a page.
+
+    A page without an entry of the search that found it is fetched and judged by conditions, with the `questions`.
+    """
     resolved, date = run.resolved, run.state.started_at[:10]
-    if url.startswith(CORPUS_SCHEME):
-        return {"tenant": resolved.tenant}
-    return {
-        "tenant": resolved.tenant,
-        "query": "\n".join(questions),
-        "date": date,
-        "mode": resolved.search.source_types[0],
-        "published_from": published_between(resolved.constraints.timeframe, date)[0],
-        "domains_allow": resolved.search.domains_allow,
-        "domains_deny": resolved.search.domains_deny,
-    }
+    if questions is not None:
+        fields["tenant"] = resolved.tenant
+    if questions is not None and not url.startswith(CORPUS_SCHEME):
+        fields |= {
+            "query": "\n".join(questions),
+            "date": date,
+            "mode": resolved.search.source_types[0],
+            "published_from": published_between(resolved.constraints.timeframe, date)[0],
+            "domains_allow": resolved.search.domains_allow,
+            "domains_deny": resolved.search.domains_deny,
+        }
+    private = run.exposes_private_text(url)
+    return ReadRequest(source_id=identity, url=url, exposes_private_text=private, permitted=run.is_permitted, **fields)
 
 
 def fields_read(record: ReadRecord, url: str, title: str) -> dict[str, object]:
     """Return the fields of a source that follow from reading it; its address and title where the record has none."""
-    return {
-        "url": record.url or url,
-        "title": record.title or title,
-        "publisher": record.publisher,
-        "status": SourceStatus.FULL,
-        "quality": record.quality,
-        "quality_reason": record.quality_reason,
-        "best_quality": record.best_quality,
-        "content_hash": record.content_hash,
-        "media_type": record.media_type,
-        "text": record.text,
-        "pages": record.pages,
-        "entry": record.entry,
-    }
+    fields = {name: getattr(record, name) for name in ReadRecord.model_fields if name in Source.model_fields}
+    return fields | {"url": record.url or url, "title": record.title or title, "status": SourceStatus.FULL}
+
+
+# --- a refresh: the sources of a finished run are read again ---------------------------------------------------------
+async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
+    """Read the due sources again, side by side; the records of those whose text differs, by source id.
+
+    One that cannot be read again counts in its archived form: its passages can still be shown and checked.
+
+    A source stays due until its record is taken over (`withdraw_sources`). Raises `Interrupted`.
+    """
+    state, refresh = run.state, run.state.refresh
+    if refresh is None:
+        return {}
+    questions = [query.text for query in state.plan.sub_queries]
+    sources = [state.sources[name] for name in refresh.due if name in state.sources]
+
+    async def read(source: Source) -> ReadRecord:
+        remaining = run.clock.remaining_work_seconds()
+        options = call_options(READING_QUEUE, f"read-again/{source.id}", f"read again: {source.title}", remaining)
+        fields = {"title": source.title, "known_entry": source.entry or ""}
+        request = _read_request(run, source.id, source.url, questions, **fields)
+        return await run.host.execute(activities.READ_SOURCE, request, options)
+
+    reads = [partial(read, source) for source in sources]
+    calls = await run.within_limits(side_by_side(run.host, reads, run.resolved.limits.max_parallel))
+    changed, same = dict[str, ReadRecord](), list[str]()
+    for source, call, reason in ended_calls(sources, calls):
+        if reason is not None:
+            refresh.lost[source.id] = reason
+            run.note("source.failed", f"not read again: {source.title} ({reason})", kind=reason, title=source.title)
+        elif source.text is None or call.result().text.hash != source.text.hash:
+            changed[source.id] = call.result()
+            run.note("source.changed", f"changed: {source.title}", source_id=source.id, title=source.title)
+            continue
+        else:
+            refresh.lost.pop(source.id, None)
+        same.append(source.id)
+    account(state, AgentRole.GATHERER, Usage(reads=len(sources)))
+    refresh.due = [name for name in refresh.due if name not in same]
+    read_count = len(sources) - len(refresh.lost)
+    text = f"{plural(read_count, 'source')} read again, {len(changed)} changed, {len(refresh.lost)} not to be had"
+    run.note("status", text, changed=len(changed), lost=len(refresh.lost))
+    return changed
+
+
+async def withdraw_sources(run: ResearchRun, changed: Mapping[str, ReadRecord]) -> None:
+    """Take the findings of changed sources out of report and state, and their new texts in. Raises `Interrupted`."""
+    state = run.state
+    withdrawn = [key for key, item in state.evidence.items() if item.source_id in changed]
+    await withdraw_evidence(run, withdrawn)
+    # Passages of these sources go, and the findings that rest on them alone.
+    state.evidence = {key: item for key, item in state.evidence.items() if item.source_id not in changed}
+    stays = []
+    for finding in state.findings:
+        if evidence := [key for key in finding.evidence_ids if key in state.evidence]:
+            sources = [name for name in finding.source_ids if name not in changed]
+            stays.append(finding.model_copy(update={"evidence_ids": evidence, "source_ids": sources}))
+    state.findings = stays
+    for name, record in changed.items():
+        source = state.sources[name]
+        state.note_entry(record.entry)
+        fresh = {"analyzed": False, "hit_entries": [], "found_quality": None}
+        state.sources[name] = source.model_copy(update=fields_read(record, source.url, source.title) | fresh)
+    if state.refresh is not None:
+        state.refresh.due = [name for name in state.refresh.due if name not in changed]

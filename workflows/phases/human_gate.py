@@ -2,14 +2,13 @@
 
 import asyncio
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from contracts.lenient import distinct, line_of
 from contracts.orchestrator_roles import ASK_PERSON
 from contracts.outcome import PERSON
-from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
+from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
-from contracts.roles import RoleSpec
 from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.vocabulary import RunStatus, StopReason
@@ -64,8 +63,14 @@ class HumanGate:
                 run.decide(PERSON, "revise_plan", reply.guidance)
                 run.guide(PERSON, reply.guidance, state.phase)
                 return False
-            if reply.overruled:
-                self._overrule_opinions()
+            if reply.overruled and (objections := state.plan.open_objections):
+                queries = [one.query_id for one in objections]
+                version = state.plan.version
+                run.decide(PERSON, "overrule_objections", "", {"version": version}, {"queries": queries})
+                text = f"the objections to {plural(len(queries), 'query')} are overruled"
+                run.note("plan.overruled", text, version=version, queries=queries)
+                overruled = [one.model_copy(update={"overruled": True}) for one in state.plan.objections]
+                state.plan = state.plan.model_copy(update={"objections": overruled})
             state.approved_version = reply.approved
             run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
             run.note("plan.approved", f"plan version {reply.approved} is approved", version=reply.approved)
@@ -117,7 +122,14 @@ class HumanGate:
             required=run.resolved.gates.clarify is Clarify.REQUIRED and not known.rounds,
         )
         if role.tools:
-            questions, reason = await self._ask_role_with_tools(role, request)
+            # The role calls a tool to ask, or another one; its text is one question.
+            turn = await run.turn(role, "clarify", request)
+            calls = [call for call in turn.calls if not call.problem]
+            asked = [text for call in calls if call.name == ASK_PERSON.name for text in ASK_PERSON.read(call).questions]
+            questions, reason = asked or [line_of(turn.text, QUESTION_CHARACTERS)], ""
+            questions = distinct(questions, str)[:MOST_QUESTIONS]
+            if calls and not asked:
+                questions, reason = [], "it was handed over"
         else:
             output = await run.ask(role, "clarify", request)
             questions, reason = output.questions, output.reason
@@ -126,15 +138,6 @@ class HumanGate:
             return None
         run.decide(role.name, "ask_person", reason, {}, {"questions": questions})
         return self._waiting(WaitKind.CLARIFICATION, questions=questions, round=len(known.rounds) + 1)
-
-    async def _ask_role_with_tools(self, role: RoleSpec[Any, Any], request: Any) -> tuple[list[str], str]:
-        """Return the questions of a role that calls a tool to ask, or another tool; text is one question."""
-        output = await self._run.turn(role, "clarify", request)
-        calls = [call for call in output.calls if not call.problem]
-        asked = [text for call in calls if call.name == ASK_PERSON.name for text in ASK_PERSON.read(call).questions]
-        if calls and not asked:
-            return [], "it was handed over"
-        return distinct(asked or [line_of(output.text, QUESTION_CHARACTERS)], str)[:MOST_QUESTIONS], ""
 
     # --- waiting ---------------------------------------------------------------------------------------------------
     def _waiting(self, kind: WaitKind, **fields: object) -> Waiting:
@@ -154,12 +157,15 @@ class HumanGate:
                 text = f"waiting for {waiting.describe()}: {ways[0]}"
                 run.note("wait.started", text, kind=waiting.kind.value, ways=ways, expires_at=waiting.expires_at)
             run.checkpoints.save_in_background()
-            reply = await self._next_reply(waiting)
-            while reply.plan is not None:
-                self._take_edited_plan(reply.plan)
-                if reply.plan.to_judge:
+            while (plan := (reply := await self._next_reply(waiting)).plan) is not None:
+                state.plan, count = plan, len(plan.parts)
+                state.waiting = state.waiting and state.waiting.for_plan(plan)
+                run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
+                parts = "steps" if count and not plan.parts[0].needs_search else "sub-queries"
+                run.note("plan.revised", f"plan version {plan.version}: {count} {parts}", **plan.texts())
+                run.checkpoints.save_in_background()
+                if plan.to_judge:
                     break
-                reply = await self._next_reply(waiting)
             if reply.rejected is not None:
                 return reply  # the result names the plan that waited
             state.waiting, state.status = None, RunStatus.RUNNING
@@ -168,29 +174,6 @@ class HumanGate:
             await run.checkpoints.settle()
             await run.hooks.wait_for_turn()
         return reply
-
-    def _take_edited_plan(self, plan: Plan) -> None:
-        run, count = self._run, len(plan.parts)
-        run.state.plan = plan
-        if run.state.waiting is not None:
-            run.state.waiting = run.state.waiting.for_plan(plan)
-        run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
-        parts = "steps" if plan.parts and not plan.parts[0].needs_search else "sub-queries"
-        text = f"plan version {plan.version}: {count} {parts}"
-        run.note("plan.revised", text, **plan.texts())
-        run.checkpoints.save_in_background()
-
-    def _overrule_opinions(self) -> None:
-        """Record that a person overruled the opinions against queries of the plan."""
-        run, plan = self._run, self._run.state.plan
-        if not plan.open_objections:
-            return
-        queries = [one.query_id for one in plan.open_objections]
-        run.decide(PERSON, "overrule_objections", "", {"version": plan.version}, {"queries": queries})
-        text = f"the objections to {plural(len(queries), 'query')} are overruled"
-        run.note("plan.overruled", text, version=plan.version, queries=queries)
-        overruled = [one.model_copy(update={"overruled": True}) for one in plan.objections]
-        run.state.plan = plan.model_copy(update={"objections": overruled})
 
     async def _next_reply(self, waiting: Waiting) -> Reply:
         """Return the person's next reply. Raises `Interrupted`, also at the end of the time for it."""

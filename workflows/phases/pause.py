@@ -53,24 +53,21 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
 
 def state_for_hook(state: ResearchState) -> dict[str, Any]:
     """Return the part of a state that a hook gets: at most about 20 kB, regardless of the size of the run."""
-    newest = slice(-MOST_SHOWN, None)
+    newest, short = slice(-MOST_SHOWN, None), SHOWN_CHARACTERS
+    queries, findings = state.plan.sub_queries[newest], state.findings[newest]
     return {
         "research_id": state.resolution.research_id,
-        "query": shorten(state.resolution.query, 10 * SHOWN_CHARACTERS),
+        "query": shorten(state.resolution.query, 10 * short),
         "phase": state.phase,
         "iteration": state.iteration,
         "plan": {
-            "brief": shorten(state.plan.brief, 5 * SHOWN_CHARACTERS),
-            "sub_queries": [
-                {"text": shorten(query.text, SHOWN_CHARACTERS), "status": query.status.value}
-                for query in state.plan.sub_queries[newest]
-            ],
+            "brief": shorten(state.plan.brief, 5 * short),
+            "sub_queries": [{"text": shorten(one.text, short), "status": one.status.value} for one in queries],
         },
         "findings": [
-            {"statement": shorten(finding.statement, SHOWN_CHARACTERS), "confidence": finding.confidence.value}
-            for finding in state.findings[newest]
+            {"statement": shorten(one.statement, short), "confidence": one.confidence.value} for one in findings
         ],
-        "open_gaps": [shorten(gap.description, SHOWN_CHARACTERS) for gap in state.unaddressed_gaps()[newest]],
+        "open_gaps": [shorten(gap.description, short) for gap in state.unaddressed_gaps()[newest]],
         "usage": state.usage.model_dump(mode="json"),
         "counts": state.counts().model_dump(mode="json"),
     }

@@ -94,9 +94,12 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     """Return the request to the synthesizer; `cut_short` is the stop reason of a run that ends early."""
     state = run.state
     cited = {source_id for finding in state.findings for source_id in finding.source_ids}
+    brief = [state.plan.brief]
+    if any(node.kind is NodeKind.TASK for node in state.plan.nodes):  # agents work on the steps of the plan
+        brief += [f"{number}. {step.text}" for number, step in enumerate(state.plan.steps, start=1)]
     return WriteInput(
         caller=declaration(run.resolved.strategy).caller,
-        brief=_brief(state),
+        brief="\n".join(brief).strip(),
         sub_queries=[
             PlanNode(id=query.id, text=query.text, facet=query.facet, iteration=query.iteration)
             for query in state.plan.sub_queries
@@ -117,10 +120,3 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         cut_short=cut_short,
         issues=issues,
     )
-
-
-def _brief(state: ResearchState) -> str:
-    """Return the brief of the plan; where agents work on tasks, with its steps."""
-    has_tasks = any(node.kind is NodeKind.TASK for node in state.plan.nodes)
-    steps = [f"{number}. {step.text}" for number, step in enumerate(state.plan.steps, start=1)]
-    return "\n".join([state.plan.brief, *steps]).strip() if has_tasks and steps else state.plan.brief

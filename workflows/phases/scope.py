@@ -1,11 +1,10 @@
-"""The scope of a run: a manager turns the question into queries that can be answered, or says why one cannot be.
+"""The scope of a run: a manager turns the question into queries that can be answered, or gives the reason against one.
 
-The scope is the plan of the run. Nothing is searched for it. What does not fit the limits is computed and binds; that a
+The scope is the plan of the run, made without a search. What does not fit the limits is computed and binds; that a
 query is too wide is a model's opinion, which a person may overrule.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from contracts.addresses import normalized_text
 from contracts.plan import Objection, ObjectionKind, PlanNode
@@ -19,14 +18,12 @@ from workflows.rules.sub_queries import plan_sub_queries
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
-STEP: Final = "scope"
-
 
 async def judge_scope(run: ResearchRun) -> None:
     """Make the plan of queries with the objections to them, or judge the plan that a person edited.
 
-    Where nobody is asked, the manager's own narrower queries take the place of a query that is too wide, if there is no
-    objection to them. Raises `Interrupted`; with `INFEASIBLE` where an objection is left and nobody is asked.
+    Without a person's approval the manager's own narrower queries take the place of a query that is too wide, if there
+    is no objection to them. Raises `Interrupted`; with `INFEASIBLE` where an objection is left.
     """
     state = run.state
     is_asked = run.resolved.gates.requires_approval
@@ -39,7 +36,12 @@ async def judge_scope(run: ResearchRun) -> None:
         narrower = _nodes(run, second.queries)
         if not _objections(run, narrower, second):
             nodes, objections = narrower, [one.model_copy(update={"followed": True}) for one in objections]
-    _set_plan(run, nodes, objections)
+    if state.plan.to_judge:
+        state.plan = state.plan.model_copy(update={"objections": objections, "to_judge": False})
+        found = f"plan version {state.plan.version}: {plural(len(state.plan.open_objections), 'objection')}"
+        run.note("plan.judged", found, **state.plan.texts())
+    else:
+        run.draft_plan("", nodes, objections=objections)
     against = state.plan.open_objections
     for objection in against:
         run.note("status", f"objection: {objection.line()}", level="warning")
@@ -80,7 +82,7 @@ async def _ask(run: ResearchRun, edited: Sequence[str], part: str = "") -> Manag
         edited=list(edited),
         previous=[] if edited else [node.text for node in run.state.plan.parts],
     )
-    return await run.ask(MANAGER, f"{STEP}{part}", request)
+    return await run.ask(MANAGER, f"scope{part}", request)
 
 
 def _nodes(run: ResearchRun, judged: Sequence[JudgedQuery]) -> list[PlanNode]:
@@ -96,10 +98,10 @@ def _narrower(judged: Sequence[JudgedQuery]) -> list[str]:
 
 
 def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnswer) -> list[Objection]:
-    """Return what is against queries: first what is computed, then the manager's opinions.
+    """Return the objections to queries: first the computed ones, then the manager's opinions.
 
-    Where nobody is asked and the limits did not allow to ask the manager, the work goes on without a model and names
-    the limit that it meets: a limit on payment is no reason not to begin it.
+    Without a person's approval, and where the limits did not allow a call of the manager, the work continues without a
+    model and names the limit that it meets: a limit on payment is no reason against its start.
     """
     refused = run.resolved.engine is not answer.account.engine and not run.state.fallbacks.get(MANAGER.name)
     pays = run.resolved.gates.requires_approval or not refused
@@ -111,14 +113,3 @@ def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnsw
         if (one := judged.get(normalized_text(node.text))) is not None and not one.feasible
     ]
     return [*structural_objections(estimate, run.resolved.limits, nodes, of_payment=pays), *opinions]
-
-
-def _set_plan(run: ResearchRun, nodes: list[PlanNode], objections: list[Objection]) -> None:
-    """Put the queries into a new version of the plan, or the objections into the version that a person edited."""
-    state = run.state
-    if not state.plan.to_judge:
-        run.draft_plan("", nodes, objections=objections)
-        return
-    state.plan = state.plan.model_copy(update={"objections": objections, "to_judge": False})
-    found = f"plan version {state.plan.version}: {plural(len(state.plan.open_objections), 'objection')}"
-    run.note("plan.judged", found, **state.plan.texts())

@@ -124,7 +124,16 @@ class Searching:
 
     async def _search_once(self, query: PlanNode, patience: float | None) -> Answers:
         chains = [*([[EARLIER_RUN]] if self._follows else []), *self._chains()]
-        parts = await asyncio.gather(*(self._ask_chain(query, chain, patience) for chain in chains))
+
+        async def ask_chain(chain: list[Service]) -> Answers:
+            answers = Answers()
+            for provider, source_type in chain:
+                await self._ask(query, provider, source_type, answers, patience)
+                if answers.responses and answers.responses[-1].hits:
+                    break
+            return answers
+
+        parts = await asyncio.gather(*map(ask_chain, chains))
         if self._follows and not any(response.hits for response in parts[0].responses):
             parts = parts[1:]  # an earlier run without a fitting source proves nothing about the providers
         answers = Answers()
@@ -153,10 +162,10 @@ class Searching:
 
     # --- the order of the services ---------------------------------------------------------------------------------
     def _chains(self) -> list[list[Service]]:
-        """Return lists of services that are asked in parallel, each until one of them finds something.
+        """Return lists of services that search in parallel, each until one of them finds something.
 
         By the policy `fan_out` each service is a list of its own, else all services of one type: no type replaces
-        another. When all providers are lost all are asked once more, so that an outage can end.
+        another. When all providers are lost all search once more, so that an outage can end.
         """
         lost = self._run.state.lost_providers
         usable = [service for service in self._services if service[0] not in lost] or self._services
@@ -164,14 +173,6 @@ class Searching:
             return [[service] for service in usable]
         types = dict.fromkeys(source_type for _, source_type in usable)
         return [[service for service in usable if service[1] is source_type] for source_type in types]
-
-    async def _ask_chain(self, query: PlanNode, chain: list[Service], patience: float | None) -> Answers:
-        answers = Answers()
-        for provider, source_type in chain:
-            await self._ask(query, provider, source_type, answers, patience)
-            if answers.responses and answers.responses[-1].hits:
-                break
-        return answers
 
     # --- one search ------------------------------------------------------------------------------------------------
     async def _ask(

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from temporalio.exceptions import ActivityError
-
 from contracts.addresses import canonical_url, sub_query_id
-from contracts.evidence import SearchHit, Source
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.recursive_roles import (
     LIBRARIAN,
@@ -30,32 +27,16 @@ from contracts.vetting import ExaminedSource, Vetted, need_id
 from contracts.vocabulary import EngineKind, NodeStatus, SourceStatus
 from workflows.phases.analysis import update_quality
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_calls import ask_for, check_call
 from workflows.phases.role_inputs import extract_of
 from workflows.rules.candidates import assess_by_rules, choose_candidates, hits_of
 from workflows.rules.duplicates import Identities, protected_ids
-from workflows.run.calls import is_cancelled
-from workflows.run.host import side_by_side
+from workflows.run.host import ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun, Unanswered
 
 NEED_CHARACTERS: Final = 300
 """Of a need in the log of a run."""
 SEARCHED: Final = (NodeStatus.COMPLETED, NodeStatus.FAILED)
 WITHOUT_SCAN: Final = "sources were assessed by rules alone"
-
-
-async def vet(
-    run: ResearchRun,
-    need: str,
-    *,
-    most: int,
-    known: dict[str, Vetted],
-    caller: str,
-    works: Sequence[MentionedWork] = (),
-    engine: EngineKind | None = None,
-) -> Vetted:
-    """Find sources for one need, as `Vetting` does; the record of its newest round, which may have no source."""
-    return (await Vetting(run, known, caller, most, works, engine).carry_out([need]))[0]
 
 
 def describe_vetted(state: ResearchState, vetted: Vetted) -> list[VettedSource]:
@@ -83,11 +64,9 @@ class Vetting:
     """Candidates of one need that are read and examined, within the limits of the run."""
     works: Sequence[MentionedWork] = ()
     """They become words for the searches, and come first if a search finds them; none is opened for that."""
-    engine: EngineKind | None = None
 
     async def carry_out(self, needs: Sequence[str]) -> list[Vetted]:
-        """Search, read and examine; the record of each need. Raises `Interrupted`, `CallNotAllowed`."""
-        check_call(self.run, self.caller, LIBRARIAN.name)
+        """Search, read and examine; the record of each need. Raises `Interrupted`."""
         for need in dict.fromkeys(needs):
             record = self.known.get(need_id(need), Vetted(need=need))
             self.known[need_id(need)] = record.next_round() if record.complete else record
@@ -107,10 +86,16 @@ class Vetting:
     # --- searches --------------------------------------------------------------------------------------------------
     async def _name_searches(self, keys: Sequence[str]) -> None:
         """Have the librarian name searches, and put them into the plan in the order of the needs."""
-        calls = await side_by_side(
-            self.run.host, [partial(self._ask_librarian, key) for key in keys], self.run.resolved.limits.max_parallel
-        )
-        state = self.run.state
+        run, state = self.run, self.run.state
+        works = list(dict.fromkeys(work.search_words for work in self.works))
+
+        async def propose(key: str) -> list[str]:
+            record = self.known[key]
+            asked = [node.text for node in state.plan.nodes if node.id in record.searches]
+            request = LibrarianInput(caller=self.caller, need=record.need, asked=asked, works=works)
+            return (await run.ask(LIBRARIAN, f"librarian/{key}", request)).searches
+
+        calls = await side_by_side(run.host, [partial(propose, key) for key in keys], run.resolved.limits.max_parallel)
         for key, call in zip(keys, calls, strict=True):
             if call.exception() is None:
                 searches = {sub_query_id(text): text for text in call.result()}
@@ -119,18 +104,10 @@ class Vetting:
                     for name, text in searches.items()
                 ]
                 state.plan = state.plan.with_nodes(*map(state.plan.newest, nodes))
-                record = self.known[key]
-                named = list(dict.fromkeys([*record.searches, *searches]))
-                self.known[key] = record.model_copy(update={"searches": named, "is_searched": True})
+                named = list(dict.fromkeys([*self.known[key].searches, *searches]))
+                self.known[key] = self.known[key].model_copy(update={"searches": named, "is_searched": True})
         for call in calls:
             call.result()
-
-    async def _ask_librarian(self, key: str) -> list[str]:
-        record = self.known[key]
-        asked = [node.text for node in self.run.state.plan.nodes if node.id in record.searches]
-        works = list(dict.fromkeys(work.search_words for work in self.works))
-        request = LibrarianInput(need=record.need, asked=asked, works=works)
-        return (await ask_for(self.run, self.caller, LIBRARIAN, f"librarian/{key}", request, self.engine)).searches
 
     # --- candidates ------------------------------------------------------------------------------------------------
     async def _read_candidates(self, keys: Sequence[str]) -> dict[str, list[str]]:
@@ -142,26 +119,24 @@ class Vetting:
             await Gathering(run, unsearched, only=frozenset()).carry_out()
         # The sources are examined here, not analyzed by search.
         state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
-        chosen = {key: self._choose(self.known[key]) for key in keys}
+        chosen = {}
+        for key in keys:
+            hits = hits_of(state, self.known[key].searches, self.works)
+            allowed = [hit for hit in hits if not run.is_excluded(hit)]
+            chosen[key] = choose_candidates(state, allowed, self.known[key].before, self.most)
         identities, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
-        hits = [hit for each in chosen.values() for hit in each if identities.identity_of(hit) not in fetched]
-        unread = frozenset(canonical_url(hit.url) for hit in hits)
+        new = [hit for each in chosen.values() for hit in each if identities.identity_of(hit) not in fetched]
+        unread = frozenset(canonical_url(hit.url) for hit in new)
         owners = {one.sub_query_id for one in state.candidates if canonical_url(one.hit.url) in unread}
         if unread:
             await Gathering(run, [node for node in nodes if node.id in owners], only=unread).carry_out()
-        return {key: self._read(self.known[key], each) for key, each in chosen.items()}
-
-    def _choose(self, record: Vetted) -> list[SearchHit]:
-        state = self.run.state
-        hits = [hit for hit in hits_of(state, record.searches, self.works) if not self.run.is_excluded(hit)]
-        return choose_candidates(state, hits, record.before, self.most)
-
-    def _read(self, record: Vetted, chosen: Sequence[SearchHit]) -> list[str]:
-        """Return the sources that the candidates became, those that the request names first."""
-        state = self.run.state
-        identities = Identities(state.sources, state.aliases)
-        found = dict.fromkeys([*self._named(record), *map(identities.identity_of, chosen)])
-        return [name for name in found if name in state.sources and name not in record.before]
+        identities, candidates = Identities(state.sources, state.aliases), dict[str, list[str]]()
+        for key, each in chosen.items():
+            record = self.known[key]
+            # Those that the request names come first.
+            found = dict.fromkeys([*self._named(record), *map(identities.identity_of, each)])
+            candidates[key] = [name for name in found if name in state.sources and name not in record.before]
+        return candidates
 
     def _named(self, record: Vetted) -> list[str]:
         """Return the sources that the request names and that were read for this need."""
@@ -180,42 +155,40 @@ class Vetting:
         calls = await side_by_side(
             self.run.host, [partial(self._scan, *each) for each in due], self.run.resolved.limits.max_parallel
         )
-        interruption: BaseException | None = None
-        for (key, name), call in zip(due, calls, strict=True):
-            error = call.exception()
-            if error is None:
-                answer = call.result()
-            elif isinstance(error, Unanswered) or (isinstance(error, ActivityError) and not is_cancelled(error)):
-                answer = None
+        for (key, name), call, failure in ended_calls(due, calls):
+            answer = call.result() if failure is None else None
+            if failure is not None:
                 self.run.degrade(WITHOUT_SCAN)
-            else:
-                interruption = interruption or error
-                continue
             record, source = self.known[key], self.run.state.sources[name]
-            examined = (
-                _with_scan(self.run.state, source, answer)
-                if answer is not None
-                else assess_by_rules(source, is_named=name in self._named(record))
-            )
+            if answer is None:
+                examined = assess_by_rules(source, is_named=name in self._named(record))
+            else:
+                # A scan moves the label of the rules by at most one step.
+                opinion = QualityUpdate(source_id=name, quality=answer.credibility)
+                self.run.state.sources[name] = source = update_quality(source, opinion, SCANNER.name)
+                reason = f"credibility {answer.credibility.value}, relevance {answer.relevance.value}"
+                examined = ExaminedSource(
+                    source_id=name,
+                    accepted=answer.accepts(source.quality),
+                    quality=source.quality,
+                    reason=answer.reason or reason,
+                )
             self.known[key] = record.model_copy(update={"examined": [*record.examined, examined]})
-        if interruption is not None:
-            raise interruption
 
     async def _scan(self, key: str, name: str) -> ScannerAnswer | None:
         """Have a candidate scanned; None where the rules decide alone, or the person."""
         run, record, source = self.run, self.known[key], self.run.state.sources[name]
-        by_rules = (self.engine or run.resolved.engine) is EngineKind.EXTRACTIVE
+        by_rules = run.resolved.engine is EngineKind.EXTRACTIVE
         if by_rules or source.status is not SourceStatus.FULL or name in self._named(record):
             return None
-        need, extract = PlanNode(id=key, text=record.need), extract_of(source)
-        request = ScanInput(sub_query=need, sources=[extract], source_characters=SCANNED_CHARACTERS)
-        return await ask_for(run, LIBRARIAN.name, SCANNER, f"scan/{key}/{name}", request)
-
-
-def _with_scan(state: ResearchState, source: Source, answer: ScannerAnswer) -> ExaminedSource:
-    """Return the result for one candidate; a scan moves the label of the rules by at most one step."""
-    source = update_quality(source, QualityUpdate(source_id=source.id, quality=answer.credibility), SCANNER.name)
-    state.sources[source.id] = source
-    reason = answer.reason or f"credibility {answer.credibility.value}, relevance {answer.relevance.value}"
-    accepted = answer.accepts(source.quality)
-    return ExaminedSource(source_id=source.id, accepted=accepted, quality=source.quality, reason=reason)
+        request = ScanInput(
+            caller=LIBRARIAN.name,
+            sub_query=PlanNode(id=key, text=record.need),
+            sources=[extract_of(source)],
+            source_characters=SCANNED_CHARACTERS,
+        )
+        try:
+            return await run.ask(SCANNER, f"scan/{key}/{name}", request)
+        except Unanswered:
+            run.degrade(WITHOUT_SCAN)
+            return None

@@ -6,7 +6,7 @@ unit can be stopped, stored and rebuilt without a server.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from temporalio import workflow
 from temporalio.common import Priority, RawValue
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures, names
 from contracts.activities import ActivitySpec
@@ -23,9 +23,10 @@ from contracts.base import CompactModel
 from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.outcome import Awaited
 from contracts.parse_request import error_lines
-from workflows.run.calls import CallOptions, show_summary
+from workflows.run.calls import CallOptions, is_cancelled, reason_of, show_summary
 
 M = TypeVar("M", bound=BaseModel)
+S = TypeVar("S")
 T = TypeVar("T")
 A = TypeVar("A", bound=CompactModel)
 
@@ -66,6 +67,35 @@ async def side_by_side(
         await abandon(host, tasks)
         raise
     return tasks
+
+
+def ended_calls(
+    subjects: Iterable[S], calls: Iterable["asyncio.Task[T]"]
+) -> Iterator[tuple[S, "asyncio.Task[T]", str | None]]:
+    """Yield each subject with its ended call, and the reason of a call that failed for good; None for an answered one.
+
+    An answer that was paid for counts whatever became of other calls: an interruption is raised after the last one.
+    """
+    interruption: BaseException | None = None
+    for subject, call in zip(subjects, calls, strict=True):
+        error = call.exception()
+        if error is None:
+            yield subject, call, None
+        elif isinstance(error, ActivityError) and not is_cancelled(error):
+            yield subject, call, reason_of(error)
+        else:
+            interruption = interruption or error
+    if interruption is not None:
+        raise interruption
+
+
+async def all_answers(host: "Host", calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Make all calls at once, and return their answers in order; raises the first error once all calls have ended."""
+    tasks = await side_by_side(host, calls, len(calls))
+    for error in [task.exception() for task in tasks]:
+        if error is not None:
+            raise error
+    return [task.result() for task in tasks]
 
 
 @contextmanager

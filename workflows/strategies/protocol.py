@@ -21,7 +21,7 @@ class Finished:
 class Strategy(Protocol):
     """Decides what to do next; its position lives in `run.state.position`, never in the object.
 
-    After each unit the driver calls `evaluate`, asks the reflecting model, calls `pause`, checks the limits and saves.
+    After each unit the driver calls `evaluate`, the reflecting model and `pause`, checks the limits and saves.
     A run may end between any two of these, and another process continues from the stored state.
     """
 
@@ -62,15 +62,24 @@ class Strategy(Protocol):
     async def write_early(
         self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
     ) -> None:
-        """Write the report of a run that is cut short (`workflows.phases.closing.WriteEarly`).
+        """Write the report of a run that is cut short (`workflows.phases.closing.write_early`).
 
-        By default the synthesizer writes it; a strategy whose report grows while it works adds what is missing.
+        By default the synthesizer writes it; a strategy whose report grows while it works adds the missing parts.
         """
         await write_early(run, reason, changed=changed, engine=engine)
 
 
 class ScopedStrategy(Strategy, Protocol):
-    """Works on the task of an agent; its declaration has `scoped`. Its findings are taken from the state."""
+    """Works on the task of an agent; its declaration has `scoped`. Its findings are taken from the state.
+
+    It is neither resumed nor planned again by itself: its run gives its task again.
+    """
+
+    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
+        """No effect."""
+
+    def replan(self, state: ResearchState) -> None:
+        """No effect."""
 
     async def conclude(self, run: ResearchRun) -> str:
         """Finish the findings, however the work ended, within the reserve of the agent's time, and sum them up.

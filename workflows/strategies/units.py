@@ -1,21 +1,40 @@
-"""Shared by strategies that go from unit to unit: events, marks, steps of a plan, and the report."""
+"""Shared by strategies that go from unit to unit: pauses, events, marks, steps of a plan, and the report."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
 from contracts.addresses import short_hash
+from contracts.agents import AgentRecord
 from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.outcome import Mark, Pause, UnitProgress
-from contracts.plan import Plan, PlanNode
-from contracts.state import Position, ResearchState
-from contracts.vocabulary import Action, EngineKind, NodeKind, NodeStatus, Phase
-from workflows.phases.drafts import has_live_report, take_draft
-from workflows.phases.writing import write_report
+from contracts.plan import CHOSEN_BY_AGENT, PlanNode
+from contracts.state import OpenPause, Position, ResearchState
+from contracts.vocabulary import NATURAL_STOPS, Action, EngineKind, NodeKind, NodeStatus, Phase, StopReason
+from workflows.phases.pause import call_hook
 from workflows.rules.endings import report_issues
 from workflows.rules.sub_queries import ENOUGH
 from workflows.run.research_run import ResearchRun
+from workflows.strategies.protocol import Strategy
 
 T = TypeVar("T")
+
+LABELS: Final = {
+    "planning": "plan",
+    "gathering": "gather",
+    "analysis": "analyze",
+    "synthesis": "write",
+    "refinement": "refine",
+    "coordination": "classify",
+    "background": "explore",
+    "completion": "complete",
+    "execution": "execute",
+    "work": "read",
+    "report": "join",
+    "correction": "correct",
+}
+"""Short names of units in live views, where these differ from their names."""
 
 
 class UnitPosition(Position):
@@ -29,10 +48,39 @@ class UnitPosition(Position):
     """Ids of steps that were judged unnecessary: a resumed run skips them, too."""
 
 
+class UnitStrategy(Strategy):
+    """A strategy whose position names the unit that comes next."""
+
+    position: type[UnitPosition]
+    planning: str
+    """The unit that makes the plan."""
+
+    async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
+        """Call the hook, and move on; a model writes a report with issues once more."""
+        position, name = self.position.of(run.state), opened.unit.name
+        await call_hook(run, name, f"The unit {name} is done: {self.progress(run.state).summary}")
+        if position.next_unit != Phase.SYNTHESIS:
+            return await self.move_on(run, name)
+        issues = report_issues(run.state)
+        if issues and not position.rewritten and run.resolved.engine is EngineKind.MODEL:
+            position.rewritten = True
+            reasons = "; ".join(issue.message for issue in issues)
+            return Pause(phase=name, action=Action.RETRY, rationale=reasons[:500])
+        position.finished = True
+        return Pause(phase=name, action=Action.COMPLETE)
+
+    @abstractmethod
+    async def move_on(self, run: ResearchRun, name: str) -> Pause:
+        """Name the unit that follows another one than the report; the pause between them."""
+
+    def replan(self, state: ResearchState) -> None:
+        """Plan once more, with the person's message as guidance."""
+        self.position.of(state).next_unit = self.planning
+
+
 async def carry_out(
     run: ResearchRun,
     name: str,
-    label: str,
     work: Callable[[ResearchRun], Awaitable[T]],
     summary: Callable[[], str],
     *,
@@ -41,15 +89,21 @@ async def carry_out(
 ) -> T:
     """Do one unit between its two events, and return the result of `work`. Raises `Interrupted`.
 
-    `label` is the short name for live views, `title` the text of the first event (default: the name), `data` further
-    fields of it.
+    `title` is the text of the first event (default: the name), `data` has further fields of it.
     """
     run.state.phase = name
     run.hooks.enter_phase()
-    run.note("phase.started", title or name, phase=name, label=label, iteration=run.state.iteration, **data)
+    label, iteration = label_of(name), run.state.iteration
+    run.note("phase.started", title or name, phase=name, label=label, iteration=iteration, **data)
     result = await work(run)
     run.note("phase.finished", f"{name} done: {summary()}".removesuffix(": "), phase=name, summary=summary())
     return result
+
+
+def label_of(name: str) -> str:
+    """Return the short name of a unit, numbered or not, for live views."""
+    unit, _, number = name.partition("-")
+    return f"{LABELS.get(unit, unit)} {number}".rstrip()
 
 
 def mark_of(place: int, current: int, *, finished: bool, started: bool) -> Mark:
@@ -59,14 +113,12 @@ def mark_of(place: int, current: int, *, finished: bool, started: bool) -> Mark:
     return Mark.RUNNING if place == current and started else Mark.WAITING
 
 
-def unit_progress(
-    state: ResearchState, position: UnitPosition, kind: str, labels: Mapping[Any, str], summary: str
-) -> UnitProgress:
-    """Return the progress of a unit that comes once, with its summary when it is done; `labels` has all in order."""
-    order: list[str] = list(labels)
-    place, current = order.index(kind), order.index(position.next_unit)
+def unit_progress(state: ResearchState, position: UnitPosition, unit: StrEnum, summary: str) -> UnitProgress:
+    """Return the progress of a unit that comes once, with its summary when it is done."""
+    order = list[str](type(unit))
+    place, current = order.index(unit), order.index(position.next_unit)
     mark = mark_of(place, current, finished=position.finished, started=state.phase is not None)
-    return UnitProgress(name=kind, label=labels[kind], mark=mark, detail=summary if mark is Mark.DONE else "")
+    return UnitProgress(name=unit, label=label_of(unit), mark=mark, detail=summary if mark is Mark.DONE else "")
 
 
 # --- steps ---------------------------------------------------------------------------------------------------------
@@ -93,27 +145,27 @@ def unplanned_requests(state: ResearchState) -> list[Gap]:
     return [gap for gap in state.unaddressed_gaps() if gap.origin == ASKED_BY_PERSON and gap.id not in pursued]
 
 
-def without_steps(plan: Plan, steps: Sequence[PlanNode]) -> Plan:
-    """Return the plan with these steps skipped, because the findings answer the question."""
+def skip_steps(state: ResearchState, position: UnitPosition, steps: Sequence[PlanNode] = ()) -> None:
+    """Skip steps, and again those that were skipped before, because the findings answer the question."""
+    position.skipped += [step.id for step in steps]
     update = {"status": NodeStatus.SKIPPED, "status_reason": ENOUGH}
-    return plan.with_nodes(*(step.model_copy(update=update) for step in steps))
+    skipped = [step for step in state.plan.steps if step.id in position.skipped]
+    state.plan = state.plan.with_nodes(*(step.model_copy(update=update) for step in skipped))
 
 
-# --- the report ----------------------------------------------------------------------------------------------------
-async def write_draft(run: ResearchRun) -> None:
-    """Write the report with the issues of an earlier attempt. Raises `Interrupted`."""
-    draft = await write_report(run, run.issues(Phase.SYNTHESIS))
-    await take_draft(run, draft)
-    if not has_live_report(run):  # else each step has its event
-        run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
+# --- what remains of the work ----------------------------------------------------------------------------------------
+def planned_queries(state: ResearchState) -> list[PlanNode]:
+    """Return the queries of the plan that no agent has chosen, in their order."""
+    return [query for query in state.plan.sub_queries if query.origin != CHOSEN_BY_AGENT]
 
 
-def judge_report(run: ResearchRun, position: UnitPosition, unit: str) -> Pause:
-    """Finish the run, or have a model write a report with issues once more."""
-    issues = report_issues(run.state)
-    if issues and not position.rewritten and run.resolved.engine is EngineKind.MODEL:
-        position.rewritten = True
-        reasons = "; ".join(issue.message for issue in issues)
-        return Pause(phase=unit, action=Action.RETRY, rationale=reasons[:500])
-    position.finished = True
-    return Pause(phase=unit, action=Action.COMPLETE)
+def is_unfinished(record: AgentRecord | None) -> bool:
+    """Return true for an agent that did not do all of its task: it failed, was cut short, or something in it failed."""
+    result = record.result if record is not None and record.is_over else None
+    return result is None or bool(result.is_stub or result.problem or result.failed_branches)
+
+
+def reason_without_findings(state: ResearchState) -> StopReason:
+    """Return the reason for the end of agents without findings; an early end proves no lack of sources."""
+    reasons = [record.result.stop_reason for record in state.agents if record.result is not None]
+    return next((reason for reason in reasons if reason not in NATURAL_STOPS), StopReason.NO_ACTIONABLE_GAPS)

@@ -21,9 +21,8 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
 from workflows.phases.analysis import merge
-from workflows.phases.role_calls import ask_for
 from workflows.phases.role_inputs import extract_input
-from workflows.phases.vetting import describe_vetted, vet
+from workflows.phases.vetting import Vetting, describe_vetted
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import DONE_WITHOUT_MODEL, ResearchRun
 
@@ -39,13 +38,13 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 async def work(world: World) -> tuple[ResearchRun, Vetted, ResearchTree]:
     """Vet sources for the question, plan a tree over them, and have every leaf extracted."""
     run = ResearchRun(await begin(world), Inbox(), world.host())
-    vetted = await vet(run, run.resolved.query, most=8, known={}, caller="planner")
+    vetted = (await Vetting(run, {}, "planner", 8).carry_out([run.resolved.query]))[0]
     request = TreeInput(goal=run.resolved.query, vetted=describe_vetted(run.state, vetted), most_nodes=4, most_leaves=3)
-    tree = (await ask_for(run, "manager", TREE_PLANNER, "tree", request)).tree(request)
+    tree = (await run.ask(TREE_PLANNER, "tree", request)).tree(request)
     for node in tree.nodes:
         for leaf in node.leaves:
             asked = extract_input(run, leaf, node.goal)
-            result = await ask_for(run, "executor", EXTRACTOR, f"extract/{leaf.id}", asked)
+            result = await run.ask(EXTRACTOR, f"extract/{leaf.id}", asked)
             at = PlanNode(id=leaf.id, text=asked.sub_query.text, kind=NodeKind.LEAF, needs_search=False)
             run.state.plan = run.state.plan.with_nodes(at)
             merge(run, at, with_what_follows(result, [leaf.source_id]))

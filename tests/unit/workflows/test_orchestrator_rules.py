@@ -6,14 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.call_sizes import BYTES_PER_TOKEN
 from contracts.evidence import Finding
 from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.vocabulary import Confidence, NodeKind, NodeStatus
 from tests.fakes import states
-from workflows.strategies.orchestrator.orchestrator_strategy import remarks_on, report_of, tokens_of
-from workflows.strategies.orchestrator.plan import problem_of, unserved, with_step_statuses
+from workflows.strategies.orchestrator.orchestrator_strategy import (
+    problem_of,
+    remarks_on,
+    report_of,
+    unserved,
+    with_step_statuses,
+)
 from workflows.strategies.units import step_node
 
 
@@ -66,7 +72,7 @@ def test_what_has_no_room_in_a_report_is_counted() -> None:
     unsure = finding("0 unsure " + "word " * 100, "src-u", confidence=Confidence.SPECULATION)
     report = report_of([unsure, *long])
     lines = report.text.splitlines()
-    assert tokens_of(report.text) <= 10_000
+    assert len(report.text.encode()) <= 10_000 * BYTES_PER_TOKEN
     assert 0 < report.omitted == 101 - len(lines)
     assert "unsure" not in report.text
     assert [line.partition(" word")[0] for line in lines] == [str(number) for number in range(len(lines))]

@@ -18,7 +18,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.research_agent import AgentDriver
-from workflows.strategies.orchestrator.plan import OrchestratorPosition, tasks_of
+from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorPosition, tasks_of
 
 Body = Mapping[str, Any]
 Work = Callable[[Body], list[dict[str, Any]]]

@@ -11,11 +11,11 @@ import pytest
 from temporalio.exceptions import FailureError
 
 from contracts.agents import AgentRequest, TaskResult
-from contracts.recursive_roles import ACTS_AS, MAY_CALL
 from contracts.state import Position
 from contracts.vocabulary import GapKind, GapStatus, Outcome, StopReason
 from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes import library_work
+from tests.fakes.allowed_calls import ACTS_AS, MAY_CALL
 from tests.fakes.model_work import element, key_words
 from tests.unit.workflows.test_agents import turns
 from tests.unit.workflows.test_recursive_strategy import MEDIUM, checked, extracted, never_content, nodes_of, run_of

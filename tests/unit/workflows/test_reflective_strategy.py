@@ -18,7 +18,12 @@ from tests.every_strategy.joined import Trial, resume, trial_of, undisturbed
 from tests.fakes import reflective_work, states
 from workflows.run.inbox import Reply
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.reflective.plan import ReflectivePosition, completed_steps, query_nodes, summaries_of
+from workflows.strategies.reflective.reflective_strategy import (
+    ReflectivePosition,
+    completed_steps,
+    query_nodes,
+    summaries_of,
+)
 from workflows.strategies.units import step_node
 
 WISH = "What is the default of freeze_max_age?"

@@ -1,13 +1,14 @@
-"""One turn of the agent: its calls are sorted, carried out side by side, and answered."""
+"""The strategy `living`: its position, a turn of its agent, whose calls are sorted and carried out, and its report."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from enum import StrEnum
+from functools import partial
+from typing import Any, ClassVar, Final
 
-from contracts.addresses import canonical_url, normalized_text, sub_query_id
-from contracts.evidence import Source
+from contracts.addresses import normalized_text, sub_query_id
+from contracts.evidence import DocumentRef, Finding, Source
 from contracts.living_roles import (
     FETCH_URL,
     FILE_ID_CHARACTERS,
@@ -18,32 +19,35 @@ from contracts.living_roles import (
     UPDATE_REPORT,
     WEB_SEARCH,
     LivingInput,
+    SectionNotes,
     UpdateArguments,
-    WebSearchArguments,
 )
 from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
-from contracts.report_updates import REPORTER, AppliedUpdate, ReporterResult
+from contracts.report_updates import REPORTER, AppliedUpdate, DraftStep, UpdateInput
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
 from contracts.vocabulary import EngineKind, NodeKind, NodeStatus, SourceStatus
 from workflows.phases.agent_reading import (
+    ReadingPosition,
     analyze_opened,
+    describe_search,
     notes_on,
     pages_found,
     reason_against_page,
+    reason_unread,
     search_and_open,
     source_of_page,
     title_of,
     unanalyzed,
 )
-from workflows.phases.drafts import update_input
+from workflows.phases.drafts import apply_updates, take_step, update_input
 from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
+from workflows.run.host import all_answers, ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.living.position import LivingPosition, empty_sections, planned_queries, unasked_queries
-from workflows.strategies.living.report import notes_of, settled, unwritten, write_updates
+from workflows.strategies.units import UnitPosition, planned_queries
 
 MOST_TURNS: Final = 30
 """Turns of the agent: twenty pages in waves of five need about sixteen."""
@@ -59,7 +63,57 @@ QUESTION: Final = "question"
 NOTES_OF_FILE: Final = 4
 """Most notes on one file."""
 CONTRIBUTION_CHARACTERS: Final = 300
+SHORTEST_WORD = 4
+"""Characters of a word that says what a heading is about."""
+STEM = 5
+"""Characters that forms of one word share."""
 ONE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
+
+
+class LivingUnit(StrEnum):
+    """The units of work, in the order in which they first come."""
+
+    PLANNING = "planning"
+    TURN = "turn"
+    COMPLETION = "completion"
+    REFRESH = "refresh"
+    """In a run that was over: its sources are read again."""
+
+
+class LivingPosition(UnitPosition, ReadingPosition):
+    """The unit that comes next, and values that turns pass to later ones."""
+
+    NAME: ClassVar[str] = "living"
+
+    next_unit: LivingUnit = LivingUnit.PLANNING
+    turn: int = 1
+    transcript: DocumentRef | None = None
+    answers: list[ToolAnswer] = []
+    """Answers to the calls of the turn before."""
+    reminder: str = ""
+    idle_turns: int = 0
+    """Turns in a row that brought nothing."""
+    listed: list[int] = []
+    """Numbers of the pages that the agent was shown."""
+    unwritable: list[int] = []
+    """Numbers of notes that an update was asked for and had none of: the script without a model leaves them."""
+    has_reported: bool = False
+    """True once the agent has finished by itself."""
+    open_questions: list[str] = []
+    """Questions that it left open then."""
+    ended: str = ""
+    """Reason for which there is no further turn; empty while there is one."""
+
+
+def unasked_queries(state: ResearchState) -> list[PlanNode]:
+    """Return the approved queries without a search so far."""
+    return [query for query in planned_queries(state) if query.status is NodeStatus.PENDING]
+
+
+def empty_sections(state: ResearchState) -> list[str]:
+    """Return the headings without a text."""
+    words = state.draft.words_by_section if state.draft else {}
+    return [heading for heading in state.plan.outline if not words.get(heading)]
 
 
 @dataclass
@@ -86,14 +140,14 @@ async def take_turn(run: ResearchRun) -> None:
     # Files are analyzed one by one, so no search is left to be analyzed at the end.
     searched = [node.id for node in (*state.plan.sub_queries, *work.searches.values())]
     state.analyzed_sub_queries = list(dict.fromkeys(searched))
-    before = _Found.of(state)
+    before = _found(state)
     answers, results = await _carried_out(run, position, work, calls)
     _finish(state, position, calls, answers)
     # The turn counts from here on: one that is cut short is taken again, and its answer is not paid again.
     position.transcript = output.transcript
     position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]
     run.note_answers(LIVING_AGENT, step, output.calls, position.answers, results)
-    is_idle = not position.ended and _Found.of(state) == before
+    is_idle = not position.ended and _found(state) == before
     position.idle_turns = position.idle_turns + 1 if is_idle else 0
     position.reminder = "" if not is_idle else NOTHING_NEW if output.calls else CALL_A_TOOL
     position.turn += 1
@@ -108,19 +162,10 @@ async def take_turn(run: ResearchRun) -> None:
         run.decide(LIVING_AGENT.name, "end_work", position.ended, {"turn": position.turn - 1})
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Numbers that grow when a turn brings something."""
-
-    pages: int
-    sources: int
-    notes: int
-    text: str
-
-    @classmethod
-    def of(cls, state: ResearchState) -> "_Found":
-        text = state.draft.document.hash if state.draft else ""
-        return cls(len(pages_found(state)), len(state.fetched_sources()), len(state.findings), text)
+def _found(state: ResearchState) -> tuple[int, int, int, str]:
+    """Return what changes when a turn brings something: the numbers of pages, sources and notes, and the text."""
+    text = state.draft.document.hash if state.draft else ""
+    return len(pages_found(state)), len(state.fetched_sources()), len(state.findings), text
 
 
 def request_of(run: ResearchRun, position: LivingPosition) -> LivingInput:
@@ -152,7 +197,14 @@ def _sorted(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall
     left = sources_left(state, run.resolved.limits)
     for call in calls:
         if call.name == WEB_SEARCH.name:
-            _sort_search(state, work, call.id, WEB_SEARCH.read(call))
+            text = " ".join(WEB_SEARCH.read(call).query.split())
+            known = next((node for node in state.plan.sub_queries if same_query(node.text, text)), None)
+            made = any(same_query(node.text, text) for node in work.searches.values())
+            if made or (known is not None and known.status is NodeStatus.COMPLETED):
+                work.refused[call.id] = f"“{text}” was searched for already: its pages are listed above"
+            else:
+                node = PlanNode(id=sub_query_id(text), text=text, origin=CHOSEN_BY_AGENT, iteration=state.iteration)
+                work.searches[call.id] = known or node
         elif call.name == FETCH_URL.name:
             number, taken = FETCH_URL.read(call).page, [*position.opened, *work.pages.values()]
             if problem := reason_against_page(run, number, taken, left - len(work.pages)):
@@ -160,36 +212,22 @@ def _sorted(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall
             else:
                 work.pages[call.id] = number
         elif call.name == PARSE_CONTENT.name:
-            _sort_file(state, position, work, call.id, PARSE_CONTENT.read(call).file_id)
+            name = PARSE_CONTENT.read(call).file_id.strip().removeprefix("sha256:")[:FILE_ID_CHARACTERS]
+            waiting = {file_id(source): source.id for source in unanalyzed(state, position)}
+            if name in waiting and waiting[name] not in work.files.values():
+                work.files[call.id] = waiting[name]
+            elif any(name == file_id(source) for source in state.readable_sources()):
+                work.refused[call.id] = f"{name} was read already: its notes stand above"
+            else:
+                work.refused[call.id] = f"{name} is no fetched file: fetch a page first"
         elif call.name == UPDATE_REPORT.name:
             _sort_update(state, work, call.id, UPDATE_REPORT.read(call))
     return work
 
 
-def _sort_search(state: ResearchState, work: TurnWork, call_id: str, arguments: WebSearchArguments) -> None:
-    text = " ".join(arguments.query.split())
-    known = next((node for node in state.plan.sub_queries if same_query(node.text, text)), None)
-    made = any(same_query(node.text, text) for node in work.searches.values())
-    if made or (known is not None and known.status is NodeStatus.COMPLETED):
-        work.refused[call_id] = f"“{text}” was searched for already: its pages are listed above"
-    else:
-        node = PlanNode(id=sub_query_id(text), text=text, origin=CHOSEN_BY_AGENT, iteration=state.iteration)
-        work.searches[call_id] = known or node
-
-
-def _sort_file(state: ResearchState, position: LivingPosition, work: TurnWork, call_id: str, name: str) -> None:
-    waiting = {file_id(source): source.id for source in unanalyzed(state, position)}
-    known = {file_id(source) for source in state.readable_sources()}
-    name = name.strip().removeprefix("sha256:")[:FILE_ID_CHARACTERS]
-    if name in waiting and waiting[name] not in work.files.values():
-        work.files[call_id] = waiting[name]
-    else:
-        why = "was read already: its notes stand above" if name in known else "is no fetched file: fetch a page first"
-        work.refused[call_id] = f"{name} {why}"
-
-
 def _sort_update(state: ResearchState, work: TurnWork, call_id: str, arguments: UpdateArguments) -> None:
-    heading = next((each for each in state.plan.outline if is_same_heading(each, arguments.heading)), None)
+    wanted = normalized_text(arguments.heading.lstrip("# "))
+    heading = next((each for each in state.plan.outline if normalized_text(each) == wanted), None)
     unknown = [number for number in arguments.notes if not 0 < number <= len(state.findings)]
     if heading is None:
         problem = "the outline has no such heading; its headings are: " + "; ".join(state.plan.outline)
@@ -210,38 +248,51 @@ async def _carried_out(
     run: ResearchRun, position: LivingPosition, work: TurnWork, calls: Sequence[ToolCall]
 ) -> tuple[dict[str, ToolAnswer], dict[str, dict[str, Any]]]:
     """Do everything side by side; the answers by call, and what watchers learn of the results. Raises `Interrupted`."""
-    state = run.state
+    state, written = run.state, dict[str, tuple[AppliedUpdate, list[int]]]()
     known_notes = {finding.id for finding in state.findings}
-    opening = search_and_open(run, position, list(work.searches.values()), list(work.pages.values()))
-    analyzing = analyze_files(run, position, list(work.files.values()))
-    writing = asyncio.ensure_future(_update(run, position, work.updates))
-    jobs = [asyncio.ensure_future(opening), asyncio.ensure_future(analyzing), writing]
-    for error in (await settled(run, jobs)).values():
-        raise error
-    written = writing.result()
-    answers = {name: ToolAnswer(call_id=name, text=reason, is_error=True) for name, reason in work.refused.items()}
-    results: dict[str, dict[str, Any]] = {}
+
+    async def write() -> None:
+        written.update(await _update(run, position, work.updates))
+
+    jobs: list[Callable[[], Awaitable[object]]] = [
+        partial(search_and_open, run, position, list(work.searches.values()), list(work.pages.values())),
+        partial(analyze_files, run, position, list(work.files.values())),
+        write,
+    ]
+    await all_answers(run.host, jobs)
+    answers, results = dict[str, ToolAnswer](), dict[str, dict[str, Any]]()
     for call in calls:
-        if call.id in work.searches:
+        name = call.id
+        if name in work.refused:
+            text, is_error = work.refused[name], True
+        elif name in work.searches:
             most = WEB_SEARCH.read(call).max_results
-            answers[call.id] = _answer_search(state, position, call.id, work.searches[call.id], most)
-        elif call.id in work.pages:
-            answers[call.id] = _answer_fetch(state, call.id, work.pages[call.id])
-        elif call.id in work.files:
-            answers[call.id] = _answer_parse(state, call.id, work.files[call.id], known_notes)
-        elif call.id in work.updates:
-            answers[call.id], results[call.id] = _answer_update(state, call.id, work.updates[call.id], written[call.id])
+            text, numbers = describe_search(state, work.searches[name], position.listed, most)
+            position.listed += numbers or []
+            is_error = numbers is None
+        elif name in work.pages:
+            text, is_error = _describe_fetched(state, work.pages[name])
+        elif name in work.files:
+            text, is_error = _describe_file(state, work.files[name], known_notes)
+        elif name in work.updates:
+            text, results[name] = _describe_update(state, work.updates[name].heading, *written[name])
+            is_error = written[name][0].step is None
+        else:
+            continue
+        answers[name] = ToolAnswer(call_id=name, text=text, is_error=is_error)
     return answers, results
 
 
 async def analyze_files(
-    run: ResearchRun, position: LivingPosition, files: Sequence[str], engine: EngineKind | None = None
+    run: ResearchRun, position: LivingPosition, files: Sequence[str] | None = None, engine: EngineKind | None = None
 ) -> None:
-    """Have each source analyzed in a call of its own, side by side: what is noted depends on no other file.
+    """Have each source (None: all that were not analyzed) analyzed in a call of its own, side by side.
 
-    Raises `Interrupted`.
+    Its notes depend on no other file. Raises `Interrupted`.
     """
     state = run.state
+    if files is None:
+        files = [source.id for source in unanalyzed(state, position)]
     task = PlanNode(
         id=QUESTION,
         text=run.resolved.query,
@@ -263,12 +314,10 @@ async def analyze_files(
 def _attribute(state: ResearchState) -> None:
     """Give each note to the first query that found its source, and count notes for every query that did."""
     first = {source.id: source.sub_query_ids[0] for source in state.sources.values() if source.sub_query_ids}
-    state.findings = [
-        finding.model_copy(update={"sub_query_id": first.get(finding.source_ids[0], QUESTION)})
-        if finding.sub_query_id == QUESTION and finding.source_ids
-        else finding
-        for finding in state.findings
-    ]
+    for place, finding in enumerate(state.findings):
+        if finding.sub_query_id == QUESTION and finding.source_ids:
+            update = {"sub_query_id": first.get(finding.source_ids[0], QUESTION)}
+            state.findings[place] = finding.model_copy(update=update)
     noted = {name for finding in state.findings for name in finding.source_ids}
     found = Counter(name for source in state.sources.values() if source.id in noted for name in source.sub_query_ids)
     nodes = [node for node in state.plan.nodes if node.id != QUESTION]
@@ -276,38 +325,30 @@ def _attribute(state: ResearchState) -> None:
     state.plan = state.plan.model_copy(update={"nodes": nodes})
 
 
-@dataclass(frozen=True)
-class _Written:
-    """One update: what came of it, and the notes without room in it."""
-
-    outcome: AppliedUpdate
-    left: list[int]
-
-
 async def _update(
     run: ResearchRun, position: LivingPosition, updates: Mapping[str, UpdateArguments]
-) -> dict[str, _Written]:
-    """Have passages of different sections written side by side, and apply them in the order of the calls."""
+) -> dict[str, tuple[AppliedUpdate, list[int]]]:
+    """Have passages of different sections written side by side; by call the outcomes, and the notes without room."""
     if not updates:
         return {}
     state = run.state
-    calls: list[asyncio.Task[ReporterResult]] = []
-    for number, asked in enumerate(updates.values(), start=1):
-        request = update_input(run, asked.heading, notes_of(state, asked.notes), asked.purpose)
-        calls.append(asyncio.ensure_future(run.ask(REPORTER, f"update/{position.turn}-{number}", request)))
-    outcomes = await write_updates(run, calls, list(updates))
+    requests = {
+        f"update/{position.turn}-{number}": update_input(run, each.heading, notes_of(state, each.notes), each.purpose)
+        for number, each in enumerate(updates.values(), start=1)
+    }
+    outcomes = await write_updates(run, requests, list(updates))
     numbers = {finding.id: number for number, finding in enumerate(state.findings, start=1)}
-    left = [[] if call.exception() else [numbers[name] for name in call.result().notes_left] for call in calls]
-    for asked, outcome in zip(updates.values(), outcomes, strict=True):
+    for asked, (outcome, _) in zip(updates.values(), outcomes, strict=True):
         if outcome.step is None or not outcome.step.inserted:
             position.unwritable += asked.notes
-    return {name: _Written(*each) for name, each in zip(updates, zip(outcomes, left, strict=True), strict=True)}
+    left = [[numbers[note] for note in notes] for _, notes in outcomes]
+    return {name: (outcome, notes) for name, (outcome, _), notes in zip(updates, outcomes, left, strict=True)}
 
 
 def _finish(
     state: ResearchState, position: LivingPosition, calls: Sequence[ToolCall], answers: dict[str, ToolAnswer]
 ) -> None:
-    """End the agent's part if it asks for that and nothing of the plan is missing; else answer with what is."""
+    """End the agent's part at its request if the plan is carried out; else answer with the missing parts."""
     finishes = [call for call in calls if call.name == FINISH.name]
     for call in finishes:
         questions = [text.strip()[:400] for text in FINISH.read(call).open_questions if text.strip()]
@@ -321,7 +362,7 @@ def _finish(
 
 
 def reason_against_finish(state: ResearchState, questions: Sequence[str]) -> str:
-    """Return what of the plan is neither done nor named as open; empty if nothing is."""
+    """Return the parts of the plan that are neither done nor named as open; empty if there are none."""
     named = normalized_text(" ".join(questions))
     queries = [query.text for query in unasked_queries(state) if normalized_text(query.text) not in named]
     headings = [heading for heading in empty_sections(state) if normalized_text(heading) not in named]
@@ -335,70 +376,140 @@ def reason_against_finish(state: ResearchState, questions: Sequence[str]) -> str
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
-def _answer_search(
-    state: ResearchState, position: LivingPosition, call_id: str, node: PlanNode, most: int
-) -> ToolAnswer:
-    """List the best pages of a search that were not listed before."""
-    searched = state.plan.newest(node)
-    if searched.error and not searched.result_count:
-        text = f"The search for “{node.text}” failed: {searched.error}."
-        return ToolAnswer(call_id=call_id, text=text, is_error=True)
-    ranks = {canonical_url(one.hit.url): one.hit.rank for one in state.candidates if one.sub_query_id == node.id}
-    pages, ranked = pages_found(state), list[tuple[int, int]]()
-    for number, page in enumerate(pages, start=1):
-        if (rank := ranks.get(canonical_url(page.hit.url))) is not None and number not in position.listed:
-            ranked.append((rank, number))
-    numbers = [number for _, number in sorted(ranked)[:most]]
-    position.listed += numbers
-    lines = [f"{number}. {title_of(pages[number - 1])}" for number in numbers]
-    found = f"Found for “{node.text}”:" if lines else f"Nothing new was found for “{node.text}”."
-    return ToolAnswer(call_id=call_id, text="\n".join([found, *lines]))
-
-
-def _answer_fetch(state: ResearchState, call_id: str, number: int) -> ToolAnswer:
+def _describe_fetched(state: ResearchState, number: int) -> tuple[str, bool]:
+    """Return the file that a page became, and true if it could not be fetched."""
     source, title = source_of_page(state, number), title_of(pages_found(state)[number - 1])
     if source is None or source.status is not SourceStatus.FULL or source.text is None:
-        reason = source.status_reason if source and source.status_reason else "the limit of pages is reached"
-        return ToolAnswer(call_id=call_id, text=f"Page {number}, “{title}”, could not be had: {reason}.", is_error=True)
+        return f"Page {number}, “{title}”, could not be had: {reason_unread(source)}.", True
     text = f"Page {number}, “{source.title}”: file {file_id(source)}, {source.media_type}, "
-    return ToolAnswer(call_id=call_id, text=f"{text}{source.text.size} characters of text.")
+    return f"{text}{source.text.size} characters of text.", False
 
 
-def _answer_parse(state: ResearchState, call_id: str, name: str, known: set[str]) -> ToolAnswer:
+def _describe_file(state: ResearchState, name: str, known: set[str]) -> tuple[str, bool]:
+    """Return the notes on a file, and true if it could not be analyzed."""
     source = state.sources[name]
     about = [source.publisher or "", source.retrieved_at[:10] if source.retrieved_at else ""]
     head = f"“{source.title}” ({', '.join(filter(None, [*about, f'quality {source.quality.value}']))})"
     if not source.analyzed:
-        return ToolAnswer(call_id=call_id, text=f"{head} could not be analyzed.", is_error=True)
-    notes = notes_on(state, source, known)
-    return ToolAnswer(call_id=call_id, text="\n".join([f"{head}:", *notes] if notes else [f"{head}: nothing to note."]))
+        return f"{head} could not be analyzed.", True
+    return "\n".join([f"{head}:", *(notes_on(state, source, known) or ["nothing to note."])]), False
 
 
-def _answer_update(
-    state: ResearchState, call_id: str, asked: UpdateArguments, written: _Written
-) -> tuple[ToolAnswer, dict[str, Any]]:
-    """Say what was inserted and removed, how long each section is, and what had no room."""
-    step = written.outcome.step
+def _describe_update(
+    state: ResearchState, heading: str, outcome: AppliedUpdate, left: Sequence[int]
+) -> tuple[str, dict[str, Any]]:
+    """Return how long each section is after an update, and the change for watchers; `left` are notes without room."""
+    step = outcome.step
     if step is None:
-        text = f"“{asked.heading}” is unchanged: {written.outcome.refusal}"
-        return ToolAnswer(call_id=call_id, text=text, is_error=True), {"heading": asked.heading}
+        return f"“{heading}” is unchanged: {outcome.refusal}", {"heading": heading}
     sections = state.draft.words_by_section if state.draft else {}
-    lengths = "; ".join(f"{heading}: {count or 'empty'}" for heading, count in sections.items())
+    lengths = "; ".join(f"{name}: {count or 'empty'}" for name, count in sections.items())
     lines = [
-        f"“{asked.heading}”: {step.inserted} characters inserted, {step.removed} removed.",
+        f"“{heading}”: {step.inserted} characters inserted, {step.removed} removed.",
         f"Words of each section: {lengths}.",
     ]
-    if written.left:
-        lines.append(f"No room was left for the notes {', '.join(map(str, written.left))}: ask for them once more.")
-    result = {"heading": asked.heading, "inserted": step.inserted, "removed": step.removed}
-    return ToolAnswer(call_id=call_id, text="\n".join(lines)), result | {"report": step.draft.document.hash}
-
-
-def is_same_heading(one: str, other: str) -> bool:
-    """Return true for one heading in two spellings."""
-    return normalized_text(one) == normalized_text(other.lstrip("# "))
+    if left:
+        lines.append(f"No room was left for the notes {', '.join(map(str, left))}: ask for them once more.")
+    result = {"heading": heading, "inserted": step.inserted, "removed": step.removed}
+    return "\n".join(lines), result | {"report": step.draft.document.hash}
 
 
 def file_id(source: Source) -> str:
     """Return the short name of an original in a conversation."""
     return (source.content_hash or "").removeprefix("sha256:")[:FILE_ID_CHARACTERS]
+
+
+# --- the living report: notes under the headings that they fit, update by update ------------------------------------
+async def start_report(run: ResearchRun) -> None:
+    """Make the title and the headings of the outline the text of the report, if it has none. Raises `Interrupted`."""
+    if run.state.draft is None:
+        first = (await apply_updates(run, [])).draft
+        if first is not None:
+            take_step(run, DraftStep(draft=first))
+
+
+async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.EXTRACTIVE) -> None:
+    """Put every note that is not in the report under the heading that it fits.
+
+    Rules do so, unless another engine is given (None: that of the run). A refresh leaves the notes out that the report
+    was without before.
+    Raises `Interrupted`.
+    """
+    state, before = run.state, list[SectionNotes]()
+    lacking = set(state.refresh.unwritten if state.refresh else ())
+    left_out = [number for number, finding in enumerate(state.findings, start=1) if finding.id in lacking]
+    await start_report(run)
+    while (due := unwritten(state, left_out)) and due != before:
+        before = due
+        requests = {
+            f"place-notes/{number}": update_input(run, each.heading, notes_of(state, each.notes))
+            for number, each in enumerate(due, start=1)
+        }
+        if not any(outcome.step for outcome, _ in await write_updates(run, requests, engine=engine)):
+            break  # what is left does not fit into any update
+
+
+async def write_updates(
+    run: ResearchRun,
+    requests: Mapping[str, UpdateInput],
+    call_ids: Sequence[str] = (),
+    engine: EngineKind | None = None,
+) -> list[tuple[AppliedUpdate, list[str]]]:
+    """Have updates of different sections written side by side, by step, and apply them in their order.
+
+    Returns the outcome of each, with the ids of the notes that had no room. One that could not be written costs its
+    own section alone. Raises `Interrupted`.
+    """
+    asked = [partial(run.ask, REPORTER, step, request, engine) for step, request in requests.items()]
+    calls = await side_by_side(run.host, asked, len(asked))
+    written = [(call, reason) for _, call, reason in ended_calls(requests, calls)]
+    due = [call.result().update for call, reason in written if reason is None]
+    applied = iter((await apply_updates(run, due)).outcomes if due else ())
+    outcomes = list[tuple[AppliedUpdate, list[str]]]()
+    for (call, reason), call_id in zip(written, call_ids or [""] * len(written), strict=True):
+        if reason is not None:
+            run.branch_failed(f"an update of the report: {reason}")
+            outcomes.append((AppliedUpdate(refusal=f"it could not be written ({reason})"), []))
+            continue
+        outcomes.append((next(applied), call.result().notes_left))
+        if (step := outcomes[-1][0].step) is not None:
+            take_step(run, step, **({"call_id": call_id} if call_id else {}))
+    return outcomes
+
+
+# --- notes ---------------------------------------------------------------------------------------------------------
+def notes_of(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
+    """Return the notes of these numbers, each once; a number means one note in every turn."""
+    return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
+
+
+def unwritten(state: ResearchState, apart_from: Collection[int] = ()) -> list[SectionNotes]:
+    """Return the notes that the report does not cite, under the headings that they fit, as many as an update takes."""
+    outline = state.plan.outline
+    cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()
+    for number, finding in enumerate(state.findings, start=1):
+        if number not in apart_from and not cited.intersection(finding.evidence_ids):
+            sections.setdefault(heading_for(state, finding), []).append(number)
+    return [
+        SectionNotes(heading=heading, notes=sections[heading][:MOST_NOTES_OF_UPDATE])
+        for heading in outline
+        if heading in sections
+    ]
+
+
+def heading_for(state: ResearchState, finding: Finding) -> str:
+    """Return the heading that has most words in common with a finding and its query.
+
+    Without any it is the one in the place of the query.
+    """
+    outline, queries = state.plan.outline, state.plan.sub_queries
+    place = next((place for place, query in enumerate(queries) if query.id == finding.sub_query_id), 0)
+    words = subject_words(f"{finding.statement} {queries[place].text if queries else ''}")
+    shared = [len(words & subject_words(heading)) for heading in outline]
+    most = max(shared)
+    return outline[shared.index(most) if most else min(place, len(outline) - 1)]
+
+
+def subject_words(text: str) -> set[str]:
+    """Return the beginnings of the words that carry the subject of a text: forms of one word are one."""
+    return {word[:STEM] for word in normalized_text(text).split() if len(word) >= SHORTEST_WORD or not word.isascii()}

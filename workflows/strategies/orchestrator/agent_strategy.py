@@ -40,11 +40,7 @@ from workflows.rules.gaps import open_gaps
 from workflows.rules.query_matching import same_query
 from workflows.rules.sub_queries import sources_left
 from workflows.run.research_run import ResearchRun, describe_call
-from workflows.strategies.orchestrator.orchestrator_strategy import (
-    CALL_A_TOOL,
-    answers_to_thought,
-    thinks_by_itself,
-)
+from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL, answers_to_thought, thinks_by_itself
 from workflows.strategies.protocol import Finished, ScopedStrategy
 from workflows.strategies.units import carry_out
 
@@ -92,19 +88,13 @@ class AgentStrategy(ScopedStrategy):
             await _make_up(run)
             return Finished(StopReason.NO_OPEN_GAPS if position.open_questions == [] else StopReason.NO_ACTIONABLE_GAPS)
         name = f"turn-{position.turn}"
-        await carry_out(run, name, name, _take_turn, lambda: _summary(run.state), sub_turn=position.turn)
+        await carry_out(run, name, _take_turn, lambda: _summary(run.state), sub_turn=position.turn)
         return Unit(name=name, iteration_ended=True)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Move on to the next turn."""
-        run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
-        return run.state.pause
-
-    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """No effect: an agent is not resumed by itself, its run gives its task again."""
-
-    def replan(self, state: ResearchState) -> None:
-        """No effect: an agent has no plan."""
+        del run
+        return Pause(phase=opened.unit.name, action=Action.PROCEED)
 
     def progress(self, state: ResearchState) -> Progress:
         """Return its numbers of pages and findings; its turns are events."""
@@ -149,20 +139,29 @@ async def _take_turn(run: ResearchRun) -> None:
 
 async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, ToolAnswer]:
     """Carry out calls without a problem; the answers by call. Raises `Interrupted`."""
-    thought = next((call for call in calls if call.name == THINK.name), None)
-    position.thought = thought is not None
-    position.has_searched = thought is None and any(call.name == SEARCH.name for call in calls)
-    if thought is not None:
-        reasoning = str(thought.arguments.get("reasoning", ""))
-        run.decide(AGENT.name, "think", reasoning, {"turn": position.turn})
-        return answers_to_thought(thought, calls)
+    answers = answers_to_thought(run, AGENT.name, calls, {"turn": position.turn})
+    position.thought = bool(answers)
+    position.has_searched = not answers and any(call.name == SEARCH.name for call in calls)
+    if answers:
+        return answers
     subjects = _subjects(run, position, calls)
     made = {node.id for node in run.state.plan.sub_queries}
     nodes = {each.id: each for each in subjects.values() if isinstance(each, PlanNode) and each.id not in made}
     pages = [each for each in subjects.values() if isinstance(each, int)]
     known = {finding.id for finding in run.state.findings}
-    await search_and_read(run, list(nodes.values()), pages)
-    answers = {call.id: _answer(run.state, call, subjects.get(call.id), known) for call in calls}
+    searched = await search_and_open(run, position, list(nodes.values()), pages)
+    _count_as_analyzed(run.state, searched)
+    await analyze_read(run)
+    for call in calls:
+        subject, is_error = subjects.get(call.id), True
+        if isinstance(subject, PlanNode):
+            text, numbers = describe_search(run.state, subject, position.opened)
+            is_error = numbers is None
+        elif isinstance(subject, int):
+            text, is_error = describe_page(run.state, subject, known)
+        else:
+            text = subject or "The other calls of this turn came first: look at what they brought, then report."
+        answers[call.id] = ToolAnswer(call_id=call.id, text=text, is_error=is_error)
     report = next((call for call in calls if call.name == AGENT_REPORT.name), None)
     if report is not None and not nodes and not pages:
         questions = [text.strip()[:400] for text in AGENT_REPORT.read(report).open_questions]
@@ -198,20 +197,8 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
     return subjects
 
 
-def _answer(state: ResearchState, call: ToolCall, subject: PlanNode | int | str | None, known: set[str]) -> ToolAnswer:
-    """Return the answer to a call; `known` are ids of findings of earlier turns."""
-    failed = not isinstance(subject, PlanNode)
-    if isinstance(subject, PlanNode):
-        text = describe_search(state, SEARCH.read(call).query, subject, AgentPosition.read(state).opened)
-    elif isinstance(subject, int):
-        text, failed = describe_page(state, subject, known)
-    else:
-        text = subject or "The other calls of this turn came first: look at what they brought, then report."
-    return ToolAnswer(call_id=call.id, text=text, is_error=failed)
-
-
 async def _make_up(run: ResearchRun) -> None:
-    """Do what an earlier start got no answer for and this one left out, within its limits. Raises `Interrupted`."""
+    """Make the searches and reads that failed in an earlier start and lack in this one. Raises `Interrupted`."""
     state, lost = run.state, run.state.task.lost if run.state.task else LostWork()
     known, made = Identities(state.sources, state.aliases), {one.text: one for one in state.plan.sub_queries}
     nodes, most, before = list[PlanNode](), pages_left(state), len(state.sources)
@@ -221,14 +208,13 @@ async def _make_up(run: ResearchRun) -> None:
         if text not in made or (hits and not any(known.identity_of(hit) in state.sources for hit in hits)):
             nodes.append(node)
     if pages := [hit for hit in lost.pages if known.identity_of(hit) not in state.sources]:
-        nodes.insert(
-            0, PlanNode(id=sub_query_id("lost"), text="lost pages", iteration=state.iteration, origin=WITHOUT_SEARCH)
-        )
+        of_pages = {"id": sub_query_id("lost"), "text": "lost pages", "origin": WITHOUT_SEARCH}
+        nodes.insert(0, PlanNode(iteration=state.iteration, **of_pages))
         state.candidates += [Candidate(sub_query_id=nodes[0].id, hit=hit) for hit in pages]
     if not nodes:
         return
     await Gathering(run, nodes, most=most).carry_out()
-    state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
+    _count_as_analyzed(state, nodes)
     await analyze_read(run)
     known = Identities(state.sources, state.aliases)
     first = {one.sub_query_id: one.hit for one in state.candidates[::-1]}
@@ -307,13 +293,9 @@ def unopened(state: ResearchState) -> list[FoundPage]:
     ]
 
 
-async def search_and_read(run: ResearchRun, searches: Sequence[PlanNode], pages: Sequence[int]) -> None:
-    """Make searches and open pages in parallel, then analyze the sources that were read. Raises `Interrupted`."""
-    state, position = run.state, AgentPosition.of(run.state)
-    nodes = await search_and_open(run, position, searches, pages)
-    # What was read is analyzed for the task, so no search is left to be analyzed at the end.
-    state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
-    await analyze_read(run)
+def _count_as_analyzed(state: ResearchState, searches: Sequence[PlanNode]) -> None:
+    """Leave no search to be analyzed at the end: all pages are analyzed for the task."""
+    state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in searches)]))
 
 
 async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> None:

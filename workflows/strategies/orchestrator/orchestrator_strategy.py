@@ -1,13 +1,15 @@
 """The strategy `orchestrator`: plan → cycles of agents in parallel → report."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, ClassVar, Final
 
 from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
 from contracts.call_sizes import BYTES_PER_TOKEN
-from contracts.evidence import Finding
+from contracts.evidence import DocumentRef, Finding
 from contracts.orchestrator_roles import (
     ORCHESTRATOR,
     ORCHESTRATOR_REPORT,
@@ -18,15 +20,14 @@ from contracts.orchestrator_roles import (
     OrchestrateInput,
     OutlineInput,
 )
-from contracts.outcome import Pause, Progress
-from contracts.plan import PlanNode
+from contracts.outcome import Mark, Pause, Progress, UnitProgress
+from contracts.plan import Plan, PlanNode
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import RoleSpec
-from contracts.state import OpenPause, ResearchState, Unit
+from contracts.state import ResearchState, Unit
 from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall, refusal_of
 from contracts.vocabulary import (
-    NATURAL_STOPS,
     Action,
     AgentRole,
     AgentStatus,
@@ -37,40 +38,22 @@ from contracts.vocabulary import (
     NodeStatus,
     StopReason,
 )
-from workflows.phases.drafts import take_draft
-from workflows.phases.pause import call_hook
+from workflows.phases.drafts import take_draft, write_draft
 from workflows.rules.duplicates import hits_to_protect
-from workflows.rules.query_matching import same_query
+from workflows.rules.query_matching import normalized_query, same_query
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.orchestrator.plan import (
-    LABELS,
-    MOST_STEPS,
-    SPENT_LIMITS,
-    CycleUnit,
-    Dispatched,
-    OrchestratorPosition,
-    cycles_left,
-    deciding_cycles,
-    is_unfinished,
-    numbered,
-    problem_of,
-    progress_of,
-    served_steps,
-    spent_limit,
-    summary_of_unit,
-    tasks_of,
-    unserved,
-    with_step_statuses,
-)
-from workflows.strategies.protocol import Finished, Strategy
+from workflows.strategies.protocol import Finished
 from workflows.strategies.units import (
+    UnitPosition,
+    UnitStrategy,
     carry_out,
-    judge_report,
+    is_unfinished,
+    reason_without_findings,
+    skip_steps,
     step_node,
+    unit_progress,
     unplanned_requests,
-    without_steps,
-    write_draft,
 )
 
 AGENT_STRATEGY: Final = "agent"
@@ -89,24 +72,70 @@ MOST_TOKENS: Final = 10_000
 UNSURE: Final = (Confidence.LOW, Confidence.SPECULATION)
 FEWEST_FINDINGS: Final = 3
 FEWEST_SOURCES: Final = 2
+MOST_STEPS: Final = 6
+"""Steps of a plan, by the document of this strategy."""
+FEWEST_CHARACTERS: Final = 12
+FEWEST_WORDS: Final = 3
+REFERENCES: Final = re.compile(
+    r"\bthe (?:user|asker)\b|\b(?:the|this|our) (?:original|overall|main|research) (?:question|query|plan|request)\b"
+    r"|\b(?:step|part|item|point) \d+\b(?! of (?!(?:the|this|our) (?:plan|research|question)\b))"
+    r"|\b(?:previous|earlier|other|last|first) (?:agent|task|report|finding)s?\b(?! (?:about|by|for|from|in|of|on)\b)"
+    r"|\bagent-\d+|\b(?:mentioned|listed|described|discussed) above|\bthe above\b",
+    re.IGNORECASE,
+)
+"""Words that refer to something outside the task."""
+SPENT_LIMITS: Final = (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST)
+"""Limits of the run that end an agent early; its own time is none of them."""
 
 
-@dataclass(frozen=True)
-class IntermediateReport:
-    """The report of one agent."""
+class CycleUnit(StrEnum):
+    """The units of work, in the order in which they first come."""
 
-    text: str
-    """One statement a line."""
-    documents: list[str]
-    """Ids of the sources of all reports so far: the number of a document is its place, from 1."""
-    numbers: list[int]
-    """Numbers of the documents in this report."""
-    omitted: int = 0
-    """Findings without room in it."""
+    PLANNING = "planning"
+    CYCLE = "cycle"
+    SYNTHESIS = "synthesis"
 
 
-class OrchestratorStrategy(Strategy):
+class OrchestratorPosition(UnitPosition):
+    """The unit that comes next, the turn under way, and values that turns pass to later ones."""
+
+    NAME: ClassVar[str] = "orchestrator"
+
+    next_unit: CycleUnit = CycleUnit.PLANNING
+    cycle: int = 0
+    """Finished cycles: the number, from 0, of the one that comes next."""
+    first_cycle: int = 0
+    """Cycles that were finished when the run was resumed with work left: it has as many again as at first."""
+    unfinished: list[str] = []
+    """Agents of earlier cycles that were cut short before the run was resumed: their tasks are given again."""
+    news: str = ""
+    """What these brought, for the next turn."""
+    transcript: DocumentRef | None = None
+    calls: list[ToolCall] = []
+    """Calls of the turn under way; empty between two turns."""
+    dispatched: dict[str, AgentTask] = {}
+    """Those of them that became agents, by call."""
+    direct_answers: dict[str, ToolAnswer] = {}
+    """Answers to the others, by call."""
+    answers: list[ToolAnswer] = []
+    """Answers to the calls of the turn before."""
+    thought: bool = False
+    """True if the turn before was a thought."""
+    must_think: bool = False
+    """True if agents have reported since the last thought."""
+    ended: str = ""
+    """Reason for which there is no further cycle; empty while there is one."""
+    documents: list[str] = []
+    """Ids of the sources in agents' reports: the number of a document is its place, from 1."""
+    served: dict[str, list[str]] = {}
+    """Agent → ids of the steps that it serves."""
+
+
+class OrchestratorStrategy(UnitStrategy):
     """One unit per call: the plan, one cycle, the report."""
+
+    position = OrchestratorPosition
+    planning = CycleUnit.PLANNING
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the unit that comes next."""
@@ -114,103 +143,108 @@ class OrchestratorStrategy(Strategy):
         _plan_requested_steps(run, position)
         if position.finished:
             return Finished(_stop_reason(run.state, position))
-        kind = position.next_unit
-        work = {CycleUnit.PLANNING: self._plan, CycleUnit.CYCLE: self._cycle, CycleUnit.SYNTHESIS: write_draft}[kind]
-        name, label = kind.value, LABELS[kind]
-        if kind is CycleUnit.CYCLE:
-            name, label = f"{name}-{position.cycle + 1}", f"{label} {position.cycle + 1}"
-        await carry_out(run, name, label, work, lambda: summary_of_unit(run.state, kind))
-        return Unit(name=name, iteration_ended=kind is CycleUnit.CYCLE)
+        unit = position.next_unit
+        work = {CycleUnit.PLANNING: _plan, CycleUnit.CYCLE: _cycle, CycleUnit.SYNTHESIS: write_draft}[unit]
+        name = f"{unit}-{position.cycle + 1}" if unit is CycleUnit.CYCLE else unit.value
+        await carry_out(run, name, work, lambda: _summary_of_unit(run.state, unit))
+        return Unit(name=name, iteration_ended=unit is CycleUnit.CYCLE)
 
-    async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
-        """Call the hook, and move on."""
-        position, name = OrchestratorPosition.of(run.state), opened.unit.name
-        await call_hook(run, name, f"The unit {name} is done: {progress_of(run.state).summary}")
-        pause = Pause(phase=name, action=Action.PROCEED)
-        match position.next_unit:
-            case CycleUnit.PLANNING:
-                position.next_unit = CycleUnit.CYCLE
-            case CycleUnit.CYCLE if position.ended:
-                position.next_unit = CycleUnit.SYNTHESIS
-                pause = Pause(phase=name, action=Action.PROCEED, rationale=position.ended)
-            case CycleUnit.CYCLE:
-                run.state.start_new_iteration()
-                pause = Pause(phase=name, action=Action.ITERATE)
-            case CycleUnit.SYNTHESIS:
-                pause = judge_report(run, position, name)
-        run.state.pause = pause
-        return pause
+    async def move_on(self, run: ResearchRun, name: str) -> Pause:
+        """Go from the plan to cycles, and from the last of these to the report."""
+        position = OrchestratorPosition.of(run.state)
+        if position.next_unit is CycleUnit.PLANNING:
+            position.next_unit = CycleUnit.CYCLE
+        elif position.ended:
+            position.next_unit = CycleUnit.SYNTHESIS
+        else:
+            run.state.start_new_iteration()
+            return Pause(phase=name, action=Action.ITERATE)
+        return Pause(phase=name, action=Action.PROCEED, rationale=position.ended)
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """Give the tasks of unfinished agents again, and have steps without an agent decided about."""
         del redo_analysis  # agents analyze the pages that they read
-        position, limits = OrchestratorPosition.of(state), state.resolution.limits
-        unfinished = [record.task.id for record in state.agents if is_unfinished(record)]
-        dispatched = {each.agent for each in position.dispatched}
-        position.unfinished = [agent for agent in unfinished if agent not in dispatched]
+        position = OrchestratorPosition.of(state)
+        unfinished = {record.task.id for record in state.agents if is_unfinished(record)}
+        dispatched = {task.id for task in position.dispatched.values()}
+        position.unfinished = [record.task.id for record in state.agents if record.task.id in unfinished - dispatched]
         state.agents = [_again(state, record) if record.task.id in unfinished else record for record in state.agents]
         tasks = (
             task.model_copy(update={"status": NodeStatus.EXECUTING if task.id in unfinished else NodeStatus.COMPLETED})
             for task in tasks_of(state.plan)
         )
-        plan = without_steps(state.plan, [step for step in state.plan.steps if step.id in position.skipped])
-        state.plan = with_step_statuses(plan.with_nodes(*tasks), position.served)
+        state.plan = state.plan.with_nodes(*tasks)
+        skip_steps(state, position)
+        state.plan = with_step_statuses(state.plan, position.served)
         if state.open_pause and not state.open_pause.unit.iteration_ended:
             state.open_pause = None
         has_tasks = bool(unserved(state.plan) or unfinished)
         if has_tasks:
             position.first_cycle = position.cycle
         has_work = has_tasks or state.open_pause or position.ended == USED_UP
-        if position.next_unit is not CycleUnit.PLANNING and has_work and cycles_left(position, limits):
+        is_planned = position.next_unit is not CycleUnit.PLANNING
+        if is_planned and has_work and _cycles_left(position, state.resolution.limits):
             position.next_unit, position.ended = CycleUnit.CYCLE, ""
         position.finished, position.rewritten = False, False
 
-    def replan(self, state: ResearchState) -> None:
-        """Plan once more, with the person's message as guidance."""
-        OrchestratorPosition.of(state).next_unit = CycleUnit.PLANNING
-
     def progress(self, state: ResearchState) -> Progress:
-        """Return the plan, each cycle and the report."""
-        return progress_of(state)
-
-    async def _plan(self, run: ResearchRun) -> None:
-        resolved = run.resolved
-        request = OutlineInput(
-            system_prompt=resolved.system_prompt,
-            context=resolved.earlier_turns,
-            corpus=resolved.corpus,
-            most=min(MOST_STEPS, resolved.limits.max_steps or MOST_STEPS),
-            previous=[step.text for step in run.state.plan.steps],
+        """Return the plan, each cycle with its agents, and the report."""
+        position = OrchestratorPosition.read(state)
+        is_cycle = position.next_unit is CycleUnit.CYCLE
+        last = position.cycle + (is_cycle and not position.ended)
+        cycles = [
+            UnitProgress(
+                name=f"{CycleUnit.CYCLE}-{number}",
+                label=f"{CycleUnit.CYCLE} {number}",
+                mark=Mark.DONE if number <= position.cycle else Mark.RUNNING,
+                detail=_summary_of_cycle(state, number),
+            )
+            for number in range(1, last + 1)
+        ]
+        plan, report = (
+            unit_progress(state, position, unit, _summary_of_unit(state, unit))
+            for unit in (CycleUnit.PLANNING, CycleUnit.SYNTHESIS)
         )
-        output = await run.ask(OUTLINER, "plan", request)
-        run.draft_plan(output.approach, [step_node(step.step, facet=step.facet) for step in output.steps])
+        summary = ""
+        if is_cycle:
+            working = sum(record.status is AgentStatus.RUNNING for record in state.agents)
+            agents = f", {plural(working, 'agent')} at work" if working else ""
+            most = position.cycle + max(1, _cycles_left(position, state.resolution.limits))
+            summary = f"cycle {position.cycle + 1} of at most {most}{agents}"
+        return Progress(summary=summary, units=[plan, *cycles, report])
 
-    async def _cycle(self, run: ResearchRun) -> None:
-        """Decide and carry out, or finish the cycle that was interrupted. Raises `Interrupted`."""
-        await take_draft(run, None)  # it lacks the findings of these agents
-        position = OrchestratorPosition.of(run.state)
-        if position.unfinished:
-            await _finish_earlier_tasks(run, position)
-        if not position.calls and not await _decide(run, position):
-            return
-        if not (position.dispatched or position.direct_answers):
-            _sort_calls(run, position)
-        reports = await _send_agents(run, position) if position.dispatched else {}
-        answers = position.direct_answers | {each.call_id: reports[each.agent] for each in position.dispatched}
-        position.answers = [answers.get(call.id) or refusal_of(call) for call in position.calls]
-        run.note_answers(ORCHESTRATOR, "orchestrate", position.calls, position.answers)
-        position.must_think = bool(reports) or (position.must_think and not position.thought)
-        position.calls, position.dispatched, position.direct_answers = [], [], {}
-        position.cycle += 1
-        if not position.ended and not cycles_left(position, run.resolved.limits):
-            position.ended = USED_UP
-            run.decide(DECIDER, "end_cycles", USED_UP, {"cycles": position.cycle})
-            if not has_results(run.state):
-                run.branch_failed(f"the orchestrator sent no agent in {plural(position.cycle, 'cycle')}")
+
+def _summary_of_unit(state: ResearchState, unit: CycleUnit) -> str:
+    """Return the results of a unit, of the last cycle for cycles, in a few words."""
+    return {
+        CycleUnit.PLANNING: plural(len(state.plan.steps), "step"),
+        CycleUnit.CYCLE: _summary_of_cycle(state, OrchestratorPosition.read(state).cycle),
+        CycleUnit.SYNTHESIS: plural(state.draft.word_count if state.draft else 0, "word"),
+    }[unit]
+
+
+def _summary_of_cycle(state: ResearchState, number: int) -> str:
+    """Return the results of a cycle, counted from 1, in a few words; empty for a cycle without agents."""
+    tasks = [task for task in tasks_of(state.plan) if task.iteration == number]
+    if not tasks:
+        return ""
+    found = sum(task.finding_count for task in tasks)
+    failed = sum(task.status is NodeStatus.FAILED for task in tasks)
+    return f"{plural(len(tasks), 'agent')}, {plural(found, 'finding')}" + (f", {failed} failed" if failed else "")
+
+
+def _deciding_cycles(limits: EffectiveLimits) -> int:
+    """Return the number of cycles in which the orchestrator decides: all but the last one, and at least one."""
+    return max(1, limits.max_iterations - 1)
+
+
+def _cycles_left(position: OrchestratorPosition, limits: EffectiveLimits) -> int:
+    """Return the number of cycles in which the orchestrator may still decide."""
+    return max(0, position.first_cycle + _deciding_cycles(limits) - position.cycle)
 
 
 def _again(state: ResearchState, record: AgentRecord) -> AgentRecord:
-    """Return the record of an agent whose task is given again; it knows by now what its run has read."""
+    """Return the record of an agent whose task is given again, with all pages of its run in its ledger."""
     limits = state.resolution.limits
     lost = record.result.lost if record.result else record.task.lost
     times = {"seconds": limits.agent_seconds or None, "most_seconds": limits.agent_wait_seconds or None}
@@ -227,10 +261,10 @@ def _again(state: ResearchState, record: AgentRecord) -> AgentRecord:
 def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> None:
     """Add a step for each request of a person since the plan, while cycles are left."""
     state, is_planned = run.state, position.next_unit is not CycleUnit.PLANNING
-    if not is_planned or position.finished or not cycles_left(position, run.resolved.limits):
+    if not is_planned or position.finished or not _cycles_left(position, run.resolved.limits):
         return
     for gap in unplanned_requests(state):
-        step = step_node((gap.suggested_queries or [gap.description])[0], request=gap)
+        step = step_node(gap.suggested_queries[0], request=gap)
         state.plan = state.plan.with_nodes(step).model_copy(update={"version": state.plan.version + 1})
         run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
         position.next_unit, position.ended = CycleUnit.CYCLE, ""
@@ -238,14 +272,59 @@ def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> N
 
 def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopReason:
     if not state.findings:
-        # Agents that ended early prove nothing about what can be found.
-        reasons = [record.result.stop_reason for record in state.agents if record.result is not None]
-        return next((reason for reason in reasons if reason not in NATURAL_STOPS), StopReason.NO_ACTIONABLE_GAPS)
-    if (spent := spent_limit(state)) is not None:
-        return spent
+        return reason_without_findings(state)
+    done = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.COMPLETED}
+    reasons = [record.result.stop_reason for record in state.agents if record.result and record.task.id in done]
+    if spent := [reason for reason in reasons if reason in SPENT_LIMITS]:
+        return spent[0]  # the limit that ended an agent early, whose task was not done again
     if position.ended == USED_UP:
         return StopReason.MAX_ITERATIONS
     return StopReason.COVERAGE_SUFFICIENT if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS
+
+
+# --- units ---------------------------------------------------------------------------------------------------------
+async def _plan(run: ResearchRun) -> None:
+    resolved = run.resolved
+    request = OutlineInput(
+        system_prompt=resolved.system_prompt,
+        context=resolved.earlier_turns,
+        corpus=resolved.corpus,
+        most=min(MOST_STEPS, resolved.limits.max_steps or MOST_STEPS),
+        previous=[step.text for step in run.state.plan.steps],
+    )
+    output = await run.ask(OUTLINER, "plan", request)
+    run.draft_plan(output.approach, [step_node(step.step, facet=step.facet) for step in output.steps])
+
+
+async def _cycle(run: ResearchRun) -> None:
+    """Decide and carry out, or finish the cycle that was interrupted. Raises `Interrupted`."""
+    await take_draft(run, None)  # it lacks the findings of these agents
+    position = OrchestratorPosition.of(run.state)
+    if position.unfinished:
+        tasks = [record.task for record in run.state.agents if record.task.id in position.unfinished]
+        texts = await _spawn(run, position, tasks)
+        position.news = "\n\n".join(["Earlier agents have gone on with their tasks.", *texts.values()])
+        position.unfinished, position.must_think = [], True
+    if not position.calls and not await _decide(run, position):
+        return
+    if not (position.dispatched or position.direct_answers):
+        _sort_calls(run, position)
+    answers, texts = dict(position.direct_answers), dict[str, str]()
+    if position.dispatched:
+        texts = await _spawn(run, position, list(position.dispatched.values()))
+        stubs = {record.task.id for record in run.state.agents if record.result and record.result.is_stub}
+        for call_id, task in position.dispatched.items():
+            answers[call_id] = ToolAnswer(call_id=call_id, text=texts[task.id], is_error=task.id in stubs)
+    position.answers = [answers.get(call.id) or refusal_of(call) for call in position.calls]
+    run.note_answers(ORCHESTRATOR, "orchestrate", position.calls, position.answers)
+    position.must_think = bool(texts) or (position.must_think and not position.thought)
+    position.calls, position.dispatched, position.direct_answers = [], {}, {}
+    position.cycle += 1
+    if not position.ended and not _cycles_left(position, run.resolved.limits):
+        position.ended = USED_UP
+        run.decide(DECIDER, "end_cycles", USED_UP, {"cycles": position.cycle})
+        if not _has_results(run.state):
+            run.branch_failed(f"the orchestrator sent no agent in {plural(position.cycle, 'cycle')}")
 
 
 # --- the orchestrator's turn ---------------------------------------------------------------------------------------
@@ -260,51 +339,43 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
     position.ended = f"the orchestrator called no tool in cycle {position.cycle + 1}"
     run.branch_failed(position.ended)
     run.decide(DECIDER, "end_cycles", position.ended, {"cycle": position.cycle + 1})
-    if not has_results(run.state):
+    if not _has_results(run.state):
         raise Interrupted(StopReason.PROVIDER_OUTAGE)  # a report would have nothing to rest on
     return False
 
 
 def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) -> OrchestrateInput:
     state, thinks = run.state, thinks_by_itself(run.resolved, ORCHESTRATOR)
-    opening, waiting = position.transcript is None, numbered(state.plan, unserved(state.plan))
+    opening, waiting = position.transcript is None, unserved(state.plan)
     reminders = [CALL_A_TOOL] if is_silent else [position.news] if position.news else []
     if waiting and not opening:
-        reminders.append(f"Steps of the plan that no agent has finished: {_listed(waiting)}")
+        reminders.append(f"Steps of the plan that no agent has finished: {_listed(state.plan, waiting)}")
     if position.cycle == 1 and not is_silent:
         reminders.append(LOOK_FURTHER)
+    # A model that does not reason by itself thinks between two rounds of agents, and never twice in a row.
+    if position.must_think and not thinks:
+        offered = [THINK.name, ORCHESTRATOR_REPORT.name]
+    else:
+        offered = [RESEARCH_AGENT.name, *([ORCHESTRATOR_REPORT.name] if _has_results(state) else [])]
+        offered += [] if thinks or position.thought else [THINK.name]
     return OrchestrateInput(
         transcript=position.transcript,
         answers=position.answers,
-        offered=offered_tools(position, reasons=thinks, has_results=has_results(state)),
+        offered=offered,
         reminder="\n\n".join(reminders),
         approach=state.plan.brief if opening else "",
         steps=[step.text for step in state.plan.steps],
-        at_once=at_once(run.resolved.limits),
-        cycles=deciding_cycles(run.resolved.limits),
+        at_once=_at_once(run.resolved.limits),
+        cycles=_deciding_cycles(run.resolved.limits),
         reasons=thinks,
-        unserved=list(waiting),
+        unserved=[state.plan.steps.index(step) + 1 for step in waiting],
     )
 
 
-def _listed(steps: dict[int, PlanNode]) -> str:
+def _listed(plan: Plan, steps: Sequence[PlanNode]) -> str:
+    """Return steps with their numbers in the plan, from 1."""
     asked = " (the person who asked wants this)"
-    return "; ".join(f"{number}. {step.text}{asked if step.gap_id else ''}" for number, step in steps.items())
-
-
-def offered_tools(position: OrchestratorPosition, *, reasons: bool, has_results: bool) -> list[str]:
-    """Return the tools of a turn.
-
-    A model that does not reason by itself thinks between two rounds of agents, and never twice in a row.
-    """
-    if position.must_think and not reasons:
-        return [THINK.name, ORCHESTRATOR_REPORT.name]
-    tools = [RESEARCH_AGENT.name]
-    if has_results:
-        tools.append(ORCHESTRATOR_REPORT.name)
-    if not reasons and not position.thought:
-        tools.append(THINK.name)
-    return tools
+    return "; ".join(f"{plan.steps.index(step) + 1}. {step.text}{asked if step.gap_id else ''}" for step in steps)
 
 
 def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bool:
@@ -312,12 +383,12 @@ def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bo
     return resolved.engine is EngineKind.EXTRACTIVE or role.tier.value in resolved.reasoning_tiers
 
 
-def at_once(limits: EffectiveLimits) -> int:
-    """Return the number of parallel agents: by the document, or fewer if the request reports it; each of them reads."""
+def _at_once(limits: EffectiveLimits) -> int:
+    """Return the number of parallel agents: by the document, or fewer if the request limits it; each of them reads."""
     return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
 
 
-def has_results(state: ResearchState) -> bool:
+def _has_results(state: ResearchState) -> bool:
     """Return true once an agent has reported."""
     return any(record.result is not None and not record.result.is_stub for record in state.agents)
 
@@ -326,12 +397,9 @@ def has_results(state: ResearchState) -> bool:
 def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
     """Decide about each call: a thought excludes other calls, agents go before the report."""
     usable = [call for call in position.calls if not call.problem]
-    thought = next((call for call in usable if call.name == THINK.name), None)
-    position.thought = thought is not None
-    if thought is not None:
-        position.direct_answers = answers_to_thought(thought, usable)
-        reasoning = str(thought.arguments.get("reasoning", ""))
-        run.decide(DECIDER, "think", reasoning, {"cycle": position.cycle + 1})
+    position.direct_answers = answers_to_thought(run, DECIDER, usable, {"cycle": position.cycle + 1})
+    position.thought = bool(position.direct_answers)
+    if position.thought:
         return
     for call in sorted(usable, key=lambda call: call.name != RESEARCH_AGENT.name):
         if call.name == ORCHESTRATOR_REPORT.name:
@@ -342,36 +410,51 @@ def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
             position.direct_answers[call.id] = ToolAnswer(call_id=call.id, text=problem, is_error=True)
 
 
-def answers_to_thought(thought: ToolCall, calls: Sequence[ToolCall]) -> dict[str, ToolAnswer]:
-    """Return the answers of a turn with a thought, by call: such a turn has no other effect."""
+def answers_to_thought(
+    run: ResearchRun, decider: str, calls: Sequence[ToolCall], place: dict[str, Any]
+) -> dict[str, ToolAnswer]:
+    """Record a thought among the calls of a turn; its answers, by call: such a turn has no other effect.
+
+    Empty for a turn without a thought.
+    """
+    thought = next((call for call in calls if call.name == THINK.name), None)
+    if thought is None:
+        return {}
+    run.decide(decider, "think", str(thought.arguments.get("reasoning", "")), place)
     refused = {call.id: ToolAnswer(call_id=call.id, text=THINK_ALONE, is_error=True) for call in calls}
     return refused | {thought.id: ToolAnswer(call_id=thought.id, text=THOUGHT)}
 
 
 def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
-    """End the cycles because the orchestrator asks for the report; else return the reason against it."""
+    """End the cycles because the orchestrator calls for the report; else return the reason against it."""
     state, waiting = run.state, unserved(run.state.plan)
     requested = [step for step in waiting if step.gap_id]
     if position.dispatched:
         return "The agents of this turn are not back yet: look at what they found, then ask for the report."
-    if not has_results(state):
+    if not _has_results(state):
         return "Nothing has been researched yet, so there is nothing to report: send an agent first."
-    if requested and cycles_left(position, run.resolved.limits) > 1:
-        wanted = _listed(numbered(state.plan, requested))
+    if requested and _cycles_left(position, run.resolved.limits) > 1:
+        wanted = _listed(state.plan, requested)
         return f"The person who asked wants more, so send an agent for each of these steps: {wanted}"
     position.ended = USED_UP if requested else "the orchestrator asked for the report"
     unneeded = [step for step in waiting if not step.gap_id]
     if unneeded:
         run.decide(DECIDER, "leave_out_steps", "; ".join(step.text for step in unneeded), {"steps": len(unneeded)})
-        position.skipped += [step.id for step in unneeded]
-        state.plan = without_steps(state.plan, unneeded)
+        skip_steps(state, position, unneeded)
     return ""
 
 
 def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, arguments: AgentArguments) -> str:
     """Turn a call into an agent with its task in the plan; else return the reason against it."""
-    state, task = run.state, arguments.task.strip()
-    if problem := _reason_against(run, position, task):
+    state, limits, task = run.state, run.resolved.limits, arguments.task.strip()
+    failed = {each.id for each in tasks_of(state.plan) if each.status is NodeStatus.FAILED}
+    earlier = {record.task.id: record.task.text for record in state.agents if record.task.id not in failed}
+    earlier |= {each.id: each.text for each in position.dispatched.values()}
+    # Rules use the words of the question, which nobody could improve.
+    problem = problem_of(task) if run.resolved.engine is EngineKind.MODEL else ""
+    if not problem and (same := [agent for agent, text in earlier.items() if same_query(text, task)]):
+        problem = f"task: {same[0]} had this task already. Ask for what is still missing"
+    if problem:
         run.decide(DECIDER, "refuse_task", problem, {"task": task[:200]})
         return problem
     agent = f"agent-{len(state.agents) + len(position.dispatched) + 1}"
@@ -389,64 +472,25 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
     )
     state.plan = state.plan.with_nodes(node)
     position.served[agent] = [step.id for step in steps]
-    position.dispatched.append(Dispatched(call_id=call_id, agent=agent, task=task))
-    return ""
-
-
-def _reason_against(run: ResearchRun, position: OrchestratorPosition, task: str) -> str:
-    state = run.state
-    # Rules use the words of the question, which nobody could improve.
-    if run.resolved.engine is EngineKind.MODEL and (problem := problem_of(task)):
-        return problem
-    failed = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.FAILED}
-    earlier = {record.task.id: record.task.text for record in state.agents if record.task.id not in failed}
-    earlier |= {each.agent: each.task for each in position.dispatched}
-    agent = next((agent for agent, text in earlier.items() if same_query(text, task)), None)
-    if agent is not None:
-        return f"task: {agent} had this task already. Ask for what is still missing"
+    branch, protected = len(position.dispatched), len(hits_to_protect(state))
+    position.dispatched[call_id] = AgentTask(
+        id=agent,
+        text=task,
+        strategy=AGENT_STRATEGY,
+        seconds=limits.agent_seconds or None,
+        most_seconds=limits.agent_wait_seconds or None,
+        given={"turn": state.iteration, "branch": branch},
+        protects=0 if branch else protected,
+    )
     return ""
 
 
 # --- agents and their reports --------------------------------------------------------------------------------------
-async def _send_agents(run: ResearchRun, position: OrchestratorPosition) -> dict[str, ToolAnswer]:
-    """Send the agents of the turn under way; their reports as answers to their calls.
-
-    Raises `Interrupted` after their results so far are in the state.
-    """
-    limits, protected = run.resolved.limits, len(hits_to_protect(run.state))
-    tasks = [
-        AgentTask(
-            id=each.agent,
-            text=each.task,
-            strategy=AGENT_STRATEGY,
-            seconds=limits.agent_seconds or None,
-            most_seconds=limits.agent_wait_seconds or None,
-            given={"turn": run.state.iteration, "branch": branch},
-            protects=0 if branch else protected,
-        )
-        for branch, each in enumerate(position.dispatched)
-    ]
-    texts = await _spawn(run, position, tasks)
-    stubs = {record.task.id for record in run.state.agents if record.result and record.result.is_stub}
-    return {
-        each.agent: ToolAnswer(call_id=each.call_id, text=texts[each.agent], is_error=each.agent in stubs)
-        for each in position.dispatched
-    }
-
-
-async def _finish_earlier_tasks(run: ResearchRun, position: OrchestratorPosition) -> None:
-    """Give tasks again whose agents were cut short before the run was resumed; the next turn has their reports."""
-    tasks = [record.task for record in run.state.agents if record.task.id in position.unfinished]
-    texts = await _spawn(run, position, tasks)
-    position.news = "\n\n".join(["Earlier agents have gone on with their tasks.", *texts.values()])
-    position.unfinished, position.must_think = [], True
-
-
 async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[AgentTask]) -> dict[str, str]:
     """Have agents work on tasks; their reports, by agent. Raises `Interrupted` with the results so far in the state."""
     names = [task.id for task in tasks]
     try:
-        results = await run.spawn(tasks, at_once(run.resolved.limits))
+        results = await run.spawn(tasks, _at_once(run.resolved.limits))
     finally:
         run.state.plan = with_step_statuses(run.state.plan, position.served)
         for agent in names:
@@ -480,6 +524,21 @@ def _close_gaps(state: ResearchState, position: OrchestratorPosition, agent: str
             state.gaps[place] = gap.model_copy(update=update)
 
 
+# --- the report of one agent: statements with numbers of documents, which stay the same over all agents of a run -----
+@dataclass(frozen=True)
+class IntermediateReport:
+    """The report of one agent."""
+
+    text: str
+    """One statement a line."""
+    documents: list[str]
+    """Ids of the sources of all reports so far: the number of a document is its place, from 1."""
+    numbers: list[int]
+    """Numbers of the documents in this report."""
+    omitted: int = 0
+    """Findings without room in it."""
+
+
 def _report_text(
     state: ResearchState, agent: str, result: TaskResult, report: IntermediateReport, remarks: Sequence[str]
 ) -> str:
@@ -497,12 +556,6 @@ def _report_text(
     return "\n".join(lines)
 
 
-# --- the report of one agent: statements with numbers of documents, which stay the same over all agents of a run -----
-def tokens_of(text: str) -> int:
-    """Return an upper bound for the tokens of a text."""
-    return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
-
-
 def report_of(
     findings: Sequence[Finding], known: Sequence[str] = (), most_tokens: int = MOST_TOKENS
 ) -> IntermediateReport:
@@ -512,10 +565,14 @@ def report_of(
     """
     documents = list(dict.fromkeys([*known, *(source for finding in findings for source in finding.source_ids)]))
     numbers = {source: number for number, source in enumerate(documents, start=1)}
-    lines = [_line(finding, numbers) for finding in findings]
+    lines = []
+    for finding in findings:
+        marks = "".join(f"[{numbers[source]}]" for source in dict.fromkeys(finding.source_ids))
+        doubt = " (weakly supported)" if finding.confidence in UNSURE else ""
+        lines.append(f"{finding.statement.rstrip()}{doubt} {marks}".rstrip())
     room, chosen = most_tokens, list[int]()
     for place in sorted(range(len(lines)), key=lambda place: (findings[place].confidence in UNSURE, place)):
-        size = tokens_of(lines[place] + "\n")
+        size = math.ceil(len(f"{lines[place]}\n".encode()) / BYTES_PER_TOKEN)
         if size <= room:
             chosen.append(place)
             room -= size
@@ -526,12 +583,6 @@ def report_of(
         numbers=sorted({numbers[source] for place in chosen for source in findings[place].source_ids}),
         omitted=len(lines) - len(chosen),
     )
-
-
-def _line(finding: Finding, numbers: dict[str, int]) -> str:
-    marks = "".join(f"[{numbers[source]}]" for source in dict.fromkeys(finding.source_ids))
-    doubt = " (weakly supported)" if finding.confidence in UNSURE else ""
-    return f"{finding.statement.rstrip()}{doubt} {marks}".rstrip()
 
 
 def remarks_on(findings: Sequence[Finding], omitted: int = 0) -> list[str]:
@@ -551,3 +602,58 @@ def remarks_on(findings: Sequence[Finding], omitted: int = 0) -> list[str]:
         f"{plural(omitted, 'finding')} had no room in this report; the final report has them": omitted,
     }
     return [remark for remark, applies in remarks.items() if applies]
+
+
+# --- tasks and steps of the plan ------------------------------------------------------------------------------------
+def problem_of(task: str) -> str:
+    """Return why no one who knows only the task could understand it, and the remedy; empty if there is no problem."""
+    words = normalized_query(task).split()
+    # A script without spaces expresses much in few characters.
+    if not words or (task.isascii() and (len(task) < FEWEST_CHARACTERS or len(words) < FEWEST_WORDS)):
+        return "task: too short to be understood; name the subject and what is to be found out about it"
+    if reference := REFERENCES.search(task):
+        return (
+            f"task: “{reference[0]}” means nothing to an agent, which knows only its task; "
+            "write what it stands for in its place"
+        )
+    return ""
+
+
+def tasks_of(plan: Plan) -> list[PlanNode]:
+    """Return the tasks of agents, in their order."""
+    return [node for node in plan.nodes if node.kind is NodeKind.TASK]
+
+
+def unserved(plan: Plan) -> list[PlanNode]:
+    """Return the steps without an agent, or whose agents all failed."""
+    return [step for step in plan.steps if step.status is NodeStatus.PENDING]
+
+
+def served_steps(plan: Plan, numbers: Sequence[int], task: str) -> list[PlanNode]:
+    """Return the steps that a task serves: those with the numbers (from 1), else the one with most words in common."""
+    named = [plan.steps[number - 1] for number in dict.fromkeys(numbers) if 0 < number <= len(plan.steps)]
+    if named:
+        return named
+    words = set(normalized_query(task).split())
+    shared = [(len(words & set(normalized_query(step.text).split())), -place) for place, step in enumerate(plan.steps)]
+    most, place = max(shared, default=(0, 0))
+    return [plan.steps[-place]] if most > 1 else []
+
+
+def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
+    """Return the plan with the status of its steps by that of their agents; `served` maps agents to steps.
+
+    A step is done when one of its agents is, and waits for another one when all of them failed.
+    """
+    updated = []
+    for step in plan.steps:
+        tasks = [task for task in tasks_of(plan) if step.id in served.get(task.id, ())]
+        statuses = {task.status for task in tasks}
+        if not tasks or step.status is NodeStatus.SKIPPED:
+            continue
+        status = NodeStatus.PENDING if statuses == {NodeStatus.FAILED} else NodeStatus.EXECUTING
+        if NodeStatus.COMPLETED in statuses:
+            status = NodeStatus.COMPLETED
+        found = max(task.finding_count for task in tasks)
+        updated.append(step.model_copy(update={"status": status, "finding_count": found, "status_reason": ""}))
+    return plan.with_nodes(*updated)

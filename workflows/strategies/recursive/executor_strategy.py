@@ -1,46 +1,132 @@
 """The scoped strategy `executor`: leaves and executors below side by side → report → self-check → correction.
 
 Each executor is an agent with its part of the tree. A correction adds leaves to the executor itself, and executors
-below it only where a level is left; what was found before stays.
+below it only where a level is left; earlier findings remain.
 """
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from functools import partial
+from itertools import zip_longest
+from typing import Any, ClassVar, Final, Self
 
-from contracts.agents import SUMMARY_CHARACTERS, NodeEnd, NodeSummary
+from contracts.agents import SUMMARY_CHARACTERS, AgentTask, NodeEnd, NodeSummary, TaskResult
 from contracts.evidence import Gap
+from contracts.notebooks import with_what_follows
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
-from contracts.recursive_roles import EXECUTOR, SelfCheckInput
+from contracts.plan import OTHER_FORM, PlanNode
+from contracts.recursive_roles import (
+    EXECUTOR,
+    EXTRACTOR,
+    TREE_PLANNER,
+    ExtractorResult,
+    MentionedWork,
+    SelfCheckInput,
+    TreeInput,
+)
+from contracts.research_trees import ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
 from contracts.roles import SYNTHESIZER, ProposedGap
 from contracts.state import OpenPause, ResearchState, Unit
-from contracts.texts import plural
-from contracts.vocabulary import Action, EngineKind, GapStatus, Severity, StopReason
+from contracts.texts import plural, shorten
+from contracts.vetting import Vetted
+from contracts.vocabulary import (
+    Action,
+    EngineKind,
+    GapKind,
+    GapStatus,
+    NodeKind,
+    NodeStatus,
+    Severity,
+    SourceStatus,
+    StopReason,
+)
+from workflows.phases.analysis import merge
 from workflows.phases.drafts import take_draft
-from workflows.phases.role_calls import ask_for
-from workflows.phases.role_inputs import write_input
-from workflows.rules.gaps import open_gaps
+from workflows.phases.role_inputs import extract_input, write_input
+from workflows.phases.vetting import Vetting, describe_vetted
+from workflows.rules.gaps import after_follow_up, open_gaps
+from workflows.rules.research_trees import InfeasibleTree, graft
+from workflows.run.host import all_answers, ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, ScopedStrategy
-from workflows.strategies.recursive.corrections import correct
-from workflows.strategies.recursive.leaves import work_on_node
-from workflows.strategies.recursive.position import (
-    CALLER,
-    LABELS,
-    NO_SOURCES,
-    ExecutorPosition,
-    NodeUnit,
-    due_leaves,
-    position_of,
-    read_position,
-)
-from workflows.strategies.units import carry_out
+from workflows.strategies.units import UnitPosition, carry_out
 
+STRATEGY: Final = "executor"
+TASK_WORDS: Final = {TaskType.SUMMARIZE: "summary", TaskType.EXTRACT_KEY_FACTS: "key facts"}
 SUFFICIENT: Final = "its report is sufficient"
 USED_UP: Final = "its corrections are used up"
 NO_PROGRESS: Final = "the last correction brought nothing new"
+NO_SOURCES: Final = "no further source was found for what is missing"
+END_OF: Final = {
+    USED_UP: NodeEnd.CORRECTIONS_USED,
+    NO_PROGRESS: NodeEnd.NO_PROGRESS,
+    NO_SOURCES: NodeEnd.NO_PROGRESS,
+}
 REPORT_WORDS: Final = 1_500
 """Of the report of one executor: about 3,000 of the 4,000 tokens that it may have."""
 GAPS_SHOWN: Final = 12
 STATEMENTS_SHOWN: Final = 20
+MOST_GAPS: Final = 2
+"""Gaps that one correction takes on: each costs searches and reading."""
+MOST_CANDIDATES: Final = 6
+"""Pages that are read for one gap."""
+
+
+class NodeUnit(StrEnum):
+    """The units of an executor, in the order in which they first come."""
+
+    WORK = "work"
+    REPORT = "report"
+    CHECK = "check"
+    CORRECTION = "correction"
+
+
+ORDER: Final = tuple(NodeUnit)
+
+
+class ExecutorPosition(UnitPosition):
+    """The unit that comes next, this executor's part of the tree, and values that units pass to later ones."""
+
+    NAME: ClassVar[str] = STRATEGY
+
+    next_unit: NodeUnit = NodeUnit.WORK
+    tree: ResearchTree = ResearchTree()
+    """Its root is this executor; grows by corrections."""
+    most_nodes: int = 1
+    """Executors that the part may have."""
+    done: list[str] = []
+    """Ids of leaves and of executors below that were carried out."""
+    failed: list[str] = []
+    """Ids of those that brought nothing because of a failure."""
+    works: list[MentionedWork] = []
+    """Works that sources have mentioned: words for the librarian."""
+    vetted: dict[str, Vetted] = {}
+    gap_of: dict[str, str] = {}
+    """Leaf, or executor below, of a correction → the gap that it is to close."""
+    material: list[str] = []
+    """Ids of the gaps that the last self-check wants closed."""
+    corrections: int = 0
+    seen_evidence: int = 0
+    """Passages before the last correction."""
+    seen_closed: int = 0
+    """Closed gaps before it."""
+    ended: str = ""
+    """Reason for which there is no further correction; empty while there may be one."""
+
+    @classmethod
+    def read(cls, state: ResearchState) -> Self:
+        """Return the position as any strategy does, at first with the part of the tree that the task gives."""
+        position = super().read(state)
+        if position.tree.nodes or state.task is None:
+            return position
+        given: dict[str, Any] = state.task.given
+        tree = ResearchTree.model_validate(given["tree"])
+        return position.model_copy(update={"tree": tree, "most_nodes": int(given.get("most_nodes", len(tree.nodes)))})
+
+    @property
+    def due_leaves(self) -> list[TreeLeaf]:
+        """The leaves of this executor that were not carried out yet."""
+        return [leaf for leaf in self.tree.root.leaves if leaf.id not in self.done]
 
 
 class ExecutorStrategy(ScopedStrategy):
@@ -48,44 +134,32 @@ class ExecutorStrategy(ScopedStrategy):
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the unit that comes next."""
-        position = position_of(run.state)
+        position = ExecutorPosition.of(run.state)
         if position.finished:
             is_open = run.state.unaddressed_gaps()
             return Finished(StopReason.NO_ACTIONABLE_GAPS if is_open else StopReason.NO_OPEN_GAPS)
-        kind = position.next_unit
+        unit = position.next_unit
         work = {
-            NodeUnit.WORK: work_on_node,
+            NodeUnit.WORK: _work,
             NodeUnit.REPORT: _report,
             NodeUnit.CHECK: _check,
-            NodeUnit.CORRECTION: correct,
-        }[kind]
-        name = kind.value if not position.corrections else f"{kind.value}-{position.corrections + 1}"
-        await carry_out(run, name, LABELS[kind], work, lambda: _summary(run.state))
-        return Unit(name=name, iteration_ended=kind is NodeUnit.CHECK)
+            NodeUnit.CORRECTION: _correct,
+        }[unit]
+        name = f"{unit}-{position.corrections + 1}" if position.corrections else unit.value
+        await carry_out(run, name, work, lambda: _summary(run.state))
+        return Unit(name=name, iteration_ended=unit is NodeUnit.CHECK)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Move on: from the self-check to a correction, or to the end."""
-        position = position_of(run.state)
-        position.next_unit = {
-            NodeUnit.WORK: NodeUnit.REPORT,
-            NodeUnit.REPORT: NodeUnit.CHECK,
-            NodeUnit.CHECK: NodeUnit.CORRECTION,
-            NodeUnit.CORRECTION: NodeUnit.WORK,
-        }[position.next_unit]
+        position = ExecutorPosition.of(run.state)
+        position.next_unit = ORDER[(ORDER.index(position.next_unit) + 1) % len(ORDER)]
         position.finished = bool(position.ended)
         action = Action.COMPLETE if position.finished else Action.PROCEED
-        run.state.pause = Pause(phase=opened.unit.name, action=action, rationale=position.ended)
-        return run.state.pause
-
-    def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """No effect: an executor is not resumed by itself, its run gives its task again."""
-
-    def replan(self, state: ResearchState) -> None:
-        """No effect: its tree was authorized with the scope."""
+        return Pause(phase=opened.unit.name, action=action, rationale=position.ended)
 
     def progress(self, state: ResearchState) -> Progress:
         """Return its leaves, and its corrections."""
-        position = read_position(state)
+        position = ExecutorPosition.read(state)
         units = [
             UnitProgress(
                 name=leaf.id,
@@ -98,70 +172,72 @@ class ExecutorStrategy(ScopedStrategy):
         return Progress(summary=_summary(state), units=units)
 
     async def conclude(self, run: ResearchRun) -> str:
-        """State what was not carried out, and sum up. Raises `Interrupted`."""
-        state, position = run.state, position_of(run.state)
-        undone = [leaf.task_detail or position.tree.root.goal for leaf in due_leaves(position)]
-        drafts = [ProposedGap(description=f"Not looked into to its end: {text}", priority=1) for text in undone]
-        state.gaps = [*state.gaps, *open_gaps(state, drafts, f"sub_query:{state.scope}")]
+        """Name the leaves that were not carried out, and sum up. Raises `Interrupted`."""
+        state, position = run.state, ExecutorPosition.of(run.state)
+        goal = position.tree.root.goal
+        undone = [leaf.task_detail or goal for leaf in position.due_leaves]
+        _open(state, *(ProposedGap(description=f"Not looked into to its end: {text}") for text in undone))
         if not state.findings and not state.unaddressed_gaps():
-            drafts = [ProposedGap(description=f"Nothing in the vetted sources answers “{position.tree.root.goal}”.")]
-            state.gaps = [*state.gaps, *open_gaps(state, drafts, f"sub_query:{state.scope}")]
+            _open(state, ProposedGap(description=f"Nothing in the vetted sources answers “{goal}”."))
         found = state.draft.summary if state.draft else state.findings[0].statement if state.findings else ""
         return f"{_summary(state)}: {found or 'nothing was found'}"[:SUMMARY_CHARACTERS]
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
         """Return this executor's node of the tree, with the reason for its end."""
-        position, limits = read_position(state), state.resolution.limits
+        position = ExecutorPosition.read(state)
         root = position.tree.root
-        reasons = {USED_UP: NodeEnd.CORRECTIONS_USED, NO_PROGRESS: NodeEnd.NO_PROGRESS, NO_SOURCES: NodeEnd.NO_PROGRESS}
-        end = reasons.get(position.ended, NodeEnd.SUFFICIENT)
-        if not position.ended:
-            end = NodeEnd.TIME if state.deadline_at and limits.reserve_seconds else NodeEnd.STOPPED
         return NodeSummary(
             id=state.scope,
             goal=root.goal,
             level=root.level,
             source_ids=list(dict.fromkeys(leaf.source_id for leaf in root.leaves)),
             corrections=position.corrections,
-            end=end,
+            end=END_OF.get(position.ended, NodeEnd.SUFFICIENT),
         )
 
 
 def _summary(state: ResearchState) -> str:
-    position = read_position(state)
+    position = ExecutorPosition.read(state)
     leaves = [leaf for leaf in position.tree.root.leaves if leaf.id in position.done]
     below = len(position.tree.children(position.tree.root))
     parts = [plural(len(leaves), "task"), plural(len(state.findings), "finding")]
     return ", ".join([*parts, *([plural(below, "executor")] if below else [])])
 
 
-# --- units -----------------------------------------------------------------------------------------------------------
+def _open(state: ResearchState, *gaps: ProposedGap) -> None:
+    """Open gaps of this executor."""
+    state.gaps = [*state.gaps, *open_gaps(state, gaps, f"sub_query:{state.scope}")]
+
+
+# --- report and self-check -------------------------------------------------------------------------------------------
 async def _report(run: ResearchRun) -> None:
-    """Join results of leaves and reports from below into one text; a single input passes as it is.
+    """Join results of leaves and reports from below into one text; a single input passes unchanged.
 
     Raises `Interrupted`.
     """
     if len({finding.sub_query_id for finding in run.state.findings}) < 2:
         return
-    request = write_input(run, issues=[]).model_copy(update={"target_words": REPORT_WORDS})
-    output = await ask_for(run, CALLER, SYNTHESIZER, "synthesize", request)
+    update = {"caller": EXECUTOR.name, "target_words": REPORT_WORDS}
+    output = await run.ask(SYNTHESIZER, "synthesize", write_input(run, issues=[]).model_copy(update=update))
     await take_draft(run, output.draft)
 
 
 async def _check(run: ResearchRun) -> None:
     """Compare the report with the goal, and decide whether it is corrected. Raises `Interrupted`."""
-    state, position = run.state, position_of(run.state)
-    left = run.resolved.limits.max_corrections - position.corrections
-    gaps = _gaps_to_judge(state, position)
+    state, position = run.state, ExecutorPosition.of(run.state)
+    goal, left = position.tree.root.goal, run.resolved.limits.max_corrections - position.corrections
+    if not state.findings:
+        _open(state, ProposedGap(description=f"Nothing was found for: {goal}", suggested_queries=[goal]))
+    gaps = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.severity is Severity.MINOR, gap.priority))[:GAPS_SHOWN]
     request = SelfCheckInput(
-        goal=position.tree.root.goal,
+        goal=goal,
         draft=state.draft.document if state.draft else None,
         statements=[] if state.draft else [finding.statement for finding in state.findings[:STATEMENTS_SHOWN]],
         gaps=gaps,
         corrections_left=left,
     )
     answer = await run.ask(EXECUTOR, "check", request, EngineKind.EXTRACTIVE if not state.findings else None)
-    evidence, closed = len(state.evidence), _closed(state)
+    evidence, closed = len(state.evidence), sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
     is_idle = position.corrections > 0 and (evidence, closed) == (position.seen_evidence, position.seen_closed)
     position.material = answer.material
     if not position.material:
@@ -180,15 +256,222 @@ async def _check(run: ResearchRun) -> None:
     )
 
 
-def _gaps_to_judge(state: ResearchState, position: ExecutorPosition) -> list[Gap]:
-    """Return the open gaps for the self-check, the most important first; the goal itself where nothing was found."""
-    if not state.findings:
-        goal = position.tree.root.goal
-        draft = ProposedGap(description=f"Nothing was found for: {goal}", suggested_queries=[goal], priority=1)
-        state.gaps = [*state.gaps, *open_gaps(state, [draft], f"sub_query:{state.scope}")]
-    open_now = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.severity is Severity.MINOR, gap.priority))
-    return open_now[:GAPS_SHOWN]
+# --- the work: leaves and executors below ----------------------------------------------------------------------------
+async def _work(run: ResearchRun) -> None:
+    """Carry out leaves and executors below that are due, all side by side. Raises `Interrupted`.
+
+    Their results are in the order of the plan afterwards, whichever was done first.
+    """
+    state, position = run.state, ExecutorPosition.of(run.state)
+    await all_answers(run.host, [partial(work, run, position) for work in (_work_on_leaves, _work_on_children)])
+    place = {node.id: number for number, node in enumerate(state.plan.nodes)}
+    state.findings = sorted(state.findings, key=lambda finding: place.get(finding.sub_query_id or "", -1))
+    state.gaps = sorted(state.gaps, key=lambda gap: place.get(gap.origin.removeprefix("sub_query:"), -1))
 
 
-def _closed(state: ResearchState) -> int:
-    return sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
+async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> None:
+    """Have the executors right below work, each as an agent with its part of the tree. Raises `Interrupted`."""
+    root = position.tree.root
+    numbered = enumerate(position.tree.children(root), start=1)
+    due = {f"{run.state.scope}-{number}": node for number, node in numbered if node.id not in position.done}
+    if not due:
+        return
+    parts = {name: position.tree.part(node.id) for name, node in due.items()}
+    tasks = [executor_task(name, part, len(part.nodes)) for name, part in parts.items()]
+    show_executors(run, tasks, run.state.scope, root.level)
+    known = {finding.id for finding in run.state.findings}
+    results = await run.spawn(tasks, run.resolved.limits.max_parallel, caller=EXECUTOR.name)
+    for node, result in zip(due.values(), results, strict=True):
+        if (gap := position.gap_of.get(node.id)) and (fresh := [one for one in result.finding_ids if one not in known]):
+            run.state.gaps = after_follow_up(run.state.gaps, gap, fresh)
+        position.done.append(node.id)
+        position.failed += [node.id] if has_failed(result) else []
+
+
+def executor_task(name: str, tree: ResearchTree, most_nodes: int) -> AgentTask:
+    """Return the task of an executor: its goal and its part of the tree, without any other part of the run."""
+    given = {"tree": tree.model_dump(mode="json"), "most_nodes": most_nodes}
+    return AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=given, level=tree.root.level)
+
+
+def show_executors(run: ResearchRun, tasks: Sequence[AgentTask], parent: str, depth: int) -> None:
+    """Put executors that start into the plan, each below the node that it works for."""
+    plan, begins = run.state.plan, {"status": NodeStatus.EXECUTING}
+    nodes = [
+        PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=parent, depth=depth, needs_search=False)
+        for task in tasks
+    ]
+    run.state.plan = plan.with_nodes(*(plan.newest(node).model_copy(update=begins) for node in nodes))
+
+
+def has_failed(result: TaskResult) -> bool:
+    """Return true for an executor without results because of a failure."""
+    return result.is_stub or (bool(result.problem) and not result.finding_ids)
+
+
+async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
+    """Have each leaf done by an extractor of its own, side by side; the answers are taken over in the leaves' order.
+
+    A dead or useless source costs its leaf alone. Raises `Interrupted`.
+    """
+    leaves, state, goal = position.due_leaves, run.state, position.tree.root.goal
+    if not leaves:
+        return
+    # The run of this executor has read its vetted sources: no site is asked for them again.
+    names = {leaf.source_id for leaf in leaves} - state.sources.keys()
+    for page in state.ledger.pages:
+        if page.id in names:
+            update = {"sub_query_ids": [state.scope], "iteration": state.iteration, "analyzed": False}
+            state.sources[page.id] = page.model_copy(update=update)
+            state.note_entry(page.entry)
+    begins = {"status": NodeStatus.EXECUTING}
+    state.plan = state.plan.with_nodes(
+        *(_leaf_node(state, position, leaf).model_copy(update=begins) for leaf in leaves)
+    )
+
+    async def extract(leaf: TreeLeaf) -> ExtractorResult:
+        request = extract_input(run, leaf, goal).model_copy(update={"caller": EXECUTOR.name})
+        return await run.ask(EXTRACTOR, f"extract/{leaf.id}", request)
+
+    readable = []
+    for leaf in leaves:
+        if (why := _reason_unread(state, leaf)) is None:
+            readable.append(leaf)
+        else:
+            _fail(run, position, leaf, why)
+    made = await side_by_side(run.host, [partial(extract, leaf) for leaf in readable], run.resolved.limits.max_parallel)
+    for leaf, call, why in ended_calls(readable, made):
+        if why is not None:
+            _fail(run, position, leaf, why)
+            continue
+        result = call.result()
+        node = _leaf_node(state, position, leaf).model_copy(update={"status": NodeStatus.COMPLETED})
+        state.plan = state.plan.with_nodes(node)
+        merge(run, node, with_what_follows(result, [leaf.source_id]), in_parts=True)
+        position.done.append(leaf.id)
+        known = {(work.words, work.address) for work in position.works}
+        position.works += [work for work in result.mentioned_works if (work.words, work.address) not in known]
+
+
+def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: str) -> None:
+    """Record a failed leaf: the executor continues without it."""
+    update = {"status": NodeStatus.FAILED, "error": reason}
+    node = _leaf_node(run.state, position, leaf).model_copy(update=update)
+    run.state.plan = run.state.plan.with_nodes(node)
+    position.done.append(leaf.id)
+    position.failed.append(leaf.id)
+    run.branch_failed(f"leaf “{shorten(node.text, 120)}”: {reason}")
+
+
+def _leaf_node(state: ResearchState, position: ExecutorPosition, leaf: TreeLeaf) -> PlanNode:
+    """Return the node of a leaf in the plan of this executor."""
+    root, source = position.tree.root, state.sources.get(leaf.source_id)
+    text = leaf.task_detail or f"{TASK_WORDS.get(leaf.task_type, '')}: {root.goal}".removeprefix(": ")
+    return state.plan.newest(
+        PlanNode(
+            id=leaf.id,
+            text=shorten(text, 500),
+            kind=NodeKind.TASK,
+            needs_search=False,
+            facet=OTHER_FORM,
+            parent=state.scope,
+            depth=root.level,
+            source_id=leaf.source_id,
+            rationale=source.title if source else "",
+            task_type=leaf.task_type.value,
+            origin=f"gap:{position.gap_of[leaf.id]}" if leaf.id in position.gap_of else "plan",
+        )
+    )
+
+
+def _reason_unread(state: ResearchState, leaf: TreeLeaf) -> str | None:
+    """Return the reason for which the source of a leaf has no text; None if it has one."""
+    source = state.sources.get(leaf.source_id)
+    if source is None:
+        return "its source is not there any more"
+    return None if source.status is SourceStatus.FULL else source.status_reason or "not read"
+
+
+# --- corrections: new sources for a gap, new leaves or executors for a question --------------------------------------
+async def _correct(run: ResearchRun) -> None:
+    """Find sources for the gaps that matter, and graft work on them under this executor. Raises `Interrupted`."""
+    state, position = run.state, ExecutorPosition.of(run.state)
+    wanted, root = set(position.material), position.tree.root
+    gaps = [gap for gap in state.unaddressed_gaps() if gap.id in wanted][:MOST_GAPS]
+    before = {leaf.id for leaf in position.tree.leaves}
+    work: dict[str, ResearchTree] = {}
+    for caller, is_question in (EXECUTOR.name, False), ("planner", True):
+        needs = [gap for gap in gaps if (gap.kind is GapKind.QUESTION) is is_question]
+        vetting = Vetting(run, position.vetted, caller, MOST_CANDIDATES, position.works)
+        found = await vetting.carry_out([gap.description for gap in needs]) if needs else []
+        for gap, vetted in zip(needs, found, strict=True):
+            if vetted.accepted:
+                if is_question:
+                    # A tree whose root is this executor.
+                    work[gap.id] = await plan_tree(
+                        run,
+                        EXECUTOR.name,
+                        f"plan/{gap.id}",
+                        vetted,
+                        goal=gap.description,
+                        node_id=root.id,
+                        level=root.level,
+                        most_nodes=max(1, position.most_nodes - len(position.tree.nodes) + 1),
+                        done=[leaf.task_detail or leaf.task_type.value for leaf in root.leaves],
+                    )
+                else:
+                    work[gap.id] = _leaves(run, position, gap, vetted)
+    if work:
+        _graft(run, position, work)
+    fresh = [leaf for leaf in position.tree.leaves if leaf.id not in before]
+    position.corrections += 1
+    text = f"{plural(len(gaps), 'gap')} taken on, {plural(len(fresh), 'new task')}"
+    run.note("node.corrected", text, gaps=len(gaps), leaves=len(fresh))
+    if not fresh:
+        position.ended = NO_SOURCES
+
+
+async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **fields: Any) -> ResearchTree:
+    """Have the planner make a tree over vetted sources; `fields` are further ones of the request."""
+    limits, sources = run.resolved.limits, describe_vetted(run.state, vetted)
+    bounds = {"most_leaves": limits.max_leaves, "most_levels": limits.max_levels}
+    request = TreeInput(caller=caller, vetted=sources, **bounds, **fields)
+    return (await run.ask(TREE_PLANNER, step, request)).tree(request)
+
+
+def _leaves(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:
+    """Return leaves that ask each of the vetted sources about a gap, under the executor itself."""
+    root, detail, task = position.tree.root, gap.description, TaskType.ANSWER_QUESTION
+    sources = [one.source_id for one in vetted.accepted][: run.resolved.limits.max_leaves]
+    leaves = [
+        TreeLeaf(id=leaf_id(root.id, source, task, detail), source_id=source, task_type=task, task_detail=detail)
+        for source in sources
+    ]
+    return ResearchTree(nodes=[root.model_copy(update={"leaves": leaves})])
+
+
+def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, ResearchTree]) -> None:
+    """Add the work on all gaps of one correction; where no tree would be feasible with it, its leaves alone."""
+    limits, root = run.resolved.limits, position.tree.root
+    sources = {leaf.source_id for tree in work.values() for leaf in tree.leaves}
+    bounds = TreeBounds(position.most_nodes, limits.max_leaves, sources, limits.max_levels, limits.max_corrections + 1)
+    below = [node for tree in work.values() for node in tree.nodes[1:]]
+    top = _in_turn([tree.root.leaves for tree in work.values()], root, limits.max_leaves)
+    try:
+        tree = graft(position.tree, root.id, ResearchTree(nodes=[top, *below]), bounds)
+    except InfeasibleTree as error:
+        run.note("status", f"a correction was reduced to leaves: {error}", level="info")
+        top = _in_turn([tree.leaves for tree in work.values()], root, limits.max_leaves)
+        tree = graft(position.tree, root.id, ResearchTree(nodes=[top]), bounds)
+    known = {node.id for node in position.tree.nodes} | {leaf.id for leaf in position.tree.leaves}
+    for gap, part in work.items():
+        added = {leaf.id for leaf in part.leaves} | {node.id for node in part.nodes if node.parent == root.id}
+        position.gap_of |= dict.fromkeys(sorted(added - known), gap)
+    position.tree = tree
+
+
+def _in_turn(parts: Sequence[Sequence[TreeLeaf]], root: TreeNode, most: int) -> TreeNode:
+    """Return the executor with new leaves: each gap has its first before one has its second."""
+    known = {leaf.id for leaf in root.leaves}
+    found = [leaf for leaves in zip_longest(*parts) for leaf in leaves if leaf is not None and leaf.id not in known]
+    return root.model_copy(update={"leaves": list({leaf.id: leaf for leaf in found}.values())[:most]})

@@ -1,12 +1,16 @@
 """The strategy `reflective`: coordinate → background → plan → (step → reflect)* → write."""
 
-import asyncio
-from typing import Final
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+from typing import ClassVar, Final
+
+from pydantic import BaseModel
 
 from contracts.addresses import canonical_url, source_id, sub_query_id
-from contracts.evidence import Candidate, SearchHit, Source
-from contracts.outcome import Pause, Progress
-from contracts.plan import WITHOUT_SEARCH, PlanNode
+from contracts.evidence import Candidate, Finding, SearchHit, Source
+from contracts.outcome import Mark, Pause, Progress, UnitProgress
+from contracts.plan import WITHOUT_SEARCH, Plan, PlanNode
 from contracts.reflective_roles import (
     COORDINATOR,
     INVESTIGATOR,
@@ -16,7 +20,6 @@ from contracts.reflective_roles import (
     STEP_PLANNER,
     ClassifyInput,
     Complexity,
-    CoordinatorAnswer,
     InvestigateInput,
     PlanStepsInput,
     ReflectionDecision,
@@ -25,52 +28,42 @@ from contracts.reflective_roles import (
     ResearchStepInput,
     RespondInput,
     StepKind,
+    StepSummary,
 )
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
-from contracts.state import OpenPause, ResearchState, Unit
+from contracts.state import ResearchState, Unit
 from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
+from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
-from workflows.phases.drafts import take_draft
+from workflows.phases.drafts import take_draft, write_draft
 from workflows.phases.gathering import Gathering
-from workflows.phases.pause import call_hook
 from workflows.phases.role_inputs import shown_at_once
-from workflows.phases.searching import Answers, Searching
+from workflows.phases.searching import Searching
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
 from workflows.rules.gaps import after_follow_up
 from workflows.rules.query_matching import record_of
 from workflows.rules.sub_queries import pass_over_unread
+from workflows.run.host import side_by_side
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.protocol import Finished, Strategy
-from workflows.strategies.reflective.plan import (
-    ReflectivePosition,
-    StepReflection,
-    UnitKind,
-    completed_steps,
-    findings_of,
-    name_of_unit,
-    named_step,
-    open_queries,
-    pending_steps,
-    progress_of,
-    query_nodes,
-    replaceable_steps,
-    room_for_steps,
-    summaries_of,
-    summary_of_unit,
-    with_new_steps,
-    with_requested_step,
-)
+from workflows.strategies.protocol import Finished
 from workflows.strategies.units import (
+    UnitPosition,
+    UnitStrategy,
     carry_out,
-    judge_report,
+    skip_steps,
     step_node,
+    unit_progress,
     unplanned_requests,
-    without_steps,
-    write_draft,
 )
 
+STEP_MARKS: Final = {
+    NodeStatus.EXECUTING: Mark.RUNNING,
+    NodeStatus.COMPLETED: Mark.DONE,
+    NodeStatus.FAILED: Mark.FAILED,
+}
+SHOWN_OBSERVATIONS: Final = 6
+"""Statements of a step that planner and reflector see."""
 DEPTH_OF: Final = {
     Complexity.SIMPLE: Depth.LIGHT,
     Complexity.MODERATE: Depth.MEDIUM,
@@ -84,8 +77,54 @@ HITS_OF_QUERY: Final = 5
 """First hits of each background query that the planner sees."""
 
 
-class ReflectiveStrategy(Strategy):
+class UnitKind(StrEnum):
+    """The units of work, in the order in which they first come."""
+
+    COORDINATION = "coordination"
+    BACKGROUND = "background"
+    PLANNING = "planning"
+    STEP = "step"
+    SYNTHESIS = "synthesis"
+    ANSWER = "answer"
+    """Replaces all others for a question that needs no research."""
+
+
+class StepReflection(BaseModel):
+    """The decision after a step, and the reflector's own decision where limits changed it."""
+
+    step: str
+    decision: ReflectionDecision
+    coerced_from: ReflectionDecision | None = None
+    reasoning: str = ""
+
+
+class ReflectivePosition(UnitPosition):
+    """The unit that comes next, and values that units pass to later ones."""
+
+    NAME: ClassVar[str] = "reflective"
+
+    next_unit: UnitKind = UnitKind.COORDINATION
+    route: Mode = Mode.DEEP
+    choice: str = ""
+    """The depth or mode that was chosen for a request which leaves it open."""
+    brief: str = ""
+    """The coordinator's summary of earlier turns and instructions."""
+    assumption: str = ""
+    """The note to the reader about a question with several meanings."""
+    background: list[SearchHit] = []
+    feedback: str = ""
+    """Reason for which the plan is adjusted; empty for the first plan."""
+    suggested_changes: list[str] = []
+    turns: int = 0
+    """Turns that the step under way has had."""
+    reflections: list[StepReflection] = []
+
+
+class ReflectiveStrategy(UnitStrategy):
     """One unit per call: coordination, background, plan, one step, report."""
+
+    position = ReflectivePosition
+    planning = UnitKind.PLANNING
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the unit that comes next."""
@@ -94,56 +133,53 @@ class ReflectiveStrategy(Strategy):
         _plan_requested_steps(run, position)
         if position.finished:
             return Finished(_stop_reason(run.state))
-        kind = position.next_unit
+        unit = position.next_unit
         work = {
-            UnitKind.COORDINATION: self._coordinate,
+            UnitKind.COORDINATION: _coordinate,
             UnitKind.BACKGROUND: investigate,
-            UnitKind.PLANNING: self._plan,
-            UnitKind.STEP: self._research,
+            UnitKind.PLANNING: _plan,
+            UnitKind.STEP: _research,
             UnitKind.SYNTHESIS: write_draft,
-            UnitKind.ANSWER: self._answer,
-        }[kind]
-        name, label = name_of_unit(run.state, kind)
-        step = named_step(run.state, name) if kind is UnitKind.STEP else None
+            UnitKind.ANSWER: _answer,
+        }[unit]
+        name, step = unit.value, None
+        if unit is UnitKind.STEP:
+            # Steps are numbered from 1 by their place in the plan.
+            pending, steps = pending_steps(run.state.plan), run.state.plan.steps
+            number = steps.index(pending[0]) + 1 if pending else len(steps)
+            name = f"{unit}-{number}"
+            step = named_step(run.state, name)
         title = f"{name}: {step.text}" if step else name
-        await carry_out(run, name, label, work, lambda: summary_of_unit(run.state, kind, name), title=title)
-        return Unit(name=name, iteration_ended=kind is UnitKind.STEP)
+        await carry_out(run, name, work, lambda: summary_of_unit(run.state, unit, name), title=title)
+        return Unit(name=name, iteration_ended=unit is UnitKind.STEP)
 
-    async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
-        """Call the hook, reflect on a step, and move on."""
-        position, name = ReflectivePosition.of(run.state), opened.unit.name
-        await call_hook(run, name, f"The unit {name} is done: {progress_of(run.state).summary}")
-        pause = Pause(phase=name, action=Action.PROCEED)
+    async def move_on(self, run: ResearchRun, name: str) -> Pause:
+        """Reflect on a step, and name the next unit."""
+        state, position = run.state, ReflectivePosition.of(run.state)
         match position.next_unit:
-            case UnitKind.COORDINATION:
-                position.next_unit = {
-                    Mode.DIRECT: UnitKind.ANSWER,
-                    Mode.QUICK: UnitKind.PLANNING,
-                    # Before a plan is approved nothing is searched.
-                    Mode.DEEP: UnitKind.PLANNING if run.state.needs_approval else UnitKind.BACKGROUND,
-                }[position.route]
-            case UnitKind.BACKGROUND:
+            case UnitKind.STEP:
+                return await _reflect_on_step(run, name, position)
+            case UnitKind.COORDINATION if position.route is Mode.DIRECT:
+                position.next_unit = UnitKind.ANSWER
+            # Before a plan is approved nothing is searched.
+            case UnitKind.COORDINATION if position.route is Mode.DEEP and not state.needs_approval:
+                position.next_unit = UnitKind.BACKGROUND
+            case UnitKind.COORDINATION | UnitKind.BACKGROUND:
                 position.next_unit = UnitKind.PLANNING
             case UnitKind.PLANNING:
-                position.next_unit = UnitKind.STEP if pending_steps(run.state.plan) else UnitKind.SYNTHESIS
-            case UnitKind.STEP:
-                pause = await self._reflect_on_step(run, name, position)
-            case UnitKind.SYNTHESIS:
-                pause = judge_report(run, position, name)
+                position.next_unit = UnitKind.STEP if pending_steps(state.plan) else UnitKind.SYNTHESIS
             case UnitKind.ANSWER:
                 position.finished = True
-        run.state.pause = pause
-        return pause
+        return Pause(phase=name, action=Action.PROCEED)
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """Continue with the pending steps, but for those that a reflection skipped; write a finished report again."""
-        position, plan = ReflectivePosition.of(state), state.plan
-        plan = without_steps(plan, [step for step in plan.steps if step.id in position.skipped])
-        state.plan = plan
+        position = ReflectivePosition.of(state)
+        skip_steps(state, position)
         # A failed search is repeated, so its step is not over.
-        reopened = [step for step in completed_steps(plan) if open_queries(state, step)]
+        reopened = [step for step in completed_steps(state.plan) if open_queries(state, step)]
         executing = {"status": NodeStatus.EXECUTING}
-        state.plan = plan.with_nodes(*(step.model_copy(update=executing) for step in reopened))
+        state.plan = state.plan.with_nodes(*(step.model_copy(update=executing) for step in reopened))
         if redo_analysis or reopened or (state.open_pause and not state.open_pause.unit.iteration_ended):
             state.open_pause = None
         if position.next_unit in (UnitKind.STEP, UnitKind.SYNTHESIS):
@@ -155,124 +191,229 @@ class ReflectiveStrategy(Strategy):
 
     def replan(self, state: ResearchState) -> None:
         """Plan once more, with the person's message as guidance."""
-        position = ReflectivePosition.of(state)
-        position.next_unit, position.feedback = UnitKind.PLANNING, "a person wants another plan"
+        super().replan(state)
+        ReflectivePosition.of(state).feedback = "a person wants another plan"
 
     def progress(self, state: ResearchState) -> Progress:
-        """Return coordination, background, plan, each step and report."""
-        return progress_of(state)
+        """Return coordination, background, plan, each step and report; a direct answer has no steps."""
+        position, steps = ReflectivePosition.read(state), state.plan.steps
+        units = {
+            kind: unit_progress(state, position, kind, summary_of_unit(state, kind, kind))
+            for kind in UnitKind
+            if kind is not UnitKind.STEP
+        }
+        answer = units.pop(UnitKind.ANSWER)
+        if position.next_unit is UnitKind.ANSWER:
+            return Progress(summary="a direct answer", units=[units[UnitKind.COORDINATION], answer])
+        report = units.pop(UnitKind.SYNTHESIS)
+        of_steps = [
+            UnitProgress(
+                name=f"{UnitKind.STEP}-{number}",
+                label=f"{UnitKind.STEP} {number}",
+                mark=STEP_MARKS.get(step.status, Mark.WAITING),
+                detail=_step_detail(state, step),
+            )
+            for number, step in enumerate(steps, start=1)
+        ]
+        ended = with_status(state.plan, NodeStatus.COMPLETED, NodeStatus.FAILED)
+        place = f"step {min(len(ended) + 1, len(steps))} of {len(steps)}" if steps else ""
+        if place and state.iteration > 1:
+            place += f", plan {state.iteration} of at most {state.resolution.limits.max_iterations}"
+        return Progress(summary=place, units=[*units.values(), *of_steps, report])
 
-    # --- units -----------------------------------------------------------------------------------------------------
-    async def _coordinate(self, run: ResearchRun) -> None:
-        """Decide how much procedure the question needs, unless the request names a mode."""
-        resolved, position = run.resolved, ReflectivePosition.of(run.state)
-        if resolved.mode in (Mode.DIRECT, Mode.QUICK):
-            position.route = resolved.mode
-            return
-        may_answer = resolved.mode is Mode.AUTO and resolved.engine is EngineKind.MODEL
-        may_answer = may_answer and not resolved.protected_sources
-        request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
-        output = await run.ask(COORDINATOR, "classify", request)
-        position.route = output.route if resolved.mode is Mode.AUTO else resolved.mode
-        choice, position.brief = _choice_of_limits(output, position.route), output.brief
-        position.choice = choice if choice in resolved.choices else ""
-        run.choose_limits(choice)
-        outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
-        run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
-        clarified = any(any(one.answers) for one in run.state.clarification.rounds)
-        if output.is_ambiguous and not clarified:
-            questions = "; ".join(output.clarifying_questions) or "it can be read in several ways"
-            position.assumption = f"The question was taken as it stands, though it leaves open: {questions}"[:400]
-            run.state.limitations.append(position.assumption)
 
-    async def _plan(self, run: ResearchRun) -> None:
-        state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
-        if position.route is Mode.QUICK:
-            text, facet = run.resolved.query[:500], StepKind.RESEARCH.value
-            state.plan = with_new_steps(state.plan, text, [step_node(text, facet=facet, description=text)])
-            return
-        room = max(1, room_for_steps(state.plan, limits.max_steps))
-        request = PlanStepsInput(
-            system_prompt=run.resolved.system_prompt,
-            corpus=run.resolved.corpus,
-            brief=position.brief,
-            hits=position.background,
-            steps=summaries_of(state, NodeStatus.COMPLETED, NodeStatus.FAILED),
-            feedback=position.feedback,
-            suggested_changes=position.suggested_changes,
-            fewest=min(room, max(1, limits.min_steps - len(completed_steps(state.plan)))),
-            most=room,
-        )
-        output = await run.ask(STEP_PLANNER, "plan", request)
-        if output.has_enough_context and state.findings:
-            _skip_pending_steps(state)
-            run.decide(STEP_PLANNER.name, "enough_context", output.thought)
-        else:
-            if output.has_enough_context:
-                run.decide(STEP_PLANNER.name, "enough_context_ignored", "nothing has been found yet")
-            fresh = [
-                step_node(one.title, facet=one.step_type, description=one.description, iteration=state.iteration)
-                for one in output.steps
-            ]
-            if fresh:
-                brief = state.plan.brief or output.thought or output.title
-                state.plan = with_new_steps(state.plan, brief, fresh)
-        position.feedback, position.suggested_changes = "", []
-        count = len(state.plan.steps)
-        run.note("plan.drafted", plural(count, "step"), count=count, **state.plan.texts())
+def named_step(state: ResearchState, unit: str) -> PlanNode | None:
+    """Return the step that a unit of this name carried out; None for a unit that only analyzed leftovers."""
+    steps, number = state.plan.steps, unit.removeprefix(f"{UnitKind.STEP}-")
+    return steps[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(steps) else None
 
-    async def _research(self, run: ResearchRun) -> None:
-        await take_draft(run, None)  # it lacks the findings of this step
-        pending = pending_steps(run.state.plan)
-        if pending:
-            await research_step(run, pending[0])
-        else:
-            await analyze(run)  # sources that the end of an earlier run had analyzed without a model
 
-    async def _answer(self, run: ResearchRun) -> None:
-        output = await run.ask(RESPONDER, "answer", RespondInput(context=run.resolved.earlier_turns))
-        by_model = output.account.engine is EngineKind.MODEL
-        await take_draft(run, output.draft.model_copy(update={"direct": by_model, "empty": not by_model}))
+def summary_of_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
+    """Return the results of a unit in a few words."""
+    position = ReflectivePosition.read(state)
+    words, is_deep = plural(state.draft.word_count if state.draft else 0, "word"), position.route is Mode.DEEP
+    step = named_step(state, name) if kind is UnitKind.STEP else None
+    return {
+        UnitKind.COORDINATION: position.route.value + (f", {state.resolution.depth.value}" if is_deep else ""),
+        UnitKind.BACKGROUND: plural(len(position.background), "title"),
+        UnitKind.PLANNING: plural(len(state.plan.steps), "step"),
+        UnitKind.STEP: _step_detail(state, step) if step else "",
+        UnitKind.SYNTHESIS: words,
+        UnitKind.ANSWER: words,
+    }[kind]
 
-    # --- reflection ------------------------------------------------------------------------------------------------
-    async def _reflect_on_step(self, run: ResearchRun, unit: str, position: ReflectivePosition) -> Pause:
-        """Have a step judged, and continue, adjust the plan or complete. Raises `Interrupted`."""
-        state, step = run.state, named_step(run.state, unit)
-        answer = await self._ask_reflector(run, position)
-        decided = decide_step(state, run.resolved.limits, step.text if step else unit, answer)
-        position.reflections.append(decided)
-        _record_reflection(run, decided, answer)
-        action = Action.PROCEED
-        if decided.decision is ReflectionDecision.ADJUST:
-            position.feedback = decided.reasoning
-            position.suggested_changes = answer.suggested_changes if answer else []
-            position.next_unit, action = UnitKind.PLANNING, Action.ITERATE
-            state.start_new_iteration()
-            pass_over_unread(state)
-        elif decided.decision is ReflectionDecision.COMPLETE:
-            _skip_pending_steps(state)
-            requested = pending_steps(state.plan)
-            position.next_unit = UnitKind.STEP if requested else UnitKind.SYNTHESIS
-            action = Action.PROCEED if requested else Action.COMPLETE
-        return Pause(phase=unit, action=action, rationale=decided.reasoning)
 
-    async def _ask_reflector(self, run: ResearchRun, position: ReflectivePosition) -> ReflectorAnswer | None:
-        think, limits, state = run.resolved.gates.think, run.resolved.limits, run.state
-        if think is ThinkMode.OFF or position.route is Mode.QUICK:
-            return None
-        # Good sources first, the newest first among equals: a prompt shows the first ones.
-        sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
-        request = ReflectOnStepInput(
-            steps=summaries_of(state),
-            pending=[step.text for step in pending_steps(state.plan)],
-            source_titles=[source.title for source in sources],
-            open_gaps=[gap.description for gap in state.unaddressed_gaps()],
-            completed=len(completed_steps(state.plan)),
-            fewest_steps=_fewest_steps(state, limits),
-            may_adjust=_may_adjust(state, limits),
-        )
-        step = f"reflect/{len(position.reflections) + 1}"
-        return await run.ask(REFLECTOR, step, request, EngineKind.EXTRACTIVE if think is ThinkMode.RULES else None)
+def _step_detail(state: ResearchState, step: PlanNode) -> str:
+    match step.status:
+        case NodeStatus.COMPLETED:
+            return f"{plural(len(findings_of(state, step)), 'finding')}: {step.text}"
+        case NodeStatus.FAILED:
+            return f"failed ({step.error}): {step.text}"
+        case NodeStatus.SKIPPED:
+            return f"{step.text} (skipped)"
+        case _:
+            return step.text
+
+
+# --- units -----------------------------------------------------------------------------------------------------
+async def _coordinate(run: ResearchRun) -> None:
+    """Decide how much procedure the question needs, unless the request names a mode."""
+    resolved, position = run.resolved, ReflectivePosition.of(run.state)
+    if resolved.mode in (Mode.DIRECT, Mode.QUICK):
+        position.route = resolved.mode
+        return
+    may_answer = resolved.mode is Mode.AUTO and resolved.engine is EngineKind.MODEL
+    may_answer = may_answer and not resolved.protected_sources
+    request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
+    output = await run.ask(COORDINATOR, "classify", request)
+    position.route = output.route if resolved.mode is Mode.AUTO else resolved.mode
+    # Limits are named by the mode of a short route, else by the depth: by complexity if none is recommended.
+    recommended = Depth(output.recommended_depth)
+    depth = DEPTH_OF[output.complexity] if recommended is Depth.AUTO else recommended
+    choice = depth.value if position.route is Mode.DEEP else position.route.value
+    position.brief, position.choice = output.brief, choice if choice in resolved.choices else ""
+    run.choose_limits(choice)
+    outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
+    run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
+    clarified = any(any(one.answers) for one in run.state.clarification.rounds)
+    if output.is_ambiguous and not clarified:
+        questions = "; ".join(output.clarifying_questions) or "it can be read in several ways"
+        position.assumption = f"The question was taken as it stands, though it leaves open: {questions}"[:400]
+        run.state.limitations.append(position.assumption)
+
+
+async def _plan(run: ResearchRun) -> None:
+    state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
+    if position.route is Mode.QUICK:
+        text = run.resolved.query[:500]
+        step = step_node(text, facet=StepKind.RESEARCH.value, description=text)
+        state.plan = with_new_steps(state.plan, text, [step])
+        return
+    room = max(1, room_for_steps(state.plan, limits.max_steps))
+    request = PlanStepsInput(
+        system_prompt=run.resolved.system_prompt,
+        corpus=run.resolved.corpus,
+        brief=position.brief,
+        hits=position.background,
+        steps=summaries_of(state, NodeStatus.COMPLETED, NodeStatus.FAILED),
+        feedback=position.feedback,
+        suggested_changes=position.suggested_changes,
+        fewest=min(room, max(1, limits.min_steps - len(completed_steps(state.plan)))),
+        most=room,
+    )
+    output = await run.ask(STEP_PLANNER, "plan", request)
+    if output.has_enough_context and state.findings:
+        skip_steps(state, position, replaceable_steps(state.plan))
+        run.decide(STEP_PLANNER.name, "enough_context", output.thought)
+    else:
+        if output.has_enough_context:
+            run.decide(STEP_PLANNER.name, "enough_context_ignored", "nothing has been found yet")
+        fresh = [
+            step_node(one.title, facet=one.step_type, description=one.description, iteration=state.iteration)
+            for one in output.steps
+        ]
+        if fresh:
+            brief = state.plan.brief or output.thought or output.title
+            state.plan = with_new_steps(state.plan, brief, fresh)
+    position.feedback, position.suggested_changes = "", []
+    count = len(state.plan.steps)
+    run.note("plan.drafted", plural(count, "step"), count=count, **state.plan.texts())
+
+
+async def _research(run: ResearchRun) -> None:
+    """Carry out the next step within its limits, after the searches that an interruption cut off.
+
+    A step failed if all its searches did: a resumed run repeats it. Raises `Interrupted`.
+    """
+    state, position = run.state, ReflectivePosition.of(run.state)
+    await take_draft(run, None)  # it lacks the findings of this step
+    pending = pending_steps(state.plan)
+    if not pending:
+        await analyze(run)  # sources that the end of an earlier run had analyzed without a model
+        return
+    step = pending[0].model_copy(update={"status": NodeStatus.EXECUTING})
+    if not state.plan.children(step):
+        position.turns = 0
+    state.plan = state.plan.with_nodes(step)
+    # It thinks about the findings, without a search, once what the request protects is read.
+    if step.facet == StepKind.ANALYSIS.value and not hits_to_protect(state):
+        # All read sources belong to a sub-query that counts as searched.
+        node = query_nodes(step, [step.expected_contribution or step.text], state.iteration)[0]
+        if all(known.id != node.id for known in state.plan.nodes):
+            update = {"status": NodeStatus.COMPLETED, "origin": WITHOUT_SEARCH}
+            state.plan = state.plan.with_nodes(node.model_copy(update=update))
+            for source in shown_at_once(state, state.readable_sources()):
+                owners = [*source.sub_query_ids, node.id]
+                state.sources[source.id] = source.model_copy(update={"sub_query_ids": owners})
+        await analyze(run)
+    else:
+        while await _take_turn(run, step):
+            pass
+    searches = state.plan.children(step)
+    failed = bool(searches) and all(search.status is NodeStatus.FAILED for search in searches)
+    outcome = {
+        "status": NodeStatus.FAILED if failed else NodeStatus.COMPLETED,
+        "error": searches[0].error if failed else None,
+        "finding_count": sum(search.finding_count for search in searches),
+    }
+    state.plan = state.plan.with_nodes(step.model_copy(update=outcome))
+    state.gaps = after_follow_up(state.gaps, step.gap_id, [finding.id for finding in findings_of(state, step)])
+
+
+async def _answer(run: ResearchRun) -> None:
+    output = await run.ask(RESPONDER, "answer", RespondInput(context=run.resolved.earlier_turns))
+    by_model = output.account.engine is EngineKind.MODEL
+    await take_draft(run, output.draft.model_copy(update={"direct": by_model, "empty": not by_model}))
+
+
+# --- reflection ------------------------------------------------------------------------------------------------
+async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosition) -> Pause:
+    """Have a step judged, and continue, adjust the plan or complete. Raises `Interrupted`."""
+    state, step = run.state, named_step(run.state, unit)
+    answer = await _ask_reflector(run, position)
+    decided = decide_step(state, run.resolved.limits, step.text if step else unit, answer)
+    position.reflections.append(decided)
+    outputs: dict[str, object] = {"decision": decided.decision.value}
+    proposed = ""
+    if decided.coerced_from is not None:
+        outputs["coerced_from"] = decided.coerced_from.value
+        proposed = f" (it proposed to {decided.coerced_from.value})"
+    if answer is not None and answer.suggested_changes:
+        outputs["suggested_changes"] = [text[:200] for text in answer.suggested_changes]
+    inputs = {"completed_steps": len(completed_steps(state.plan))}
+    run.decide(REFLECTOR.name, decided.decision.value, decided.reasoning + proposed, inputs, outputs)
+    action = Action.PROCEED
+    if decided.decision is ReflectionDecision.ADJUST:
+        position.feedback = decided.reasoning
+        position.suggested_changes = answer.suggested_changes if answer else []
+        position.next_unit, action = UnitKind.PLANNING, Action.ITERATE
+        state.start_new_iteration()
+        pass_over_unread(state)
+    elif decided.decision is ReflectionDecision.COMPLETE:
+        skip_steps(state, position, replaceable_steps(state.plan))
+        requested = pending_steps(state.plan)
+        position.next_unit = UnitKind.STEP if requested else UnitKind.SYNTHESIS
+        action = Action.PROCEED if requested else Action.COMPLETE
+    return Pause(phase=unit, action=action, rationale=decided.reasoning)
+
+
+async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> ReflectorAnswer | None:
+    think, limits, state = run.resolved.gates.think, run.resolved.limits, run.state
+    if think is ThinkMode.OFF or position.route is Mode.QUICK:
+        return None
+    # Good sources first, the newest first among equals: a prompt shows the first ones.
+    sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
+    request = ReflectOnStepInput(
+        steps=summaries_of(state),
+        pending=[step.text for step in pending_steps(state.plan)],
+        source_titles=[source.title for source in sources],
+        open_gaps=[gap.description for gap in state.unaddressed_gaps()],
+        completed=len(completed_steps(state.plan)),
+        fewest_steps=_fewest_steps(state, limits),
+        may_adjust=_may_adjust(state, limits),
+    )
+    step = f"reflect/{len(position.reflections) + 1}"
+    return await run.ask(REFLECTOR, step, request, EngineKind.EXTRACTIVE if think is ThinkMode.RULES else None)
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------
@@ -306,43 +447,22 @@ def _may_adjust(state: ResearchState, limits: EffectiveLimits) -> bool:
     return state.iteration < limits.max_iterations and room_for_steps(state.plan, limits.max_steps) > 0
 
 
-def _choice_of_limits(answer: CoordinatorAnswer, route: Mode) -> str:
-    """Name the limits: the mode of a short route, else the depth, by complexity if none is recommended."""
-    if route is not Mode.DEEP:
-        return route.value
-    depth = Depth(answer.recommended_depth)
-    return (DEPTH_OF[answer.complexity] if depth is Depth.AUTO else depth).value
-
-
 def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> None:
-    """Make requests of people since the plan the next steps, while steps are left."""
+    """Put a step for each request of a person since the plan before all others, while steps are left.
+
+    The last steps that were not started may give way.
+    """
     state = run.state
     if position.route is not Mode.DEEP or position.next_unit not in (UnitKind.STEP, UnitKind.SYNTHESIS):
         return
     for gap in unplanned_requests(state):
-        plan = with_requested_step(state.plan, gap, state.iteration, run.resolved.limits.max_steps)
-        if plan is not state.plan:
-            state.plan = plan
+        if room := room_for_steps(state.plan, run.resolved.limits.max_steps):
+            text, facet = gap.suggested_queries[0], StepKind.RESEARCH.value
+            step = step_node(text, facet=facet, description=text, iteration=state.iteration, request=gap)
+            others = replaceable_steps(state.plan)[: room - 1]
+            state.plan = with_new_steps(state.plan, state.plan.brief, [step, *others])
             run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
             position.next_unit, position.finished = UnitKind.STEP, False
-
-
-def _skip_pending_steps(state: ResearchState) -> None:
-    """Skip the steps that are no longer needed, but for requested ones and those with work that got no answer."""
-    unneeded = replaceable_steps(state.plan)
-    state.plan = without_steps(state.plan, unneeded)
-    ReflectivePosition.of(state).skipped += [step.id for step in unneeded]
-
-
-def _record_reflection(run: ResearchRun, decided: StepReflection, answer: ReflectorAnswer | None) -> None:
-    outputs: dict[str, object] = {"decision": decided.decision.value}
-    if decided.coerced_from is not None:
-        outputs["coerced_from"] = decided.coerced_from.value
-    if answer is not None and answer.suggested_changes:
-        outputs["suggested_changes"] = [text[:200] for text in answer.suggested_changes]
-    inputs = {"completed_steps": len(completed_steps(run.state.plan))}
-    proposed = f" (it proposed to {decided.coerced_from.value})" if decided.coerced_from else ""
-    run.decide(REFLECTOR.name, decided.decision.value, decided.reasoning + proposed, inputs, outputs)
 
 
 def _stop_reason(state: ResearchState) -> StopReason:
@@ -354,36 +474,6 @@ def _stop_reason(state: ResearchState) -> StopReason:
 
 
 # --- the searches of one step, turn by turn, and the background search before the plan -----------------------------
-async def research_step(run: ResearchRun, step: PlanNode) -> None:
-    """Carry out a step within its limits, after the searches that an interruption cut off. Raises `Interrupted`."""
-    state, position = run.state, ReflectivePosition.of(run.state)
-    if not state.plan.children(step):
-        position.turns = 0
-    state.plan = state.plan.with_nodes(step.model_copy(update={"status": NodeStatus.EXECUTING}))
-    # It thinks about the findings, without a search, once what the request protects is read.
-    if step.facet == StepKind.ANALYSIS.value and not hits_to_protect(state):
-        _assign_all_sources(state, step)
-        await analyze(run)
-    else:
-        while await _take_turn(run, step):
-            pass
-    _finish(state, step)
-
-
-def _finish(state: ResearchState, step: PlanNode) -> None:
-    """Enter the result of a step: it failed if all its searches did, and a resumed run repeats it."""
-    searches = state.plan.children(step)
-    failed = bool(searches) and all(search.status is NodeStatus.FAILED for search in searches)
-    found = sum(search.finding_count for search in searches)
-    update = {
-        "status": NodeStatus.FAILED if failed else NodeStatus.COMPLETED,
-        "error": searches[0].error if failed else None,
-        "finding_count": found,
-    }
-    state.plan = state.plan.with_nodes(step.model_copy(update=update))
-    state.gaps = after_follow_up(state.gaps, step.gap_id, [finding.id for finding in findings_of(state, step)])
-
-
 async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
     """Choose queries, search, read, analyze; true if another turn may follow."""
     state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
@@ -457,18 +547,6 @@ def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
     return max(0, most - len(read))
 
 
-def _assign_all_sources(state: ResearchState, step: PlanNode) -> None:
-    """Assign all read sources to a step that only thinks, by a sub-query that counts as searched."""
-    node = query_nodes(step, [step.expected_contribution or step.text], state.iteration)[0]
-    if any(known.id == node.id for known in state.plan.nodes):
-        return
-    update = {"status": NodeStatus.COMPLETED, "origin": WITHOUT_SEARCH}
-    state.plan = state.plan.with_nodes(node.model_copy(update=update))
-    for source in shown_at_once(state, state.readable_sources()):
-        owners = [*source.sub_query_ids, node.id]
-        state.sources[source.id] = source.model_copy(update={"sub_query_ids": owners})
-
-
 async def investigate(run: ResearchRun) -> None:
     """Search for two or three things in parallel; the first hits are sources that are not fetched, for the planner.
 
@@ -480,18 +558,12 @@ async def investigate(run: ResearchRun) -> None:
     output = await run.ask(INVESTIGATOR, "background", request)
     nodes = [PlanNode(id=sub_query_id(text), text=text) for text in output.queries]
     number = run.decide(AgentRole.GATHERER, "search_background", "", {"queries": len(nodes)})
-    searching, turns = Searching(run, nodes), asyncio.Semaphore(run.resolved.limits.max_parallel)
-
-    async def search(node: PlanNode) -> Answers:
-        async with turns:
-            return await searching.search(node)
-
-    async def search_all() -> list[Answers]:
-        return await asyncio.gather(*map(search, nodes))
-
-    answers = await run.within_limits(search_all())
+    searching = Searching(run, nodes)
+    searches = [partial(searching.search, node) for node in nodes]
+    calls = await run.within_limits(side_by_side(run.host, searches, run.resolved.limits.max_parallel))
     hits: dict[str, SearchHit] = {}
-    for node, answer in zip(nodes, answers, strict=True):
+    for node, call in zip(nodes, calls, strict=True):
+        answer = call.result()
         asked = [record_of(node, name, found=found, source_type=kind) for name, kind, found in answer.asked]
         run.state.query_ledger += asked
         if answer.failed is not None:
@@ -503,3 +575,84 @@ async def investigate(run: ResearchRun) -> None:
                 run.state.sources.setdefault(source_id(hit.url), Source.of_hit(hit, [node.id]))
     ReflectivePosition.of(run.state).background = list(hits.values())
     run.decided(number, {"titles": len(hits)})
+
+
+# --- steps by status -----------------------------------------------------------------------------------------------
+def with_status(plan: Plan, *statuses: NodeStatus) -> list[PlanNode]:
+    """Return the steps of these statuses."""
+    return [step for step in plan.steps if step.status in statuses]
+
+
+def completed_steps(plan: Plan) -> list[PlanNode]:
+    """Return the steps that are done: no later plan changes one of them."""
+    return with_status(plan, NodeStatus.COMPLETED)
+
+
+def pending_steps(plan: Plan) -> list[PlanNode]:
+    """Return the steps that have yet to be done, the one under way first."""
+    return [*with_status(plan, NodeStatus.EXECUTING), *with_status(plan, NodeStatus.PENDING)]
+
+
+def replaceable_steps(plan: Plan) -> list[PlanNode]:
+    """Return the steps that another plan may replace: not started, and not requested by a person during the run."""
+    return [step for step in with_status(plan, NodeStatus.PENDING) if step.gap_id is None]
+
+
+def room_for_steps(plan: Plan, most: int) -> int:
+    """Return the number of steps that a planner may still add: started and requested ones count against the limit."""
+    fixed = len(plan.steps) - len(with_status(plan, NodeStatus.SKIPPED)) - len(replaceable_steps(plan))
+    return max(0, most - fixed)
+
+
+def open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:
+    """Return the searches of a step that have yet to be made."""
+    unfinished = (NodeStatus.PENDING, NodeStatus.EXECUTING)
+    return [node for node in state.plan.children(step) if node.status in unfinished]
+
+
+# --- changes of the plan -------------------------------------------------------------------------------------------
+def with_new_steps(plan: Plan, brief: str, fresh: Sequence[PlanNode]) -> Plan:
+    """Return the plan with new steps in place of those that may be replaced."""
+    replaced = {step.id for step in replaceable_steps(plan)}
+    nodes = {node.id: node for node in plan.nodes if node.id not in replaced}
+    fresh = [step for step in fresh if step.id not in nodes]
+    return Plan(version=plan.version + 1, brief=brief, nodes=[*nodes.values(), *fresh])
+
+
+def query_nodes(step: PlanNode, queries: Sequence[str], iteration: int) -> list[PlanNode]:
+    """Return the searches of a step, as nodes below it."""
+    return [
+        PlanNode(
+            id=sub_query_id(text),
+            parent=step.id,
+            depth=1,
+            text=text,
+            expected_contribution=step.expected_contribution[:300],
+            iteration=iteration,
+        )
+        for text in queries
+    ]
+
+
+# --- results of a step ---------------------------------------------------------------------------------------------
+def findings_of(state: ResearchState, step: PlanNode) -> list[Finding]:
+    """Return the findings of a step, in their order."""
+    names = {node.id for node in state.plan.children(step)}
+    return [finding for finding in state.findings if finding.sub_query_id in names]
+
+
+def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummary]:
+    """Return the steps as planner and reflector see them: those of the statuses, or all if none is named."""
+    return [
+        StepSummary(
+            title=step.text,
+            status=step.status,
+            # The best-supported ones first.
+            observations=[
+                finding.statement
+                for finding in sorted(findings_of(state, step), key=lambda one: list(Confidence).index(one.confidence))
+            ][:SHOWN_OBSERVATIONS],
+            finding_count=step.finding_count,
+        )
+        for step in (with_status(state.plan, *statuses) if statuses else state.plan.steps)
+    ]

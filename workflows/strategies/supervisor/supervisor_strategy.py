@@ -1,11 +1,11 @@
 """The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …)."""
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from contracts.evidence import ASKED_BY_PERSON, Finding, Gap, supported_confidence, voice_of
 from contracts.outcome import GateIssue, GateResult, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
-from contracts.roles import PLANNER, REFINER, GapAssessment, PlanInput, RefineInput, ReflectInput, SupervisorAnswer
+from contracts.roles import PLANNER, REFINER, PlanInput, RefineInput, ReflectInput, SupervisorAnswer
 from contracts.state import OpenPause, Position, ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vocabulary import (
@@ -23,6 +23,7 @@ from contracts.vocabulary import (
     ThinkMode,
 )
 from workflows.phases.analysis import analyze
+from workflows.phases.drafts import write_draft
 from workflows.phases.gathering import Gathering
 from workflows.phases.pause import call_hook
 from workflows.rules.endings import report_issues
@@ -30,16 +31,8 @@ from workflows.rules.gaps import apply_assessments
 from workflows.rules.sub_queries import follow_ups, pass_over_unread, plan_sub_queries, unread_candidates, unread_hits
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
-from workflows.strategies.units import carry_out, mark_of, write_draft
+from workflows.strategies.units import carry_out, label_of, mark_of
 
-LABELS: Final = {
-    Phase.PLANNING: "plan",
-    Phase.GATHERING: "gather",
-    Phase.ANALYSIS: "analyze",
-    Phase.SYNTHESIS: "write",
-    Phase.REFINEMENT: "refine",
-}
-"""The phases in the order of the loop; planning belongs to the first iteration alone."""
 MIN_QUERY_CHARACTERS = 10
 MIN_SOURCES = 3
 MIN_COMPLETION = 0.5
@@ -90,9 +83,7 @@ class SupervisorStrategy(Strategy):
         }[phase]
         again = run.retries(phase)
         title = f"{phase}{' again' if again else ''}, iteration {run.state.iteration}"
-        return await carry_out(
-            run, phase, LABELS[phase], work, lambda: phase_summary(run.state, phase), title=title, again=again
-        )
+        return await carry_out(run, phase, work, lambda: phase_summary(run.state, phase), title=title, again=again)
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
         """Record the gate of the phase, and name the question to the model that reflects on it."""
@@ -125,15 +116,21 @@ class SupervisorStrategy(Strategy):
         if opened.gate is None:
             raise ValueError("this strategy opens no pause without a gate")
         phase = Phase(opened.unit.name)
-        if opened.reflection is not None:
-            run.guide("model", opened.reflection.guidance, phase)
-            _record_reflection(run, phase, opened.reflection)
+        if (reflection := opened.reflection) is not None:
+            run.guide("model", reflection.guidance, phase)
+            assessment, inputs = reflection.quality_assessment, {"phase": phase.value, "iteration": run.state.iteration}
+            outputs = {
+                "action": reflection.action.value,
+                "score": assessment.score,
+                "strengths": [shorten(text, 200) for text in assessment.strengths[:5]],
+                "weaknesses": [shorten(text, 200) for text in assessment.weaknesses[:5]],
+            }
+            run.decide(AgentRole.SUPERVISOR, "reflect", reflection.rationale, inputs, outputs)
         elif run.resolved.gates.think is ThinkMode.RULES:
             for issue in opened.gate.issues:
                 run.guide("rules", issue.message, phase)
         await call_hook(run, phase, reflection_prompt(phase, run.state))
         pause = decide(run.state, opened.gate, opened.reflection, can_change=opened.unit.can_change)
-        run.state.pause = pause
         _note_issues(run, opened, opened.gate, pause)
         _record_decision(run, pause)
         return pause
@@ -166,16 +163,16 @@ class SupervisorStrategy(Strategy):
 
     def progress(self, state: ResearchState) -> Progress:
         """Return the phases of the iteration, in the order of the loop."""
-        current = list(LABELS).index(SupervisorPosition.read(state).next_phase)
+        current = list(Phase).index(SupervisorPosition.read(state).next_phase)
         # A run that a person did not approve has a result and no report.
         reported = state.result is not None and state.result.files is not None
         units = []
-        for place, (phase, label) in enumerate(LABELS.items()):
+        for place, phase in enumerate(Phase):
             finished = reported or (place == current and state.open_pause is not None)
             started = state.phase is not None and state.result is None
             mark = mark_of(place, current, finished=finished, started=started)
             detail = phase_summary(state, phase) if finished or place < current else ""
-            units.append(UnitProgress(name=phase, label=label, mark=mark, detail=detail))
+            units.append(UnitProgress(name=phase, label=label_of(phase), mark=mark, detail=detail))
         last = state.resolved.limits.max_iterations if state.resolved else 1
         return Progress(summary=f"iteration {state.iteration} of {last}", units=units)
 
@@ -245,7 +242,15 @@ class SupervisorStrategy(Strategy):
         # One whose search had failed before takes its old place, and is analyzed again.
         again = {query.id for query in fresh}
         state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in again]
-        _record_reviewed_gaps(run, output.gap_analysis, fresh)
+        # Every change of a gap is a decision: those that the refiner gave up or pursues.
+        reviewed = {item.gap_id for item in output.gap_analysis}
+        for gap in state.gaps:
+            pursued, inputs = [query.id for query in fresh if query.gap_id == gap.id], {"gap_id": gap.id}
+            if gap.status is GapStatus.UNADDRESSABLE and gap.id in reviewed:
+                status = {"status": gap.status.value}
+                run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, inputs, status)
+            elif pursued:
+                run.decide(AgentRole.REFINER, "gap_pursued", gap.description, inputs, {"sub_queries": pursued})
         run.note("plan.drafted", plural(len(fresh), "follow-up query"), count=len(fresh))
         return Unit(name=Phase.REFINEMENT, can_change=False)
 
@@ -262,31 +267,6 @@ def phase_summary(state: ResearchState, phase: Phase) -> str:
 
 
 # --- records -------------------------------------------------------------------------------------------------------
-def _record_reviewed_gaps(run: ResearchRun, reviewed: list[GapAssessment], fresh: list[PlanNode]) -> None:
-    """Record each gap that the refiner gave up or pursues: every change of a gap is a decision."""
-    reviewed_ids = {item.gap_id for item in reviewed}
-    for gap in run.state.gaps:
-        follow_ups_of_gap = [query.id for query in fresh if query.gap_id == gap.id]
-        inputs = {"gap_id": gap.id}
-        if gap.status is GapStatus.UNADDRESSABLE and gap.id in reviewed_ids:
-            run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, inputs, {"status": gap.status.value})
-        elif follow_ups_of_gap:
-            run.decide(AgentRole.REFINER, "gap_pursued", gap.description, inputs, {"sub_queries": follow_ups_of_gap})
-
-
-def _record_reflection(run: ResearchRun, phase: Phase, reflection: SupervisorAnswer) -> None:
-    """Record the supervisor's judgement of a phase, whatever the decision will be."""
-    assessment = reflection.quality_assessment
-    outputs = {
-        "action": reflection.action.value,
-        "score": assessment.score,
-        "strengths": [shorten(text, 200) for text in assessment.strengths[:5]],
-        "weaknesses": [shorten(text, 200) for text in assessment.weaknesses[:5]],
-    }
-    inputs = {"phase": phase.value, "iteration": run.state.iteration}
-    run.decide(AgentRole.SUPERVISOR, "reflect", reflection.rationale, inputs, outputs)
-
-
 def _note_issues(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: Pause) -> None:
     """Remember a retry, or note the issues that remain after one, or that another model's attempt might have cured."""
     iteration = run.state.iteration
@@ -348,15 +328,12 @@ def _check_plan(state: ResearchState) -> Check:
     """Demand enough distinct sub-queries and a brief; a run that is limited to one sub-query needs one."""
     queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
     limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
-    least = min(2, limit)
+    least, short = min(2, limit), [query.text for query in queries if len(query.text) < MIN_QUERY_CHARACTERS]
     issues = _issues(
         (count < least, "too_few_sub_queries", f"too few sub-queries: {count}, at least {least} needed"),
         (count > limit, "too_many_sub_queries", f"{count} sub-queries, at most {limit}"),
         (not has_brief, "no_brief", "the research brief is missing"),
-        *(
-            (len(query.text) < MIN_QUERY_CHARACTERS, "short_sub_query", f"sub-query too short: {query.text[:20]}")
-            for query in queries
-        ),
+        *((True, "short_sub_query", f"sub-query too short: {text[:20]}") for text in short),
     )
     return issues, 2.5 * count, {"sub_query_count": count, "has_research_brief": has_brief}
 
@@ -365,14 +342,11 @@ def _check_sources(state: ResearchState) -> Check:
     """Demand enough sources, a good one among them, and half of the sub-queries completed."""
     count, queries, good = len(state.readable_sources()), state.plan.sub_queries, state.high_quality_sources()
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
+    few = f"{completed} of {len(queries)} sub-queries completed, at least half needed"
     issues = _issues(
         (count < MIN_SOURCES, "too_few_sources", f"too few sources: {count}, at least {MIN_SOURCES} needed"),
         (count > 0 and not good, "no_high_quality_source", "no source is of high quality"),
-        (
-            completed < MIN_COMPLETION * len(queries),
-            "too_few_completed",
-            f"{completed} of {len(queries)} sub-queries completed, at least half needed",
-        ),
+        (completed < MIN_COMPLETION * len(queries), "too_few_completed", few),
     )
     return issues, 1.5 * count, {"source_count": count, "completed": completed}
 
@@ -385,18 +359,11 @@ def _check_findings(state: ResearchState) -> Check:
     coverage = len(cited) / max(1, len(analyzed))
     # Another analysis cannot raise the confidence of a finding above what its sources support.
     may_be_high = any(_may_be_of_high_confidence(state, finding) for finding in state.findings)
+    low = f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%} needed"
     issues = _issues(
-        (
-            count < MIN_FINDINGS,
-            "too_few_findings",
-            f"too few findings: {count}, at least {MIN_FINDINGS} needed",
-        ),
+        (count < MIN_FINDINGS, "too_few_findings", f"too few findings: {count}, at least {MIN_FINDINGS} needed"),
         (not high and may_be_high, "no_high_confidence", "no finding is of high confidence"),
-        (
-            coverage < MIN_COVERAGE,
-            "low_coverage",
-            f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%} needed",
-        ),
+        (coverage < MIN_COVERAGE, "low_coverage", low),
     )
     metrics = {
         "finding_count": count,
@@ -475,9 +442,22 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
     if retry_is_due and gate.phase != Phase.REFINEMENT and not is_retried and can_change:
         action, rationale = Action.RETRY, reasons
     elif gate.phase == Phase.SYNTHESIS:
-        action, rationale = _after_synthesis(state, gate, reflection)
+        completes = reflection is not None and reflection.action is Action.COMPLETE and gate.valid
+        action, gaps = Action.COMPLETE, actionable_gaps(state)
+        if not should_iterate(state):
+            rationale = "no gap is left that another iteration could close"
+        elif completes:
+            rationale = f"the supervisor completes with open gaps: {', '.join(gap.id for gap in gaps)}"
+        else:
+            action, rationale = Action.ITERATE, f"gaps that matter: {len(gaps)}; an iteration is left"
     elif gate.phase == Phase.REFINEMENT:
-        action, rationale = _after_refinement(state)
+        action, pending = Action.COMPLETE, [query for query in state.pending_sub_queries() if query.gap_id]
+        if SupervisorPosition.read(state).recommended is False:
+            rationale = "more searching would not help"
+        elif not pending or not should_iterate(state):
+            rationale = "the refinement found nothing new to search for"
+        else:
+            action, rationale = Action.ITERATE, plural(len(pending), "follow-up query")
     elif retry_is_due or not gate.valid:
         obstacle = "nothing_to_change" if is_strict else "the gate is advisory"
         rationale = f"{'the one retry is used' if is_retried else obstacle}: {reasons}"
@@ -505,24 +485,6 @@ def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
 def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:
     """Return true if a phase had its one retry in this iteration."""
     return f"{phase}/{iteration}" in SupervisorPosition.read(state).retried
-
-
-def _after_synthesis(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None) -> tuple[Action, str]:
-    if not should_iterate(state):
-        return Action.COMPLETE, "no gap is left that another iteration could close"
-    gaps = actionable_gaps(state)
-    if reflection is not None and reflection.action is Action.COMPLETE and gate.valid:
-        return Action.COMPLETE, f"the supervisor completes with open gaps: {', '.join(gap.id for gap in gaps)}"
-    return Action.ITERATE, f"gaps that matter: {len(gaps)}; an iteration is left"
-
-
-def _after_refinement(state: ResearchState) -> tuple[Action, str]:
-    follow_ups = [query for query in state.pending_sub_queries() if query.gap_id]
-    if SupervisorPosition.read(state).recommended is False:
-        return Action.COMPLETE, "more searching would not help"
-    if not follow_ups or not should_iterate(state):
-        return Action.COMPLETE, "the refinement found nothing new to search for"
-    return Action.ITERATE, plural(len(follow_ups), "follow-up query")
 
 
 # --- to the next phase ---------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from contracts.recursive_roles import (
     EXTRACTOR,
     LIBRARIAN,
     MANAGER,
-    MAY_CALL,
     SCANNER,
     SHOWN_LINKS,
     TREE_PLANNER,
@@ -27,7 +26,6 @@ from contracts.recursive_roles import (
     ScannerAnswer,
     TreeAnswer,
     VettedSource,
-    may_call,
 )
 from contracts.research_trees import TaskType
 from contracts.roles import RoleSpec
@@ -263,16 +261,3 @@ async def scripted(role: RoleSpec[Any, Any], **changes: Any) -> Any:
 
 
 # --- who may call whom -----------------------------------------------------------------------------------------------
-def test_the_table_is_that_of_the_design() -> None:
-    """Six roles, and no other call; a scan is a task of the extractor (S4-001, S4-002)."""
-    allowed = {(caller, role) for caller in MAY_CALL for role in MAY_CALL if may_call(caller, role)}
-    assert allowed == {
-        *(("manager", role) for role in ("planner", "executor", "synthesizer")),
-        *(("executor", role) for role in ("executor", "extractor", "synthesizer", "librarian", "planner")),
-        ("planner", "librarian"),
-        ("librarian", "extractor"),
-    }
-    assert may_call(LIBRARIAN.name, SCANNER.name)
-    assert may_call("executor", TREE_PLANNER.name)
-    assert not may_call(SCANNER.name, LIBRARIAN.name)
-    assert not may_call("somebody", EXTRACTOR.name)
