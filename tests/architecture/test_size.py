@@ -35,7 +35,7 @@ BUDGET = {
     "workflows": 930,
     "workflows/phases": 2_150,
     "workflows/rules": 870,
-    "workflows/run": 1_640,
+    "workflows/run": 1_660,
     "workflows/strategies": 3_270,
 }
 """Lines of code, without blank lines, comments and docstrings, by package of the first or second level.
