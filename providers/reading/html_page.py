@@ -66,6 +66,7 @@ BOXES: Final = frozenset(
     informalexample equation alert""".split()
 )
 """Classes of boxes inside a section: a heading in one begins no section."""
+TITLES: Final = frozenset(("fancy_title", "page-title", "pagetitle", "doc-title", "doctitle"))
 LEAST_MAIN_CHARACTERS: Final = 200
 READS_AS_MARKUP: Final = re.compile(r"#{1,6} |```|~~~|[|>]|-{3}|\*{3}")
 FOOTNOTE: Final = re.compile(r"[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?")
@@ -188,7 +189,7 @@ class _Writer:
             return self._script(element, depth)
         if tag == "table":
             self._begin_table(element, depth)
-        written = self._tag_for(element)
+        written = self._tag_for(element, names)
         boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
         numbers = "".join(
             f' {name}="{value}"'
@@ -206,10 +207,12 @@ class _Writer:
         self._add_tag(written, f"</{written}>")
         return found
 
-    def _tag_for(self, element: Element) -> str:
+    def _tag_for(self, element: Element, names: list[str]) -> str:
         tag = element.tag
         if tag in HEADINGS and self._boxes:
             return "p"
+        if tag == "div" and not TITLES.isdisjoint(names):
+            return "h1"
         if tag in PARTS_OF_TABLES:
             table = element if tag == "table" else next(element.iterancestors("table"), None)
             return "div" if table in self._layout or tag in BLOCKS else tag

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import httpx2
+from pydantic import TypeAdapter
 
 from contracts.addresses import canonical_url
-from contracts.base import StrictContract
 from contracts.evidence import DocumentRef, Validators
 from contracts.names import CORPUS_SCHEME
 from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument
 from providers.isolation.pool import SubprocessPool
-from providers.reading.canonical_text import DocumentFacts, Extraction
+from providers.reading.canonical_text import Extraction
 from providers.reading.document_kinds import LARGEST_FILE_BYTES, DocumentKind
 from providers.reading.egress.client import NOT_MODIFIED, Egress, FetchPolicy
 from providers.reading.robots import Robots
@@ -31,6 +31,9 @@ POLICY: Final = FetchPolicy(
     seconds=60,
 )
 """Figures: reliability-and-security 2.2."""
+DOCUMENT: Final = TypeAdapter(ExtractedDocument)
+CACHED: Final = TypeAdapter(tuple[DocumentRef, DocumentRef, dict[str, Any]])
+"""The bytes and the text of a cached page in the content store, and its other fields."""
 KILLED: Final = {
     "timeout": ("timeout", "reading took too long"),
     "memory": ("memory", "reading needed too much memory"),
@@ -109,17 +112,6 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
     raise error
 
 
-class CachedPage(StrictContract):
-    """A cached document: its bytes and its text are in the content store."""
-
-    url: str
-    raw: DocumentRef
-    text: DocumentRef
-    way: list[str]
-    facts: DocumentFacts
-    validators: Validators | None = None
-
-
 class CachedReader:
     """Reads documents of a corpus from there, and a page from its site once a day. Failures are not cached.
 
@@ -166,16 +158,14 @@ class CachedReader:
     async def encode(self, value: ExtractedDocument) -> str:
         """Return JSON that refers to the stored bytes and text."""
         assert value.stored is not None
-        facts, (raw, text) = DocumentFacts(**value.facts()), value.stored
-        page = CachedPage(url=value.url, raw=raw, text=text, way=value.way, facts=facts, validators=value.validators)
-        return page.model_dump_json(exclude_none=True)
+        facts = DOCUMENT.dump_python(value, mode="json", exclude={"raw", "text", "stored"})
+        return CACHED.dump_json((*value.stored, facts)).decode()
 
     async def decode(self, text: str) -> ExtractedDocument:
         """Invert `encode`. Raises ValueError if the text is malformed, or the document is gone or damaged."""
-        page = CachedPage.model_validate_json(text)
+        raw, words, facts = CACHED.validate_json(text)
         try:
-            raw, words = await asyncio.gather(self._content.get(page.raw), self._content.get_text(page.text))
+            stored = await asyncio.gather(self._content.get(raw), self._content.get_text(words))
         except ContentMissing as error:
             raise ValueError("the document of a cached page is gone") from error
-        given = {"url": page.url, "way": page.way, "validators": page.validators} | page.facts.facts()
-        return ExtractedDocument(raw=raw, text=words, **given)
+        return DOCUMENT.validate_python(facts | dict(zip(("raw", "text"), stored, strict=True)))

@@ -65,7 +65,7 @@ class AnthropicSearch(WebSearch):
         try:
             found = self.respond(request, self._results(answer), _result)
         except ProviderError as error:
-            error.usage = Usage(cost_usd=cost_usd(self._prices, model, usage, searched=False))
+            error.usage = Usage(cost_usd=cost_usd(self._prices, model, usage))
             raise
         return found.model_copy(update={"cost_usd": cost_usd(self._prices, model, usage)})
 
@@ -99,14 +99,12 @@ def tool_for(domains: Domains) -> dict[str, Any]:
     return tool
 
 
-def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: bool = True) -> float | None:
-    """Return the price of tokens and searches; None if unknown. Without results no search need be counted."""
+def cost_usd(prices: PriceTable | None, model: str, usage: object) -> float | None:
+    """Return the price of tokens and searches; None if unknown."""
     if prices is None or not isinstance(usage, Mapping):
         return None
-    server = usage.get("server_tool_use")
+    server = usage.get("server_tool_use") or {"web_search_requests": 0}
     searches = server.get("web_search_requests") if isinstance(server, Mapping) else None
-    if server is None and not searched:
-        searches = 0
     tokens = prices.cost_usd(model, read_tokens(usage)[0])
     return None if tokens is None or not is_count(searches) else tokens + searches * USD_PER_SEARCH
 

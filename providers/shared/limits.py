@@ -84,32 +84,30 @@ class Limiter:
 
         A `RateLimited` or `Unavailable` that the block raises makes all workers wait; an answer ends the pause.
         """
-        limits = self._limits.get(service, ServiceLimits())
-        before = await self._take(service, limits.spacing(tokens))
+        key, limits = f"limits/{quote_part(service)}", self._limits.get(service, ServiceLimits())
+        before = await self._take(key, service, limits.spacing(tokens))
         try:
             yield
         except StoreUnavailable:
             raise
         except (RateLimited, Unavailable) as error:
             retry_after = error.retry_after
-            await self._services.update(
-                _key(service), lambda state, now: (record_failure(state, now, retry_after), None)
-            )
+            await self._services.update(key, lambda state, now: (record_failure(state, now, retry_after), None))
             if isinstance(error, RateLimited):
                 error.service = service
             raise
         if before.failures:
-            await self._services.update(_key(service), lambda state, _: (ServiceState(due=state.due), None))
+            await self._services.update(key, lambda state, _: (ServiceState(due=state.due), None))
 
-    async def _take(self, service: str, spacing: float) -> ServiceState:
+    async def _take(self, key: str, service: str, spacing: float) -> ServiceState:
         """Return the state before the call, once the call may start."""
+
+        def decide(state: ServiceState, now: float) -> tuple[ServiceState, tuple[ServiceState, float]]:
+            after, wait = take_turn(state, now, spacing)
+            return after, (state, wait)
+
         while True:
-
-            def decide(state: ServiceState, now: float) -> tuple[ServiceState, tuple[ServiceState, float]]:
-                after, wait = take_turn(state, now, spacing)
-                return after, (state, wait)
-
-            state, wait = await self._services.update(_key(service), decide)
+            state, wait = await self._services.update(key, decide)
             if wait > SLEEP_SECONDS:
                 raise RateLimited(f"{service} is not called now", retry_after=wait)
             if wait:
@@ -118,13 +116,8 @@ class Limiter:
                 return state
 
 
-def _key(service: str) -> str:
-    return f"limits/{quote_part(service)}"
-
-
 # --- politeness towards sites -----------------------------------------------------------------------------------------
 MOST_AT_ONCE: Final = 2  # requests to one host at the same time, of all workers together
-LONGEST_DELAY_SECONDS: Final = 10.0  # a longer crawl delay is not obeyed: a run would wait for one site
 LEASE_SECONDS: Final = 60.0  # a request takes less; the lease of a killed worker expires after so long
 WAIT_SECONDS: Final = 1.0  # between two looks whether a host is free; a page takes about a second
 
@@ -142,11 +135,10 @@ class HostState(BaseModel):
 def start_request(state: HostState, now: float, lease: str, delay_seconds: float) -> tuple[HostState, float]:
     """Return the state, and how many seconds the request must wait: 0 if it goes now."""
     leases = {name: until for name, until in state.leases.items() if now < until <= now + LEASE_SECONDS}
-    delay = max(0.0, min(LONGEST_DELAY_SECONDS, delay_seconds))
     since = now - state.last_start
-    if 0 <= since < delay:
-        return state, delay - since
-    if len(leases) >= (1 if delay else MOST_AT_ONCE):
+    if 0 <= since < delay_seconds:
+        return state, delay_seconds - since
+    if len(leases) >= (1 if delay_seconds else MOST_AT_ONCE):
         return state, WAIT_SECONDS
     return HostState(last_start=now, leases=leases | {lease: now + LEASE_SECONDS}), 0.0
 

@@ -22,7 +22,7 @@ from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, read_regular_file, refuse_key
 from providers.text import detect_language, word_keys, words
 
-FORMAT: Final = "10"  # changes with the schema, the extraction and the stems: an index of another format is replaced
+FORMAT: Final = "11"  # changes with the schema, the extraction and the stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
 MOST_CHUNKS: Final = 1_000  # best chunks of a query from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids of chunks for each document: more than its text can have

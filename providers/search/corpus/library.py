@@ -5,9 +5,12 @@ present one. A host fetches an index file once, and stores only that of the newe
 """
 
 import asyncio
+import fcntl
 import re
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -15,34 +18,51 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from contracts.addresses import digest
+from contracts.addresses import digest, short_hash
 from contracts.base import Contract
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot
-from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, SourceUnreadable
+from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument, Progress, SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.reading.reader import extract_in_child
+from providers.reading.reader import as_unreadable, extract_in_child
 from providers.search.corpus.folders import (
     NAME,
     CorpusDefinition,
+    FoundFile,
     address_path,
     document_url,
     path_address,
     read_regular_file,
     refuse_key,
     refuse_key_name,
+    scan_folder,
+    skipped_file,
     split_url,
 )
-from providers.search.corpus.index import BUSY_SECONDS, FORMAT, IndexDamaged, IndexReader, open_index, translated_errors
+from providers.search.corpus.index import (
+    BUSY_SECONDS,
+    FORMAT,
+    IndexDamaged,
+    IndexedFile,
+    IndexReader,
+    IndexWriter,
+    open_index,
+    translated_errors,
+)
 from providers.search.corpus.query import PROVIDER, search_index
-from providers.search.corpus.refreshing import file_lock, refresh_index, remove_index
 from providers.storage.content import ObstoreContentStore, is_on_this_host
 from providers.storage.stored_records import Records, open_records
 
 T = TypeVar("T")
+Result = tuple[FoundFile, IndexedFile | SkippedFile]
 
+TASK: Final = "providers.search.corpus.index:read_for_index"
+BATCH_FILES: Final = 32  # of one transaction: a kill loses no more; they are read at the same time
+SAMPLE_FILES: Final = 7  # files whose language decides that of a collection without one
+SAMPLE_BYTES: Final = 2_000_000
+POLL_SECONDS: Final = 0.05
 RETAINED: Final = timedelta(days=1)  # time for which an older index file stays: another host may be fetching it
 
 
@@ -312,3 +332,89 @@ def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> CorpusSnapsh
             database.close()
     with open_index(copy) as reader:
         return reader.snapshot(definition)
+
+
+# --- bringing an index up to date: only files that changed are read, in children, several at a time
+@asynccontextmanager
+async def file_lock(path: Path) -> AsyncIterator[None]:
+    """Take an exclusive lock, which the kernel releases when its process dies; waiting can be cancelled."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with path.open("w") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(POLL_SECONDS)
+        yield
+
+
+async def refresh_index(
+    definition: CorpusDefinition,
+    index: Path,
+    pool: SubprocessPool,
+    progress: Progress | None,
+    *,
+    rebuild: bool = False,
+) -> None:
+    """Make the index match the folder, with `rebuild` from the beginning. Raises `CorpusUnknown`, and as its writer."""
+    async with file_lock(index.with_suffix(".lock")):
+        if rebuild:
+            remove_index(index)
+        try:
+            with translated_errors():
+                await _refresh(definition, index, pool, progress)
+        except IndexDamaged:
+            remove_index(index)
+            await _refresh(definition, index, pool, progress)
+
+
+def remove_index(index: Path) -> None:
+    """Remove the files of an index."""
+    for suffix in ("", "-wal", "-shm"):
+        index.with_name(index.name + suffix).unlink(missing_ok=True)
+
+
+async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPool, progress: Progress | None) -> None:
+    root = definition.path.resolve()
+    if not await asyncio.to_thread(root.is_dir):
+        raise CorpusUnknown("the folder of the corpus is gone")
+    writer = await asyncio.to_thread(IndexWriter, index, short_hash(root, definition.language))
+    try:
+        files, unusable = await asyncio.to_thread(scan_folder, root, definition.selects)
+        known = await asyncio.to_thread(writer.known)
+        changed = [file for file in files if known.get(file.address) != (file.size, file.mtime_ns)]
+        language = definition.language or writer.value("language") or await _detect(pool, root, files)
+        await asyncio.to_thread(writer.note, language=language)
+        for done in range(0, len(changed) + BATCH_FILES, BATCH_FILES):
+            batch = changed[done : done + BATCH_FILES]
+            if progress is not None:
+                progress(min(done, len(changed)), len(changed))
+            results = await _read_all(pool, root, batch, language)
+            await asyncio.to_thread(writer.write, results)
+        gone = known.keys() - {file.address for file in files}
+        await asyncio.to_thread(writer.finish, sorted(gone), unusable)
+        digest = await asyncio.to_thread(writer.digest)
+        if changed or gone or writer.value("digest") != digest:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            await asyncio.to_thread(writer.note, digest=digest, indexed_at=now)
+    finally:
+        await asyncio.to_thread(writer.close)
+
+
+async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) -> str:
+    """Return the language of most of a few files; English where none can be read."""
+    likely = [file for file in files if file.size <= SAMPLE_BYTES]
+    results = await _read_all(pool, root, likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES], "")
+    languages = Counter(result.document.key_language for _, result in results if isinstance(result, IndexedFile))
+    return min(languages, key=lambda code: (-languages[code], code), default="en")
+
+
+async def _read_all(pool: SubprocessPool, root: Path, files: Sequence[FoundFile], language: str) -> list[Result]:
+    async def read(file: FoundFile) -> Result:
+        try:
+            return file, await pool.call(TASK, str(root), file.path, language)
+        except ProviderError as error:
+            return file, skipped_file(file.address, as_unreadable(error))
+
+    return list(await asyncio.gather(*map(read, files)))
