@@ -247,6 +247,7 @@ class Verification(CompactModel):
 
     claims_entry: str = ""
     verdicts_entry: str = ""
+    """With the verdicts of the claims of the draft."""
     answers: list[str] = []
     """Hashes of the entries of all answers of checkers; no claim is judged twice."""
     corrections_entry: str = ""

@@ -171,8 +171,6 @@ class ResearchState(BaseModel):
     """The newest refresh, until the run is resumed otherwise."""
     revisions: list[str] = []
     """Hashes of the newest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
-    verdicts_entry: str = ""
-    """Hash of the notebook's entry with the verdicts of the claims of `draft` (`contracts.evidence.VerdictsEntry`)."""
     verification: Verification = Verification()
     report_improvements: list[str] = []
     citations: list[Citation] = []

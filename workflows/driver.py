@@ -10,8 +10,7 @@ from temporalio.exceptions import ActivityError
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
-from workflows.phases.human_gate import HumanGate
-from workflows.phases.pause import reflect
+from workflows.phases.pauses import HumanGate, reflect
 from workflows.rules.endings import result_without_work
 from workflows.run.calls import cancel_save_options, describe_failure, explain, is_cancelled, is_outage
 from workflows.run.inbox import Interrupted

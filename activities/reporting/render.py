@@ -131,7 +131,7 @@ class ReportingActivities:
             skipped = await self.skipped_of(corpus.name) if corpus else []
             draft = await self.content.get_text(state.draft.document) if state.draft else None
             texts = await load_texts(self.content, evidence_texts(state))
-            entry = state.verdicts_entry
+            entry = state.verification.verdicts_entry
             verdicts = (await self.notebooks.read(entry, VerdictsEntry)).verdicts if entry else []
             entry = state.verification.corrections_entry if entry else ""
             corrected = (await self.notebooks.read(entry, CorrectionsEntry)).corrections if entry else []

@@ -2,7 +2,7 @@
 
 from contracts.outcome import Pause
 from contracts.state import Unit
-from workflows.phases.pause import reflect
+from workflows.phases.pauses import reflect
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 

@@ -30,7 +30,7 @@ from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
-from workflows.phases.drafts import NOT_IN_THE_TEXT, call_records, has_live_report, revise_sections, take_draft
+from workflows.phases.drafts import NOT_IN_THE_TEXT, call_records, has_live_report, ids_of, revise_sections, take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.host import side_by_side
@@ -45,6 +45,8 @@ VERIFICATION: Final = "verification"
 """Name of the phase."""
 AT_ONCE: Final = 4
 """Calls in parallel, at least."""
+BatchCall = Callable[[int, list[int], int], Awaitable[None]]
+"""Gets the number of the call from 1, the numbers of its claims and their size in bytes."""
 
 
 # --- review --------------------------------------------------------------------------------------------------------
@@ -131,9 +133,8 @@ async def verify(run: ResearchRun) -> None:
     run.note("phase.started", "checking the claims", phase=VERIFICATION, label="verify", iteration=state.iteration)
     before = state.verification
     state.verification = Verification(answers=before.answers, review=before.review)
-    state.verdicts_entry = ""
     try:
-        await _ClaimChecks(run).carry_out()
+        await _check_claims(run)
     except ActivityError as error:
         if is_cancelled(error):
             raise
@@ -169,131 +170,125 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
     return progress.model_copy(update={"units": [*progress.units, unit]})
 
 
-class _ClaimChecks:
-    """One verification of one draft."""
+async def _check_claims(run: ResearchRun) -> None:
+    """Find and weigh the claims and have them checked, then correct those that fall short and check again."""
+    checks = run.resolved.checks
+    weighed = await _weigh(run)
+    unreached = await _check(run, weighed, "check")
+    concluded = await _conclude(run, unreached, corrects=bool(checks.correct), claims_entry=weighed.claims_entry)
+    wrong = {Verdict.CONTRADICTED, Verdict.UNSUPPORTED} & set(concluded.verdicts)
+    if checks.correct and (concluded.doubtful_entry or wrong) and run.inbox.interruption is None:
+        corrected = await _correct(run, concluded)
+        await _check(run, corrected, "check-corrected")
+        await _conclude(run, unreached, corrects=False, corrected_entry=corrected.claims_entry)
 
-    def __init__(self, run: ResearchRun) -> None:
-        self._run = run
-        self._ids = {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
-        self._by_model = run.resolved.engine is EngineKind.MODEL
 
-    async def carry_out(self) -> None:
-        """Find and weigh the claims and have them checked, then correct those that fall short and check again."""
-        run, checks = self._run, self._run.resolved.checks
-        weighed = await self._weigh()
-        unreached = await self._check(weighed, "check")
-        concluded = await self._conclude(unreached, corrects=bool(checks.correct), claims_entry=weighed.claims_entry)
-        wrong = {Verdict.CONTRADICTED, Verdict.UNSUPPORTED} & set(concluded.verdicts)
-        if checks.correct and (concluded.doubtful_entry or wrong) and run.inbox.interruption is None:
-            corrected = await self._correct(concluded)
-            await self._check(corrected, "check-corrected")
-            await self._conclude(unreached, corrects=False, corrected_entry=corrected.claims_entry)
+async def _weigh(run: ResearchRun) -> ExtractedClaims:
+    answers = run.state.verification.answers
 
-    async def _weigh(self) -> ExtractedClaims:
-        run, answers = self._run, self._run.state.verification.answers
+    async def send(change: StateChange) -> ExtractedClaims:
+        request = ExtractClaimsRequest(**ids_of(run), change=change, answers=answers)
+        return await call_records(run, activities.EXTRACT_CLAIMS, request, "weigh", "find the claims")
 
-        async def send(change: StateChange) -> ExtractedClaims:
-            request = ExtractClaimsRequest(**self._ids, change=change, answers=answers)
-            return await call_records(run, activities.EXTRACT_CLAIMS, request, "weigh", "find the claims")
+    weighed = await run.checkpoints.with_newest_state(send)
+    run.state.note_entry(weighed.claims_entry)
+    text = f"{plural(weighed.claims, 'claim')}, {len(weighed.sizes)} of them for the checker"
+    run.note("status", text, level="info")
+    return weighed
 
-        weighed = await run.checkpoints.with_newest_state(send)
-        run.state.note_entry(weighed.claims_entry)
-        text = f"{plural(weighed.claims, 'claim')}, {len(weighed.sizes)} of them for the checker"
-        run.note("status", text, level="info")
-        return weighed
 
-    async def _check(self, weighed: ExtractedClaims, step: str) -> int:
-        """Have the claims checked, the most important ones first; the number of claims that were not reached."""
-        run = self._run
+async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
+    """Have the claims checked, the most important ones first; the number of claims that were not reached."""
 
-        async def check(call: int, numbers: list[int], size: int) -> None:
-            request = CheckInput(entry=weighed.asked_entry, numbers=numbers, bytes_shown=size)
-            output = await run.ask(CHECKER, f"{step}/{call}", request)
-            if output.entry is not None:
-                known = run.state.verification
-                run.state.note_entry(output.entry)
-                # Sorted, because the order of arrival must not decide.
-                answers = sorted({*known.answers, output.entry})
-                run.state.verification = known.model_copy(update={"answers": answers})
-            run.note("status", f"{plural(len(output.verdicts), 'claim')} checked", level="info")
+    async def check(call: int, numbers: list[int], size: int) -> None:
+        request = CheckInput(entry=weighed.asked_entry, numbers=numbers, bytes_shown=size)
+        output = await run.ask(CHECKER, f"{step}/{call}", request)
+        if output.entry is not None:
+            known = run.state.verification
+            run.state.note_entry(output.entry)
+            # Sorted, because the order of arrival must not decide.
+            answers = sorted({*known.answers, output.entry})
+            run.state.verification = known.model_copy(update={"answers": answers})
+        run.note("status", f"{plural(len(output.verdicts), 'claim')} checked", level="info")
 
-        return await self._in_batches(weighed.sizes, check)
+    return await _in_batches(run, weighed.sizes, check)
 
-    async def _conclude(self, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
-        """Have the verdicts put together, and take them over with the corrected draft."""
-        run, state, known = self._run, self._run.state, self._run.state.verification
-        request = FinalizeVerificationRequest(
-            **self._ids,
-            **entries,
-            mode=run.resolved.verify.value,
-            by_model=self._by_model,
-            corrections_entry=known.corrections_entry,
-            answers=known.answers,
-            unreached=unreached,
-            corrects=corrects,
-        )
-        spec, summary = activities.FINALIZE_VERIFICATION, "put the verdicts together"
-        concluded = await call_records(run, spec, request, "conclude", summary)
-        update = {
-            "claims_entry": concluded.claims_entry or request.claims_entry,
-            "verdicts_entry": concluded.verdicts_entry,
-            "corrections_entry": concluded.corrections_entry,
-        }
-        for entry in update.values():
-            state.note_entry(entry)
-        if concluded.draft is not None and state.draft is not None:
-            # The corrected draft is known by its text alone.
-            history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
-            update_of_draft = history | {"revision": state.draft.revision + 1}
-            await take_draft(run, concluded.draft.model_copy(update=update_of_draft))
-            for action, count in concluded.summary.correction_counts.items():
-                run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
-        state.verdicts_entry = concluded.verdicts_entry
-        state.verification = known.model_copy(update=update | {"summary": concluded.summary})
-        return concluded.model_copy(update=update)
 
-    async def _correct(self, concluded: FinalizedVerification) -> ExtractedClaims:
-        """Put proposals of the corrector, or of rules, into the draft; the result is still to be checked."""
-        run, proposals = self._run, dict[int, str]()
+async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
+    """Have the verdicts put together, and take them over with the corrected draft."""
+    state, known = run.state, run.state.verification
+    request = FinalizeVerificationRequest(
+        **ids_of(run),
+        **entries,
+        mode=run.resolved.verify.value,
+        by_model=run.resolved.engine is EngineKind.MODEL,
+        corrections_entry=known.corrections_entry,
+        answers=known.answers,
+        unreached=unreached,
+        corrects=corrects,
+    )
+    spec, summary = activities.FINALIZE_VERIFICATION, "put the verdicts together"
+    concluded = await call_records(run, spec, request, "conclude", summary)
+    update = {
+        "claims_entry": concluded.claims_entry or request.claims_entry,
+        "verdicts_entry": concluded.verdicts_entry,
+        "corrections_entry": concluded.corrections_entry,
+    }
+    for entry in update.values():
+        state.note_entry(entry)
+    if concluded.draft is not None and state.draft is not None:
+        # The corrected draft is known by its text alone.
+        history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
+        update_of_draft = history | {"revision": state.draft.revision + 1}
+        await take_draft(run, concluded.draft.model_copy(update=update_of_draft))
+        for action, count in concluded.summary.correction_counts.items():
+            run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
+    state.verification = known.model_copy(update=update | {"summary": concluded.summary})
+    return concluded.model_copy(update=update)
 
-        async def correct(call: int, numbers: list[int], size: int) -> None:
-            request = CorrectInput(entry=concluded.doubtful_entry, numbers=numbers, bytes_shown=size)
-            output = await run.ask(CORRECTOR, f"correct/{call}", request)
-            if output.entry:
-                run.state.note_entry(output.entry)
-                proposals[call] = output.entry
 
-        if self._by_model:
-            await self._in_batches(concluded.sizes, correct)
-        request = ApplyRequest(
-            **self._ids,
-            by_model=self._by_model,
-            claims_entry=concluded.claims_entry,
-            proposals=[entry for _, entry in sorted(proposals.items())],
-            answers=run.state.verification.answers,
-        )
-        summary = "put the corrections into the draft"
-        return await call_records(run, activities.APPLY_CORRECTIONS, request, "apply", summary)
+async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> ExtractedClaims:
+    """Put proposals of the corrector, or of rules, into the draft; the result is still to be checked."""
+    proposals, by_model = dict[int, str](), run.resolved.engine is EngineKind.MODEL
 
-    async def _in_batches(self, sizes: Sequence[int], call: Callable[[int, list[int], int], Awaitable[None]]) -> int:
-        """Divide claims of these sizes evenly over as few calls as possible, and make these in parallel within bounds.
+    async def correct(call: int, numbers: list[int], size: int) -> None:
+        request = CorrectInput(entry=concluded.doubtful_entry, numbers=numbers, bytes_shown=size)
+        output = await run.ask(CORRECTOR, f"correct/{call}", request)
+        if output.entry:
+            run.state.note_entry(output.entry)
+            proposals[call] = output.entry
 
-        A call gets its number from 1, the numbers of its claims and their size. Returns the number of claims that were
-        not reached because the run is to end.
-        """
-        run, count = self._run, len(sizes)
-        each = -(-count // -(-count // CLAIMS_PER_CALL)) if count else 1
+    if by_model:
+        await _in_batches(run, concluded.sizes, correct)
+    request = ApplyRequest(
+        **ids_of(run),
+        by_model=by_model,
+        claims_entry=concluded.claims_entry,
+        proposals=[entry for _, entry in sorted(proposals.items())],
+        answers=run.state.verification.answers,
+    )
+    summary = "put the corrections into the draft"
+    return await call_records(run, activities.APPLY_CORRECTIONS, request, "apply", summary)
 
-        async def make(number: int, start: int) -> int:
-            numbers = list(range(start, min(start + each, count)))
-            try:
-                await call(number, numbers, sum(sizes[start : start + each]))
-            except Interrupted:
-                return len(numbers)
-            except Unanswered:
-                return 0
+
+async def _in_batches(run: ResearchRun, sizes: Sequence[int], call: BatchCall) -> int:
+    """Divide claims of these sizes evenly over as few calls as possible, and make these in parallel within bounds.
+
+    Returns the number of claims that were not reached because the run is to end.
+    """
+    count = len(sizes)
+    each = -(-count // -(-count // CLAIMS_PER_CALL)) if count else 1
+
+    async def make(number: int, start: int) -> int:
+        numbers = list(range(start, min(start + each, count)))
+        try:
+            await call(number, numbers, sum(sizes[start : start + each]))
+        except Interrupted:
+            return len(numbers)
+        except Unanswered:
             return 0
+        return 0
 
-        calls = [partial(make, *one) for one in enumerate(range(0, count, each), start=1)]
-        made = await side_by_side(run.host, calls, max(AT_ONCE, run.resolved.limits.max_parallel))
-        return sum(done.result() for done in made)
+    calls = [partial(make, *one) for one in enumerate(range(0, count, each), start=1)]
+    made = await side_by_side(run.host, calls, max(AT_ONCE, run.resolved.limits.max_parallel))
+    return sum(done.result() for done in made)

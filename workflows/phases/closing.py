@@ -11,17 +11,10 @@ from contracts.request import Review, Verify
 from contracts.roles import SYNTHESIZER
 from contracts.strategies import writer_engine
 from contracts.texts import plural
-from contracts.vocabulary import (
-    NATURAL_STOPS,
-    EngineKind,
-    Outcome,
-    ReportKind,
-    RunStatus,
-    StopReason,
-)
+from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, ReportKind, RunStatus, StopReason
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
-from workflows.phases.drafts import take_draft
+from workflows.phases.drafts import ids_of, take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.rules.duplicates import add_unread_protected
 from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
@@ -81,8 +74,7 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     state = run.state
 
     async def render(change: StateChange) -> RenderedReport:
-        ids = {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
-        request = RenderRequest(**ids, change=change)
+        request = RenderRequest(**ids_of(run), change=change)
         return await run.host.execute(activities.RENDER_REPORT, request, options)
 
     skip_unfinished(state, reason.text)
@@ -182,7 +174,7 @@ async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, wri
     state = run.state
     by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
     await take_draft(run, None)
-    state.verdicts_entry = ""
+    state.verification = state.verification.model_copy(update={"verdicts_entry": ""})
     run.operation_done(RENDER)
     run.branch_failed(f"the text of the report could not be laid out ({problem})")
     if by_model:

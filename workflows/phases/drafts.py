@@ -65,7 +65,7 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
     if draft is None or not has_live_report(run):
         run.state.draft = draft
         return
-    request = SplitRequest(**_live_report(run, before), after=_slim(draft))
+    request = SplitRequest(**_live_report(run, before), after=draft.model_copy(update=LONGER_FIGURES))
     try:
         way = await call_records(run, activities.SPLIT_DRAFT, request, "split", "divide a change of the report")
     except ActivityError as error:
@@ -174,13 +174,8 @@ async def _join(
     run: ResearchRun, frame: SynthesizerResult, written: list[SynthesizerResult], outline: list[str]
 ) -> ReportDraft | None:
     """Put frame and sections together; None if that failed."""
-    request = JoinRequest(
-        research_id=run.resolved.research_id,
-        tenant=run.resolved.tenant,
-        frame=frame.draft,
-        sections=[output.draft.document for output in written],
-        headings=outline,
-    )
+    sections = [output.draft.document for output in written]
+    request = JoinRequest(**ids_of(run), frame=frame.draft, sections=sections, headings=outline)
     try:
         draft = await run.within_limits(call_records(run, activities.JOIN_REPORT, request, "join", "join the sections"))
     except ActivityError as error:
@@ -273,21 +268,20 @@ async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> 
         take_step(run, step)
 
 
-def _slim(draft: ReportDraft) -> ReportDraft:
-    """Return a draft without the longer figures that follow from its text: the activities do not need them."""
-    return draft.model_copy(update=LONGER_FIGURES)
-
-
 def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:
-    """Return the fields of a `LiveReportRequest` that starts from this text."""
+    """Return the fields of a `LiveReportRequest` that starts from this text, without figures that follow from it."""
     return {
-        "research_id": run.resolved.research_id,
-        "tenant": run.resolved.tenant,
-        "base": base and _slim(base),
+        **ids_of(run),
+        "base": base and base.model_copy(update=LONGER_FIGURES),
         "title": shorten(" ".join(run.resolved.query.split()), 120),
         "outline": outline_of(run),
         "most_characters": run.resolved.limits.max_update_characters,
     }
+
+
+def ids_of(run: ResearchRun) -> dict[str, str]:
+    """Return the first fields of every request to an activity that works for the run."""
+    return {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
 
 
 async def call_records(run: ResearchRun, spec: ActivitySpec[A, T], request: A, step: str, summary: str) -> T:

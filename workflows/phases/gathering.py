@@ -140,19 +140,23 @@ class Gathering:
 
     async def _read_again_after_outage(self) -> None:
         """Read sources again if most are unavailable: then it is no fault of single sites, and may pass."""
-        run = self._run
-        failed = [identity for identity, read in self._reads.items() if _is_unavailable(read)]
-        if 2 * len(failed) <= len(self._reads):
+        run, count = self._run, len(self._reads)
+        if not (failed := self._unavailable()):
             return
-        text = f"{len(failed)} of {len(self._reads)} sources are away: trying again later"
-        run.note("status", text, level="warning")
+        run.note("status", f"{len(failed)} of {count} sources are away: trying again later", level="warning")
         for identity in failed:
             hit = self._reads[identity].hit
             self._reads[identity] = Read(hit, asyncio.ensure_future(self._read(identity, hit, OUTAGE_SECONDS)))
         await run.host.settle([self._reads[identity].record for identity in failed])
-        lost = [identity for identity in failed if _is_unavailable(self._reads[identity])]
-        if 2 * len(lost) > len(self._reads):
-            run.branch_failed(f"{len(lost)} of {len(self._reads)} sources were unavailable for a long time")
+        if lost := self._unavailable():
+            run.branch_failed(f"{len(lost)} of {count} sources were unavailable for a long time")
+
+    def _unavailable(self) -> list[str]:
+        """Return the sources that are unavailable, if most are; all reads have ended."""
+        errors = {identity: read.record.exception() for identity, read in self._reads.items()}
+        kinds = {name: reason_of(error) for name, error in errors.items() if isinstance(error, ActivityError)}
+        failed = [name for name, kind in kinds.items() if kind == failures.SOURCE_UNAVAILABLE]
+        return failed if 2 * len(failed) > len(self._reads) else []
 
     def _hits(self, query: PlanNode) -> list[SearchHit]:
         """Return the hits of a sub-query in rank order, without those that the request excludes."""
@@ -297,12 +301,6 @@ class Gathering:
             text = f"failed: {query.text}: {error}" if error is not None else f"{counts}: {query.text}"
             data = {"found": query.result_count, "new": new, "duplicates": query.duplicate_count, "error": error}
             self._run.note("task.finished", text, sub_query_id=query.id, text=query.text, **data)
-
-
-def _is_unavailable(read: Read) -> bool:
-    task = read.record
-    error = task.exception() if task.done() and not task.cancelled() else None
-    return isinstance(error, ActivityError) and reason_of(error) == failures.SOURCE_UNAVAILABLE
 
 
 def _read_request(

@@ -12,7 +12,7 @@ from contracts.outcome import Mark, Pause, UnitProgress
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.state import OpenPause, Position, ResearchState
 from contracts.vocabulary import NATURAL_STOPS, Action, EngineKind, NodeKind, NodeStatus, Phase, StopReason
-from workflows.phases.pause import call_hook
+from workflows.phases.pauses import call_hook
 from workflows.rules.endings import report_issues
 from workflows.rules.sub_queries import ENOUGH
 from workflows.run.research_run import ResearchRun

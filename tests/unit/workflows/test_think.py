@@ -11,7 +11,7 @@ from contracts.vocabulary import EngineKind, GapStatus, Phase, ThinkMode
 from tests.fakes import states
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
-from workflows.phases.pause import state_for_hook
+from workflows.phases.pauses import state_for_hook
 from workflows.run.context import MAX_GUIDANCE, newest, with_guidance
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import GUIDANCE_OF_CALL, ResearchRun

@@ -7,15 +7,7 @@ from contracts.addresses import sub_query_id
 from contracts.agents import SUMMARY_CHARACTERS, LostWork
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Candidate, DocumentRef
-from contracts.orchestrator_roles import (
-    AGENT,
-    AGENT_REPORT,
-    OPEN_PAGE,
-    SEARCH,
-    THINK,
-    FoundPage,
-    WorkInput,
-)
+from contracts.orchestrator_roles import AGENT, AGENT_REPORT, OPEN_PAGE, SEARCH, THINK, FoundPage, WorkInput
 from contracts.outcome import Pause, Progress
 from contracts.plan import OTHER_FORM, WITHOUT_SEARCH, PlanNode
 from contracts.roles import ProposedGap

@@ -25,7 +25,7 @@ from contracts.vocabulary import (
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import write_draft
 from workflows.phases.gathering import Gathering
-from workflows.phases.pause import call_hook
+from workflows.phases.pauses import call_hook
 from workflows.rules.endings import report_issues
 from workflows.rules.gaps import apply_assessments
 from workflows.rules.sub_queries import follow_ups, pass_over_unread, plan_sub_queries, unread_candidates, unread_hits

@@ -13,6 +13,7 @@ from activities.reporting.inputs import QuotedPassage, cut_passages
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
 from contracts.addresses import digest
+from contracts.checking import Verification
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import Citation
@@ -66,7 +67,8 @@ async def test_verdicts_of_the_run_stand_in_the_report() -> None:
         claim_id=claims[0].id, verdict=Verdict.PARTIAL, method=CheckMethod.MODEL, reason="It says more."
     )
     text = VerdictsEntry(verdicts=[said]).model_dump_json(exclude_defaults=True)
-    report, store = await run(SAMPLE.state(verdicts_entry=digest(text)), SAMPLE.draft, also=text)
+    state = SAMPLE.state(verification=Verification(verdicts_entry=digest(text)))
+    report, store = await run(state, SAMPLE.draft, also=text)
     document = json.loads(await store.get_text(report.files.json_document))
     found = [(claim["verdict"], claim["method"], claim["reason"]) for claim in document["claims"]]
     assert found[0] == ("partial", "model", "It says more.")

@@ -1,17 +1,25 @@
-"""The human gate: clarification of the question and approval of the plan. Waiting costs the run no time."""
+"""The pauses of a run: answers and approval of a person, the reflection of a model, the hook of an operator.
+
+Waiting for a person costs the run no time.
+"""
 
 import asyncio
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
+
+from temporalio.exceptions import ActivityError
 
 from contracts.lenient import distinct, line_of
 from contracts.orchestrator_roles import ASK_PERSON
-from contracts.outcome import PERSON
+from contracts.outcome import HOOK, PERSON
 from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
+from contracts.roles import SUPERVISOR
+from contracts.state import OpenPause, ResearchState
 from contracts.strategies import declaration
-from contracts.texts import plural
-from contracts.vocabulary import RunStatus, StopReason
+from contracts.texts import plural, shorten
+from contracts.vocabulary import AgentRole, RunStatus, StopReason
+from workflows.run.calls import hook_options, is_cancelled, reason_of
 from workflows.run.inbox import Interrupted, Reply
 from workflows.run.research_run import ResearchRun
 
@@ -20,6 +28,9 @@ CLARIFICATION: Final = "clarification"
 QUESTION_CHARACTERS: Final = 1_000
 MOST_KNOWN_ROUNDS: Final = 6
 """Rounds of questions in the state: a plan can be answered any number of times. Older answers remain as guidance."""
+MOST_SHOWN: Final = 20
+"""Sub-queries, findings and gaps that a hook gets, the newest of each."""
+SHOWN_CHARACTERS: Final = 200
 WAITS: Final = {
     WaitKind.CLARIFICATION: (RunStatus.AWAITING_CLARIFICATION, StopReason.CLARIFICATION_EXPIRED),
     WaitKind.APPROVAL: (RunStatus.AWAITING_APPROVAL, StopReason.APPROVAL_EXPIRED),
@@ -195,3 +206,60 @@ class HumanGate:
                 await run.host.wait_until(lambda: inbox.has_messages or alarm.done())  # noqa: B023
             finally:
                 alarm.cancel()
+
+
+# --- after a unit -----------------------------------------------------------------------------------------------------
+async def reflect(run: ResearchRun, opened: OpenPause) -> None:
+    """Ask a model the question of an open pause, and store its answer there until the pause is concluded."""
+    if opened.question is None or opened.reflection is not None:
+        return
+    step = f"reflect/{opened.question.phase}"
+    opened.reflection = await run.ask(SUPERVISOR, step, opened.question)
+
+
+async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
+    """Call the operator's hook with (state, prompt), and take a text that it returns as guidance.
+
+    A hook that fails or returns something else is noted under `degraded`. Raises `Interrupted`.
+    """
+    hook = run.resolved.hook
+    if hook is None:
+        return
+    options = hook_options(run.operation(f"hook/{phase}"), hook.task_queue, run.clock.remaining_work_seconds())
+    arguments = [state_for_hook(run.state), prompt]
+    try:
+        answer = await run.within_limits(run.host.execute_hook(hook.activity, arguments, options))
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        run.degrade(f"hook {hook.name} failed after {phase}: {reason_of(error)}")
+        return
+    except ValueError:  # the answer is no JSON
+        answer = b""
+    if answer is not None and not isinstance(answer, str):
+        run.degrade(f"hook {hook.name} answered after {phase} with something that is neither text nor null")
+        return
+    run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
+    run.steer(answer or "", HOOK, phase)
+
+
+def state_for_hook(state: ResearchState) -> dict[str, Any]:
+    """Return the part of a state that a hook gets: at most about 20 kB, regardless of the size of the run."""
+    newest, short = slice(-MOST_SHOWN, None), SHOWN_CHARACTERS
+    queries, findings = state.plan.sub_queries[newest], state.findings[newest]
+    return {
+        "research_id": state.resolution.research_id,
+        "query": shorten(state.resolution.query, 10 * short),
+        "phase": state.phase,
+        "iteration": state.iteration,
+        "plan": {
+            "brief": shorten(state.plan.brief, 5 * short),
+            "sub_queries": [{"text": shorten(one.text, short), "status": one.status.value} for one in queries],
+        },
+        "findings": [
+            {"statement": shorten(one.statement, short), "confidence": one.confidence.value} for one in findings
+        ],
+        "open_gaps": [shorten(gap.description, short) for gap in state.unaddressed_gaps()[newest]],
+        "usage": state.usage.model_dump(mode="json"),
+        "counts": state.counts().model_dump(mode="json"),
+    }
