@@ -254,8 +254,7 @@ def event_words(event: Event) -> str:
         "gate.evaluated": not event.text,
         "guidance.given": data.get("origin") == "rules",  # the gate has reported what the rules demand
         "task.finished": not data.get("error"),
-        # The reads of a search report its hits, and the end of the run its failure.
-        "status": "found" in data or data.get("level") == "error",
+        "status": data.get("level") == "error",  # the end of the run reports its failure
     }
     if event.type in REPEATED or repeats.get(event.type, False):
         return ""

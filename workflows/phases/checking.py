@@ -172,8 +172,16 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
 
 async def _check_claims(run: ResearchRun) -> None:
     """Find and weigh the claims and have them checked, then correct those that fall short and check again."""
-    checks = run.resolved.checks
-    weighed = await _weigh(run)
+    checks, answers = run.resolved.checks, run.state.verification.answers
+
+    async def weigh(change: StateChange) -> ExtractedClaims:
+        request = ExtractClaimsRequest(**ids_of(run), change=change, answers=answers)
+        return await call_records(run, activities.EXTRACT_CLAIMS, request, "weigh", "find the claims")
+
+    weighed = await run.checkpoints.with_newest_state(weigh)
+    run.state.note_entry(weighed.claims_entry)
+    text = f"{plural(weighed.claims, 'claim')}, {len(weighed.sizes)} of them for the checker"
+    run.note("status", text, level="info")
     unreached = await _check(run, weighed, "check")
     concluded = await _conclude(run, unreached, corrects=bool(checks.correct), claims_entry=weighed.claims_entry)
     wrong = {Verdict.CONTRADICTED, Verdict.UNSUPPORTED} & set(concluded.verdicts)
@@ -181,20 +189,6 @@ async def _check_claims(run: ResearchRun) -> None:
         corrected = await _correct(run, concluded)
         await _check(run, corrected, "check-corrected")
         await _conclude(run, unreached, corrects=False, corrected_entry=corrected.claims_entry)
-
-
-async def _weigh(run: ResearchRun) -> ExtractedClaims:
-    answers = run.state.verification.answers
-
-    async def send(change: StateChange) -> ExtractedClaims:
-        request = ExtractClaimsRequest(**ids_of(run), change=change, answers=answers)
-        return await call_records(run, activities.EXTRACT_CLAIMS, request, "weigh", "find the claims")
-
-    weighed = await run.checkpoints.with_newest_state(send)
-    run.state.note_entry(weighed.claims_entry)
-    text = f"{plural(weighed.claims, 'claim')}, {len(weighed.sizes)} of them for the checker"
-    run.note("status", text, level="info")
-    return weighed
 
 
 async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:

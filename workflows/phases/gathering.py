@@ -57,11 +57,7 @@ class Gathering:
     """One pass over a set of sub-queries."""
 
     def __init__(
-        self,
-        run: ResearchRun,
-        sub_queries: list[PlanNode],
-        most: int | None = None,
-        only: frozenset[str] | None = None,
+        self, run: ResearchRun, sub_queries: list[PlanNode], most: int | None = None, only: frozenset[str] | None = None
     ) -> None:
         """Read at most `most` sources in this pass, and of `only` these canonical addresses, if they are given.
 
@@ -115,10 +111,8 @@ class Gathering:
             self._answers[query.id] = answers = await self._searching.search(query)
         if answers.failed is not None:
             run.branch_failed(f"search for “{shorten(query.text, 150)}”: {answers.failed}")
-            run.note("task.failed", f"search failed: {query.text}: {answers.failed}", sub_query_id=query.id)
-            return
-        self._responses[query.id] = response = self._searching.response(answers)
-        run.note("status", f"{len(response.hits)} found: {query.text}", sub_query_id=query.id, found=len(response.hits))
+        else:
+            self._responses[query.id] = self._searching.response(answers)
 
     async def _choose_and_read(self, searches: list["asyncio.Task[None]"]) -> None:
         for hit in self._protected:

@@ -30,7 +30,10 @@ async def judge_scope(run: ResearchRun) -> None:
     answer = await _ask(run, [node.text for node in state.plan.parts] if state.plan.to_judge else [])
     nodes = state.plan.parts if state.plan.to_judge else _nodes(run, answer.queries)
     objections = _objections(run, nodes, answer)
-    splits = [] if is_asked else _narrower(answer.queries)
+    splits: list[str] = []
+    if not (is_asked or all(one.feasible for one in answer.queries)):
+        parts = ([one.query] if one.feasible else one.splits for one in answer.queries)
+        splits = list(dict.fromkeys(text for part in parts for text in part))
     if splits and len(splits) <= most_queries(run):
         second = await _ask(run, splits, "/narrower")
         narrower = _nodes(run, second.queries)
@@ -88,13 +91,6 @@ async def _ask(run: ResearchRun, edited: Sequence[str], part: str = "") -> Manag
 def _nodes(run: ResearchRun, judged: Sequence[JudgedQuery]) -> list[PlanNode]:
     proposed = [SubQuery(query=one.query, rationale=one.reason, priority=1) for one in judged]
     return plan_sub_queries(proposed, run.state.iteration, run.resolved.limits.max_sub_queries)
-
-
-def _narrower(judged: Sequence[JudgedQuery]) -> list[str]:
-    """Return the queries with narrower ones in the place of those that are too wide; none if no query is too wide."""
-    if all(one.feasible for one in judged):
-        return []
-    return list(dict.fromkeys(text for one in judged for text in ([one.query] if one.feasible else one.splits)))
 
 
 def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnswer) -> list[Objection]:
