@@ -4,8 +4,6 @@ from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
 from contracts.evidence import Source
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
-from contracts.recursive_roles import ExtractInput
-from contracts.research_trees import TreeLeaf
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
 from contracts.strategies import declaration
@@ -72,21 +70,6 @@ def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) ->
         documents_searched=state.documents_searched,
         term_documents=state.term_documents,
         issues=issues,
-    )
-
-
-def extract_input(run: ResearchRun, leaf: TreeLeaf, goal: str) -> ExtractInput:
-    """Return the request to the extractor of one leaf, whose source was read before; `goal` is its executor's."""
-    state, source = run.state, run.state.sources[leaf.source_id]
-    return ExtractInput(
-        task_type=leaf.task_type,
-        task_detail=leaf.task_detail,
-        sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
-        sources=[extract_of(source)],
-        max_findings=FINDINGS_PER_SUB_QUERY,
-        source_characters=run.resolved.source_characters,
-        documents_searched=state.documents_searched,
-        term_documents=state.term_documents,
     )
 
 

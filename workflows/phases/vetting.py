@@ -18,10 +18,8 @@ from contracts.recursive_roles import (
     MentionedWork,
     ScanInput,
     ScannerAnswer,
-    VettedSource,
 )
 from contracts.roles import QualityUpdate
-from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.vetting import ExaminedSource, Vetted, need_id
 from contracts.vocabulary import EngineKind, NodeStatus, SourceStatus
@@ -37,14 +35,6 @@ NEED_CHARACTERS: Final = 300
 """Of a need in the log of a run."""
 SEARCHED: Final = (NodeStatus.COMPLETED, NodeStatus.FAILED)
 WITHOUT_SCAN: Final = "sources were assessed by rules alone"
-
-
-def describe_vetted(state: ResearchState, vetted: Vetted) -> list[VettedSource]:
-    """Return the vetted sources of the newest round for a planner of trees."""
-    return [
-        VettedSource(id=one.source_id, title=state.sources[one.source_id].title, quality=one.quality, reason=one.reason)
-        for one in vetted.accepted
-    ]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from activities.roles import run_role
 from contracts.evidence import Finding
 from contracts.notebooks import with_what_follows
 from contracts.plan import PlanNode
-from contracts.recursive_roles import EXTRACTOR, LIBRARIAN, SCANNER, TREE_PLANNER, TreeInput
+from contracts.recursive_roles import EXTRACTOR, LIBRARIAN, SCANNER, TREE_PLANNER, ExtractInput
 from contracts.research_trees import ResearchTree
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
@@ -21,10 +21,11 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
 from workflows.phases.analysis import merge
-from workflows.phases.role_inputs import extract_input
-from workflows.phases.vetting import Vetting, describe_vetted
+from workflows.phases.role_inputs import extract_of
+from workflows.phases.vetting import Vetting
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import DONE_WITHOUT_MODEL, ResearchRun
+from workflows.strategies.recursive.executor_strategy import plan_tree
 
 NEW_ROLES = (LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR)
 
@@ -39,11 +40,21 @@ async def work(world: World) -> tuple[ResearchRun, Vetted, ResearchTree]:
     """Vet sources for the question, plan a tree over them, and have every leaf extracted."""
     run = ResearchRun(await begin(world), Inbox(), world.host())
     vetted = (await Vetting(run, {}, "planner", 8).carry_out([run.resolved.query]))[0]
-    request = TreeInput(goal=run.resolved.query, vetted=describe_vetted(run.state, vetted), most_nodes=4, most_leaves=3)
-    tree = (await run.ask(TREE_PLANNER, "tree", request)).tree(request)
+    limits = run.resolved.limits.model_copy(update={"max_leaves": 3, "max_levels": 3})
+    run.state.resolved = run.resolved.model_copy(update={"limits": limits})
+    tree = await plan_tree(run, "manager", "tree", vetted, goal=run.resolved.query, most_nodes=4)
     for node in tree.nodes:
         for leaf in node.leaves:
-            asked = extract_input(run, leaf, node.goal)
+            asked = ExtractInput(
+                task_type=leaf.task_type,
+                task_detail=leaf.task_detail,
+                sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or node.goal, expected_contribution=node.goal),
+                sources=[extract_of(run.state.sources[leaf.source_id])],
+                max_findings=5,
+                source_characters=run.resolved.source_characters,
+                documents_searched=run.state.documents_searched,
+                term_documents=run.state.term_documents,
+            )
             result = await run.ask(EXTRACTOR, f"extract/{leaf.id}", asked)
             at = PlanNode(id=leaf.id, text=asked.sub_query.text, kind=NodeKind.LEAF, needs_search=False)
             run.state.plan = run.state.plan.with_nodes(at)

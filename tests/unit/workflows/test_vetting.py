@@ -25,7 +25,7 @@ from contracts.vetting import Vetted, need_id
 from contracts.vocabulary import EngineKind, NodeStatus, Quality, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from workflows.phases.vetting import WITHOUT_SCAN, Vetting, describe_vetted
+from workflows.phases.vetting import WITHOUT_SCAN, Vetting
 from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
@@ -138,8 +138,7 @@ async def test_a_need_becomes_a_list_of_vetted_sources() -> None:
     assert all(len(request.sources) == 1 for request in library.scanned)
     assert all(request.sub_query.text == NEED for request in library.scanned)
     assert sorted(library.read) == ["a", "b", "c", "d", "e"]
-    assert [each.title for each in describe_vetted(run.state, found)] == ["c", "d"]
-    assert describe_vetted(run.state, found)[0].reason == "about c"
+    assert found.accepted[0].reason == "about c"
     assert run.state.usage.reads == 5
     assert queries_to_analyze(run.state) == [], "no analysis of a search is left"
 

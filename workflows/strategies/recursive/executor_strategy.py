@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import Any, ClassVar, Final, Self
 
 from contracts.agents import SUMMARY_CHARACTERS, AgentTask, NodeEnd, NodeSummary, TaskResult
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Gap
 from contracts.notebooks import with_what_follows
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
@@ -19,10 +20,12 @@ from contracts.recursive_roles import (
     EXECUTOR,
     EXTRACTOR,
     TREE_PLANNER,
+    ExtractInput,
     ExtractorResult,
     MentionedWork,
     SelfCheckInput,
     TreeInput,
+    VettedSource,
 )
 from contracts.research_trees import ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
 from contracts.roles import SYNTHESIZER, ProposedGap
@@ -42,8 +45,8 @@ from contracts.vocabulary import (
 )
 from workflows.phases.analysis import merge
 from workflows.phases.drafts import take_draft
-from workflows.phases.role_inputs import extract_input, write_input
-from workflows.phases.vetting import Vetting, describe_vetted
+from workflows.phases.role_inputs import extract_of, write_input
+from workflows.phases.vetting import Vetting
 from workflows.rules.gaps import after_follow_up, open_gaps
 from workflows.rules.research_trees import InfeasibleTree, graft
 from workflows.run.host import all_answers, ended_calls, side_by_side
@@ -330,7 +333,17 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
     )
 
     async def extract(leaf: TreeLeaf) -> ExtractorResult:
-        request = extract_input(run, leaf, goal).model_copy(update={"caller": EXECUTOR.name})
+        request = ExtractInput(
+            caller=EXECUTOR.name,
+            task_type=leaf.task_type,
+            task_detail=leaf.task_detail,
+            sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
+            sources=[extract_of(state.sources[leaf.source_id])],
+            max_findings=FINDINGS_PER_SUB_QUERY,
+            source_characters=run.resolved.source_characters,
+            documents_searched=state.documents_searched,
+            term_documents=state.term_documents,
+        )
         return await run.ask(EXTRACTOR, f"extract/{leaf.id}", request)
 
     readable = []
@@ -433,7 +446,12 @@ async def _correct(run: ResearchRun) -> None:
 
 async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **fields: Any) -> ResearchTree:
     """Have the planner make a tree over vetted sources; `fields` are further ones of the request."""
-    limits, sources = run.resolved.limits, describe_vetted(run.state, vetted)
+    limits = run.resolved.limits
+    titles = {one.source_id: run.state.sources[one.source_id].title for one in vetted.accepted}
+    sources = [
+        VettedSource(id=one.source_id, title=titles[one.source_id], quality=one.quality, reason=one.reason)
+        for one in vetted.accepted
+    ]
     bounds = {"most_leaves": limits.max_leaves, "most_levels": limits.max_levels}
     request = TreeInput(caller=caller, vetted=sources, **bounds, **fields)
     return (await run.ask(TREE_PLANNER, step, request)).tree(request)

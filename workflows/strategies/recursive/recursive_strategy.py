@@ -5,6 +5,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from contracts.outcome import Pause, Progress
+from contracts.plan import PlanNode
 from contracts.recursive_roles import MANAGER
 from contracts.research_trees import ResearchTree
 from contracts.roles import ANALYZER, ProposedGap
@@ -74,9 +75,11 @@ class RecursiveStrategy(UnitStrategy):
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the unit that comes next."""
-        position = RecursivePosition.of(run.state)
+        state, position = run.state, RecursivePosition.of(run.state)
+        if position.finished and not state.findings:
+            return Finished(reason_without_findings(state))
         if position.finished:
-            return Finished(_stop_reason(run.state))
+            return Finished(StopReason.NO_ACTIONABLE_GAPS if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS)
         unit = position.next_unit
         work = {
             RecursiveUnit.SCOPE: judge_scope,
@@ -84,7 +87,7 @@ class RecursiveStrategy(UnitStrategy):
             RecursiveUnit.EXECUTION: _execute,
             RecursiveUnit.SYNTHESIS: write_draft,
         }[unit]
-        await carry_out(run, unit.value, work, lambda: _summary(run.state, unit))
+        await carry_out(run, unit.value, work, lambda: _summary(state, unit))
         return Unit(name=unit.value, iteration_ended=unit is RecursiveUnit.TREES)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
@@ -154,12 +157,6 @@ def _summary(state: ResearchState, kind: RecursiveUnit) -> str:
     }[kind]
 
 
-def _stop_reason(state: ResearchState) -> StopReason:
-    if not state.findings:
-        return reason_without_findings(state)
-    return StopReason.NO_ACTIONABLE_GAPS if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS
-
-
 # --- trees -----------------------------------------------------------------------------------------------------------
 async def _plan_trees(run: ResearchRun) -> None:
     """Vet sources for each query and have its tree planned, all queries side by side. Raises `Interrupted`."""
@@ -175,19 +172,12 @@ async def _plan_trees(run: ResearchRun) -> None:
         await Vetting(run, position.vetted, "planner", most).carry_out(unvetted)
 
     with_sources = [query for query in due if position.vetted[need_id(query.text)].accepted]
-    calls = [
-        partial(
-            plan_tree,
-            run,
-            MANAGER.name,
-            f"plan-tree/{query.id}",
-            position.vetted[need_id(query.text)],
-            goal=query.text,
-            most_nodes=limits.max_nodes,
-        )
-        for query in with_sources
-    ]
-    trees = await side_by_side(run.host, calls, limits.max_parallel)
+
+    async def plan(query: PlanNode) -> ResearchTree:
+        vetted, step = position.vetted[need_id(query.text)], f"plan-tree/{query.id}"
+        return await plan_tree(run, MANAGER.name, step, vetted, goal=query.text, most_nodes=limits.max_nodes)
+
+    trees = await side_by_side(run.host, [partial(plan, query) for query in with_sources], limits.max_parallel)
     for query, tree in zip(with_sources, trees, strict=True):
         position.trees[query.id] = tree.result()
     for query in due:
