@@ -125,8 +125,19 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, i
     found, fresh = query.finding_count, list[Finding]()
     if output is not None:
         output = with_what_follows(output, [source.id for source in sources_of(run, query)])
-        found, fresh = _merge_findings(run, query, output)
-        found += query.finding_count if in_parts else 0
+        found = len(output.findings) + (query.finding_count if in_parts else 0)
+        known = {finding.id for finding in state.findings}
+        of_query = {"iteration": state.iteration, "sub_query_id": query.id}
+        fresh = [finding.model_copy(update=of_query) for finding in output.findings if finding.id not in known]
+        state.findings += fresh
+        state.note_entry(output.entry)
+        state.evidence.update({item.id: item for item in output.evidence})
+        if fresh:
+            text, data = f"{plural(len(fresh), 'finding')}: {query.text}", {"statement": fresh[0].statement[:200]}
+            run.note("finding.added", text, count=len(fresh), sub_query_id=query.id, **data)
+        if output.dropped_quotes:
+            dropped = plural(output.dropped_quotes, "quote")
+            run.note("status", f"{dropped} left out: in no source word for word", level="info")
         for source_id in output.analyzed_source_ids or ():
             if source_id in state.sources:
                 state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
@@ -139,25 +150,6 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, i
     stated = _merge_gaps(run, query, fresh, output, in_parts=in_parts)
     stated = list(dict.fromkeys([*query.stated_gaps, *stated])) if in_parts else stated
     state.plan = state.plan.with_nodes(query.model_copy(update={"stated_gaps": stated}))
-
-
-def _merge_findings(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -> tuple[int, list[Finding]]:
-    """Take over evidence and findings; the number of findings that answer the sub-query, and the new ones."""
-    state = run.state
-    known = {finding.id for finding in state.findings}
-    of_query = {"iteration": state.iteration, "sub_query_id": query.id}
-    fresh = [finding.model_copy(update=of_query) for finding in output.findings if finding.id not in known]
-    state.note_entry(output.entry)
-    state.evidence.update({item.id: item for item in output.evidence})
-    state.findings += fresh
-    if fresh:
-        text, count = f"{plural(len(fresh), 'finding')}: {query.text}", len(fresh)
-        statement = fresh[0].statement[:200]
-        run.note("finding.added", text, count=count, sub_query_id=query.id, statement=statement)
-    if output.dropped_quotes:
-        dropped = plural(output.dropped_quotes, "quote")
-        run.note("status", f"{dropped} left out: in no source word for word", level="info")
-    return len(output.findings), fresh
 
 
 def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.name) -> Source:

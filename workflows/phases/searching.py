@@ -123,7 +123,19 @@ class Searching:
         return answers
 
     async def _search_once(self, query: PlanNode, patience: float | None) -> Answers:
-        chains = [*([[EARLIER_RUN]] if self._follows else []), *self._chains()]
+        """Search once at the services: lists of them in parallel, each list until one of its services finds something.
+
+        By the policy `fan_out` each service is a list of its own, else all services of one type: no type replaces
+        another. When all providers are lost all search once more, so that an outage can end.
+        """
+        lost = self._run.state.lost_providers
+        usable = [service for service in self._services if service[0] not in lost] or self._services
+        if self._resolved.search.policy is SearchPolicy.FAN_OUT:
+            chains = [[service] for service in usable]
+        else:
+            types = dict.fromkeys(source_type for _, source_type in usable)
+            chains = [[service for service in usable if service[1] is source_type] for source_type in types]
+        chains = [*([[EARLIER_RUN]] if self._follows else []), *chains]
 
         async def ask_chain(chain: list[Service]) -> Answers:
             answers = Answers()
@@ -159,20 +171,6 @@ class Searching:
                 "hits": merge_hits(answers.responses, max(map(self._most_hits, names), default=0)),
             }
         )
-
-    # --- the order of the services ---------------------------------------------------------------------------------
-    def _chains(self) -> list[list[Service]]:
-        """Return lists of services that search in parallel, each until one of them finds something.
-
-        By the policy `fan_out` each service is a list of its own, else all services of one type: no type replaces
-        another. When all providers are lost all search once more, so that an outage can end.
-        """
-        lost = self._run.state.lost_providers
-        usable = [service for service in self._services if service[0] not in lost] or self._services
-        if self._resolved.search.policy is SearchPolicy.FAN_OUT:
-            return [[service] for service in usable]
-        types = dict.fromkeys(source_type for _, source_type in usable)
-        return [[service for service in usable if service[1] is source_type] for source_type in types]
 
     # --- one search ------------------------------------------------------------------------------------------------
     async def _ask(

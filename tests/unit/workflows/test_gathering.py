@@ -201,7 +201,7 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]}, slow="corpus:m/b")
     run = run_with(shelf)
     work = asyncio.ensure_future(gather(run))
-    while len(run.state.events) < 5 or "corpus:m/b" not in shelf.read:
+    while all(event.type != "source.added" for event in run.state.events) or "corpus:m/b" not in shelf.read:
         await asyncio.sleep(0)
     run.inbox.interrupt(StopReason.BUDGET_TIME)
     with pytest.raises(Interrupted):
