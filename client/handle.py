@@ -5,7 +5,8 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
 
@@ -58,6 +59,8 @@ from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Outcome
 
 ANSWER_SECONDS: Final = 10.0
 """A worker answers a query or an update within this time."""
+RPC_TIMEOUT: Final = timedelta(seconds=10)
+"""Of the server alone."""
 PREVIEW_TIMEOUT: Final = timedelta(seconds=15)
 """The same for the preview of a run, which may load a stored session."""
 CLOSING_SECONDS: Final = 15.0
@@ -119,27 +122,25 @@ class ResearchClient:
         valid = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
         policy = WorkflowIDReusePolicy.ALLOW_DUPLICATE if reuse else WorkflowIDReusePolicy.REJECT_DUPLICATE
         handle = self.handle(research_id)
+        fairness = valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
         try:
-            await self.temporal.start_workflow(
-                names.DEEP_RESEARCH,
-                valid.model_dump(mode="json", exclude_unset=True),
-                id=research_id,
-                task_queue=names.WORKFLOWS_QUEUE,
-                id_reuse_policy=policy,
-                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                task_timeout=TASK_TIMEOUT,
-                static_summary=as_markdown(valid.query, 180, 200),  # a line of the web UI, of at most 200 bytes
-                memo=memo_of(valid),
-                priority=Priority(
-                    priority_key=valid.priority, fairness_key=valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
-                ),
-            )
+            with _server_errors(research_id):
+                await self.temporal.start_workflow(
+                    names.DEEP_RESEARCH,
+                    valid.model_dump(mode="json", exclude_unset=True),
+                    id=research_id,
+                    task_queue=names.WORKFLOWS_QUEUE,
+                    id_reuse_policy=policy,
+                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    task_timeout=TASK_TIMEOUT,
+                    static_summary=as_markdown(valid.query, 180, 200),  # a line of the web UI, of at most 200 bytes
+                    memo=memo_of(valid),
+                    priority=Priority(priority_key=valid.priority, fairness_key=fairness),
+                )
         except WorkflowAlreadyStartedError as error:
             if not await handle.is_running():
                 raise RunClosed(f"a run {research_id} exists and has ended: choose another id") from error
             handle.attached = True
-        except RPCError as error:
-            raise _rpc_failure(error, research_id) from error
         return handle
 
     async def resume(self, request: ResearchRequest, research_id: str) -> "ResearchHandle":
@@ -152,6 +153,8 @@ class ResearchClient:
 
         A refresh that is due while one is going on is left out. Raises `ServerUnreachable`.
         """
+        # Intervals of a schedule count from 1970; the first refresh comes one interval from now.
+        since = timedelta(seconds=int(time.time()) % int(every.total_seconds()))
         schedule = Schedule(
             action=ScheduleActionStartWorkflow(
                 names.RESEARCH_REFRESH,
@@ -160,23 +163,19 @@ class ResearchClient:
                 task_queue=names.WORKFLOWS_QUEUE,
                 task_timeout=TASK_TIMEOUT,
             ),
-            # Intervals of a schedule count from 1970; the first refresh comes one interval from now.
-            spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=every, offset=_since_interval(every))]),
+            spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=every, offset=since)]),
             policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=10)),
         )
         await self.unschedule_refresh(research_id)
-        try:
+        with _server_errors(research_id):
             await self.temporal.create_schedule(refresh_schedule(research_id), schedule)
-        except RPCError as error:
-            raise _rpc_failure(error, research_id) from error
 
     async def unschedule_refresh(self, research_id: str) -> bool:
         """Have the server refresh a run no more; true if it did. Raises `ServerUnreachable`."""
         try:
-            await self.temporal.get_schedule_handle(refresh_schedule(research_id)).delete()
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:
-                raise _rpc_failure(error, research_id) from error
+            with _server_errors(research_id):
+                await self.temporal.get_schedule_handle(refresh_schedule(research_id)).delete()
+        except RunUnknown:
             return False
         return True
 
@@ -195,21 +194,16 @@ class ResearchClient:
             execution_timeout=PREVIEW_TIMEOUT,
         )
         try:
-            return cast("ResolvedResearch", await preview)
+            with _server_errors(research_id):
+                return cast("ResolvedResearch", await preview)
         except WorkflowFailureError as error:
             why = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
             if isinstance(why, ApplicationError) and why.type == failures.REFUSED:
                 raise PreviewRefused(why.message, str(why.details[0]["stop_reason"])) from error
             raise NoWorker("no worker says what the run would use: see `research doctor`") from error
-        except RPCError as error:
-            raise _rpc_failure(error, research_id) from error
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
-        """List the identities of the workers that poll a task queue now.
-
-        The server lists pollers for minutes after they are gone; one that did not come back in `POLLER_SECONDS`
-        counts as gone.
-        """
+        """List the identities of workers that poll a task queue; those that did not for `POLLER_SECONDS` are gone."""
         kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY if activities else TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
         answer = await self.temporal.workflow_service.describe_task_queue(
             DescribeTaskQueueRequest(
@@ -359,18 +353,17 @@ class ResearchHandle:
         while True:
             request = {"research_id": self.research_id, "name": name, "offset": offset, "tenant": tenant}
             try:
-                piece: DocumentPiece = await self._client.execute_workflow(
-                    names.RESEARCH_DOCUMENT,
-                    request,
-                    id=f"{self.research_id}-document-{uuid.uuid4().hex[:12]}",
-                    task_queue=names.WORKFLOWS_QUEUE,
-                    result_type=DocumentPiece,
-                )
+                with _server_errors(self.research_id):
+                    piece: DocumentPiece = await self._client.execute_workflow(
+                        names.RESEARCH_DOCUMENT,
+                        request,
+                        id=f"{self.research_id}-document-{uuid.uuid4().hex[:12]}",
+                        task_queue=names.WORKFLOWS_QUEUE,
+                        result_type=DocumentPiece,
+                    )
             except WorkflowFailureError as error:
                 why = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
                 raise DocumentMissing(f"{name} of {self.research_id}: {why or error}") from error
-            except RPCError as error:
-                raise _rpc_failure(error, self.research_id) from error
             text += piece.text
             if piece.next_offset is None:
                 return text
@@ -409,18 +402,11 @@ class ResearchHandle:
         answer = await self._query(names.PLAN, PlanAnswer)
         if not any(node.kind is NodeKind.TASK and node.status is NodeStatus.EXECUTING for node in answer.nodes):
             return answer
-        return await self._with_plans(answer, (await self._query(names.STATUS, ResearchStatus)).agents)
-
-    async def _with_plans(self, answer: PlanAnswer, agents: Sequence[AgentProgress]) -> PlanAnswer:
-        """Add the plans of running agents, and of theirs, if they answer."""
+        agents = [agent for top in (await self.status()).agents for _, agent in top.with_all_below()]
         for agent in agents:
-            if agent.status is not AgentStatus.RUNNING:
-                continue
-            shown = await self._query_agent(agent, names.PLAN, PlanAnswer)
-            status = await self._query_agent(agent, names.STATUS, ResearchStatus)
-            if shown is not None:
-                inner = await self._with_plans(shown, status.agents if status else [])
-                answer = answer.with_agent(agent.id, inner.nodes)
+            if agent.status is AgentStatus.RUNNING:
+                shown = await self._query_agent(agent, names.PLAN, PlanAnswer)
+                answer = answer if shown is None else answer.with_agent(agent.id, shown.nodes)
         return answer
 
     async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
@@ -451,11 +437,11 @@ class ResearchHandle:
 
     async def cancel(self) -> None:
         """Cancel the run, which saves its state; no effect on one that is over."""
-        await self._end(self._run.cancel(rpc_timeout=timedelta(seconds=ANSWER_SECONDS)))
+        await self._end(self._run.cancel(rpc_timeout=RPC_TIMEOUT))
 
     async def terminate(self) -> None:
         """End the run at once, without workers; its last checkpoint stays. No effect on one that is over."""
-        await self._end(self._run.terminate(reason="ended by hand", rpc_timeout=timedelta(seconds=ANSWER_SECONDS)))
+        await self._end(self._run.terminate(reason="ended by hand", rpc_timeout=RPC_TIMEOUT))
 
     async def _end(self, ending: Awaitable[None]) -> None:
         try:
@@ -466,10 +452,8 @@ class ResearchHandle:
 
     async def is_running(self) -> bool:
         """Give whether the server has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
-        try:
-            found = await self._run.describe(rpc_timeout=timedelta(seconds=ANSWER_SECONDS))
-        except RPCError as error:
-            raise _rpc_failure(error, self.research_id) from error
+        with _server_errors(self.research_id):
+            found = await self._run.describe(rpc_timeout=RPC_TIMEOUT)
         if found.workflow_type != names.DEEP_RESEARCH:
             raise _foreign(self.research_id)
         return found.status is WorkflowExecutionStatus.RUNNING
@@ -480,11 +464,10 @@ class ResearchHandle:
         Raises `RunUnknown`, `ServerUnreachable`.
         """
         try:
-            begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
+            with _server_errors(self.research_id):
+                begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
             payloads = [] if begun is None else begun.workflow_execution_started_event_attributes.input.payloads
             (request,) = await self._client.data_converter.decode(payloads, [dict])
-        except RPCError as error:
-            raise _rpc_failure(error, self.research_id) from error
         except UNREADABLE:
             return None
         question = request.get("query") if isinstance(request, dict) else None
@@ -496,12 +479,10 @@ class ResearchHandle:
         Raises `RunUnknown`, `RunForeign`, `ServerUnreachable`.
         """
         try:
-            raw = await self._run.result()
-            return ResearchResult.model_validate(raw)
+            with _server_errors(self.research_id):
+                return ResearchResult.model_validate(await self._run.result())
         except WorkflowFailureError as error:
             result = result_of_failure(self.research_id, error.cause)
-        except RPCError as error:
-            raise _rpc_failure(error, self.research_id) from error
         except UNREADABLE as error:  # also pydantic's ValidationError
             raise _foreign(self.research_id) from error
         if result.report or result.outcome is Outcome.REFUSED or self._stored_result is None:
@@ -566,17 +547,21 @@ def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], 
     return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
 
 
-def _since_interval(every: timedelta) -> timedelta:
-    """Return the time since the last multiple of an interval."""
-    return timedelta(seconds=int(time.time()) % int(every.total_seconds()))
-
-
 def _foreign(research_id: str) -> RunForeign:
     return RunForeign(f"{research_id} is a workflow of another program: choose another id, see `research list`")
 
 
 def _no_poller(error: RPCError) -> bool:
     return error.status in (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.FAILED_PRECONDITION, RPCStatusCode.CANCELLED)
+
+
+@contextmanager
+def _server_errors(research_id: str) -> Iterator[None]:
+    """Raise errors of the server as `RunUnknown` or `ServerUnreachable`."""
+    try:
+        yield
+    except RPCError as error:
+        raise _rpc_failure(error, research_id) from error
 
 
 def _rpc_failure(error: RPCError, research_id: str) -> RunUnknown | ServerUnreachable:

@@ -14,7 +14,7 @@ from rich.text import Text
 from client.cli.context import CommandContext
 from client.cli.output import ExitCode, print_json, print_progress, print_result
 from client.run_results import shortcomings_of
-from client.view.rendering import render_ending
+from client.view.console import render_ending
 from client.view.words import change_words, fidelity_words, pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult

@@ -32,7 +32,6 @@ from client.cli.talk import asker
 from client.cli.watch import first_interrupt, follow_run, sink_for
 from client.handle import ResearchClient, ResearchHandle
 from client.run_results import refusal_of
-from client.view.rendering import Frame
 from contracts.addresses import normalized_text
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.outcome import ResearchResult
@@ -347,8 +346,8 @@ class RunCommand:
             if report_now:
                 await handle.stop_and_report()
             key = "Ctrl-C detaches" if cluster else "Ctrl-C cancels, the state is saved"
-            frame = Frame(context.web_address(research_id), hint=HINT.format(key=key, id=research_id))
-            sink = sink_for(frame, quiet=options.quiet, as_json=options.as_json)
+            hint, address = HINT.format(key=key, id=research_id), context.web_address(research_id)
+            sink = sink_for(address, hint, quiet=options.quiet, as_json=options.as_json)
             ask = asker(handle, quiet=options.quiet or options.as_json)
             recover = None if cluster else context.recover
             return await follow_run(handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,7 @@ from client.cli.reports import deliver_report
 from client.client_errors import ClientError
 from client.handle import CLOSING_SECONDS, DEFAULT_TENANT, ResearchHandle
 from client.run_results import STOP_REASONS, bare_status, reasons_of
-from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow
-from client.view.rendering import Frame, status_rows
+from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow, status_rows
 from client.view.words import local_time, pasteable, printable
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AWAITING, RunStatus
@@ -87,8 +86,8 @@ async def watch(
                 tenant = run.resolved.tenant if run.resolved else DEFAULT_TENANT
                 result = await run_until(interrupt, print_agent_events(run.handle, tenant))
             else:
-                frame = Frame(context.web_address(research_id), hint=HINT.format(id=research_id))
-                sink = sink_for(frame, quiet=quiet, as_json=as_json)
+                hint = HINT.format(id=research_id)
+                sink = sink_for(context.web_address(research_id), hint, quiet=quiet, as_json=as_json)
                 result = await follow_run(run.handle, sink, interrupt, recover=None, detach=True)
     if result is None:
         print_hint(f"detached; the run continues: research watch {research_id}")
@@ -110,13 +109,13 @@ async def print_agent_events(handle: ResearchHandle, tenant: str) -> ResearchRes
     return await handle.result()
 
 
-def sink_for(frame: Frame, *, quiet: bool, as_json: bool) -> Sink:
+def sink_for(web_address: str | None, hint: str, *, quiet: bool, as_json: bool) -> Sink:
     """Make the live view on a terminal, plain lines elsewhere, a silent one for a quiet command."""
     console = SafeConsole(stderr=True, highlight=False, soft_wrap=False)
     if quiet:
         return PlainSink(write=lambda _: None)
     if console.is_terminal and not as_json:
-        return TerminalSink(console, replace(frame, hint=pasteable(frame.hint)))
+        return TerminalSink(console, web_address, pasteable(hint))
     return PlainSink(write=print_progress)
 
 

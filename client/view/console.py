@@ -1,24 +1,40 @@
-"""Watch a run: ask for `status` and `events(after)` once a second, and show both live or as plain lines."""
+"""Watch a run: read `status` and `events(after)` once a second, and draw both live or as plain lines."""
 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
-from client.view.rendering import Frame, render_live
-from client.view.words import AGENT_EVENTS, event_lines, fidelity_words, queue_words
-from contracts.outcome import Event, ResearchResult, ResearchStatus
+from client.view.words import (
+    AGENT_EVENTS,
+    agent_words,
+    duration,
+    elapsed_at,
+    ending_words,
+    event_lines,
+    fidelity_words,
+    local_time,
+    pasteable,
+    printable,
+    providers_words,
+    queue_words,
+    usage_words,
+    waits_of,
+)
+from contracts.outcome import Event, Mark, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
+from contracts.texts import plural
 from contracts.tokens import Band
-from contracts.vocabulary import AgentStatus
+from contracts.vocabulary import NATURAL_STOPS, AgentStatus, Outcome
 
 Ask = Callable[[Waiting], Awaitable[None]]
 """Asks the person at this terminal, or prints the commands that answer."""
@@ -26,6 +42,128 @@ Ask = Callable[[Waiting], Awaitable[None]]
 POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4
 SHOWN_NEWS: Final = 4  # lines below the live view
+MARKS: Final = {
+    Mark.WAITING: ("dim", "○"),
+    Mark.RUNNING: ("bold cyan", "▸"),
+    Mark.DONE: ("green", "✔"),
+    Mark.FAILED: ("red", "✖"),
+}
+"""Style and sign of a unit of work."""
+AGENT_MARKS: Final = {
+    AgentStatus.QUEUED: Mark.WAITING,
+    AgentStatus.RUNNING: Mark.RUNNING,
+    AgentStatus.DONE: Mark.DONE,
+}
+"""Marks of agents; those of others have failed."""
+ENDINGS: Final = {
+    Outcome.COMPLETED: ("✔", "bold green"),
+    Outcome.PARTIAL: ("◐", "bold yellow"),
+    Outcome.EMPTY: ("○", "bold yellow"),
+    Outcome.CANCELLED: ("■", "bold yellow"),
+}
+SHOWN_WAITS: Final = 5  # lines
+NOT_LIVE: Final = ("searching", "started", "decided")
+"""Lines that the live view has no room for."""
+
+
+# --- the lines of a status -------------------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """A line of a status."""
+
+    label: str
+    text: str
+    style: str = ""
+    sign: str = " "
+
+    def line(self) -> str:
+        """Give the line as plain text."""
+        return f"{self.sign} {self.label:<10} {printable(self.text)}".rstrip()
+
+
+def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
+    """Give everything that is known of a run, a line for each fact."""
+    begun, counts = status.engine != "", status.counts
+    documents = counts.documents_searched
+    searched = f" ({plural(documents, 'document')})" if status.corpus and documents is not None else ""
+    corpus = f"corpus {status.corpus}{searched}" if status.corpus else ""
+    limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
+    found = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
+    rows = [
+        Row("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
+        Row("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
+        Row("question", status.query, "bold"),
+        Row("with", " · ".join(filter(None, (status.strategy, status.engine, corpus))) if begun else ""),
+        Row("text", status.egress),
+        Row("expected", status.estimate),
+        Row("searching", providers_words(status.providers) if status.web else ""),
+        Row("started", local_time(status.started_at)),
+        Row("time", duration(elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
+        Row("used", usage_words(status) if begun else ""),
+        Row("shown", fidelity_words(status.fidelity), "yellow" if _is_shortened(status) else ""),
+        *_work(status),
+        *_waits(status, now),
+        Row("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),
+        Row("decided", status.last_decision.replace("_", " ")),
+        *(Row("guidance", f"{each.origin}: “{each.text}”") for each in status.guidance),
+        Row("failed", status.last_failure, "red"),
+        Row("ended", _ended(status)),
+    ]
+    return [row for row in rows if row.text or row.sign != " "]
+
+
+def _is_shortened(status: ResearchStatus) -> bool:
+    return status.fidelity is not None and status.fidelity.band is not Band.FULL
+
+
+def _work(status: ResearchStatus) -> Iterable[Row]:
+    """Give a line for each unit of the strategy, and for each agent."""
+    for unit in status.progress.units:
+        of = f"iteration {status.iteration} of {status.max_iterations}" if status.max_iterations > 1 else ""
+        parts = (of if unit.mark is Mark.RUNNING else "", unit.detail)
+        yield Row(unit.label, " · ".join(filter(None, parts)), *MARKS[unit.mark])
+    for level, agent in (each for top in status.agents for each in top.with_all_below()):
+        mark = AGENT_MARKS.get(agent.status, Mark.FAILED)
+        yield Row(f"{'  ' * (level - 1)}{agent.id}", f"{agent_words(agent)}: {agent.task}", *MARKS[mark])
+
+
+def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
+    """Give the open question to a person with the commands that answer it, and the calls under way."""
+    waiting = status.waiting if status.outcome is None else None
+    if waiting is not None:
+        yield Row("asked", f"{waiting.describe()}, until {local_time(waiting.expires_at)}", "bold yellow")
+        for heading in status.outline:
+            yield Row("", f"§ {heading}", "yellow")
+        for question in waiting.questions:
+            yield Row("", question, "yellow")
+        for objection in status.objections:
+            yield Row("", f"too wide: {objection.line()}", "yellow")
+        if waiting.phrase and not status.objections:  # a narrow terminal cuts the command that ends with it
+            yield Row("", f"phrase: {waiting.phrase}", "bold yellow")
+        for way in waiting.ways(status.research_id):
+            yield Row("", pasteable(way), "yellow")
+    waits = waits_of(status, now)
+    more = [f"and {len(waits) - SHOWN_WAITS} more"] if len(waits) > SHOWN_WAITS else []
+    for place, wait in enumerate([*waits[:SHOWN_WAITS], *more]):
+        yield Row("" if place else "waiting", wait, "cyan")
+
+
+def _ended(status: ResearchStatus) -> str:
+    if status.stop_reason is None:
+        return ""
+    when = f"{local_time(status.ended_at)}: " if status.ended_at else ""
+    natural = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
+    return when + ("see the limitations in the report" if natural else status.stop_reason.text)
+
+
+def render_ending(result: ResearchResult) -> Text:
+    """Draw the end of a run in one line."""
+    sign, style = ENDINGS.get(result.outcome, ("✖", "bold red"))
+    return Text(f"{sign} {ending_words(result)}", style=style)
+
+
+# --- the live view ---------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -33,10 +171,13 @@ class TerminalSink:
     """The live view: it is drawn several times a second, so that clocks continue between two answers of the run."""
 
     console: Console
-    frame: Frame
+    web_address: str | None = None
+    hint: str = ""
     clock: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
-    _status: ResearchStatus | None = None
-    _news: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_NEWS))
+    status: ResearchStatus | None = None
+    news: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_NEWS))
+    """The newest lines of the log."""
+    _notice: str = ""
     _live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -52,17 +193,17 @@ class TerminalSink:
 
     def __exit__(self, *exception: object) -> None:
         if self._live is not None:
-            self.frame = replace(self.frame, hint="", notice="")
+            self.hint = self._notice = ""
             self._live.stop()
 
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
         """Use this status and the newest lines for the next frame."""
-        self._status = status
-        self._news.extend(event_lines(news))
+        self.status = status
+        self.news.extend(event_lines(news))
 
     def notice(self, text: str) -> None:
         """Show a line of the watcher itself."""
-        self.frame = replace(self.frame, notice=text)
+        self._notice = text
 
     def pause(self) -> None:
         """Stop drawing; the last frame stays above the question."""
@@ -75,7 +216,16 @@ class TerminalSink:
 
     def draw(self) -> RenderableType:
         """Draw one frame."""
-        return render_live(self._status, self._news, self.frame, self.clock())
+        rows = [Row("", "waiting for the first answer of a worker", "dim")]
+        if self.status is not None:
+            hidden = NOT_LIVE if _is_shortened(self.status) else (*NOT_LIVE, "shown")
+            rows = [row for row in status_rows(self.status, self.clock()) if row.label not in hidden]
+        lines = [(row.line(), row.style) for row in rows]
+        lines += [(Row("web UI", self.web_address).line(), "dim")] if self.web_address else []
+        lines += [(line, "dim") for line in self.news]
+        lines += [(printable(self._notice), "bold yellow")] if self._notice else []
+        drawn = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
+        return Group(*drawn, *([Text(printable(self.hint), style="dim")] if self.hint else []))  # commands stay whole
 
 
 @dataclass

@@ -12,8 +12,7 @@ from rich.console import Console, RenderableType
 
 from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
-from client.view.console import PlainSink, follow
-from client.view.rendering import Frame, render_live
+from client.view.console import PlainSink, TerminalSink, follow
 from client.view.words import event_lines, printable, usage_words
 from contracts.outcome import (
     AgentProgress,
@@ -35,7 +34,6 @@ from contracts.tokens import FidelityTotals
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
 
 NOW = datetime(2026, 11, 21, 10, 0, 7, tzinfo=UTC)
-FRAME = Frame("http://127.0.0.1:8233/x", hint="Ctrl-C …")
 UNITS = [
     UnitProgress(name="planning", label="plan", mark=Mark.DONE, detail="4 sub-queries"),
     UnitProgress(name="gathering", label="gather", mark=Mark.RUNNING, detail="3 of 4"),
@@ -68,7 +66,9 @@ def plain(*parts: RenderableType, width: int = 100) -> str:
 
 
 def shown(known: ResearchStatus | None, *news: str, width: int = 100) -> str:
-    return plain(render_live(known, news, FRAME, NOW), width=width)
+    sink = TerminalSink(Console(), "http://127.0.0.1:8233/x", "Ctrl-C …", lambda: NOW, known)
+    sink.news.extend(news)
+    return plain(sink.draw(), width=width)
 
 
 def event(kind: str, text: str = "", **data: Any) -> Event:
