@@ -39,3 +39,7 @@ class PreviewRefused(ClientError):
 
 class DocumentMissing(ClientError):
     """The run has no such document."""
+
+
+class BundleUnusable(ClientError):
+    """A file is no bundle or key, or a bundle that is not safe to read."""

@@ -1,10 +1,9 @@
 """`audit`, `diff` and `export`: check a report against its archived sources, compare two, and hand one on."""
 
-from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from typer import Argument, Option
@@ -19,8 +18,6 @@ from client.exchange.bundle import (
     BYTE_LIMIT,
     SIGNATURE,
     BundleReader,
-    BundleUnusable,
-    KeyUnusable,
     compose_bundle,
     private_key,
     public_key,
@@ -32,7 +29,7 @@ from contracts.evidence import DocumentRef
 from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report, compare_documents
 from contracts.report_changes import ReportChanges
 from contracts.texts import plural
-from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
+from providers.errors import ContentCorrupt, ContentMissing
 from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import SAFE_ID
 from workers.settings.loading import Flags
@@ -51,8 +48,6 @@ COMPARE_SECONDS: Final = 60.0
 EXPORT_SECONDS: Final = 120.0
 LARGEST_KEY: Final = 10_000  # bytes
 
-K = TypeVar("K")
-
 commands = Commands()
 
 
@@ -66,8 +61,7 @@ async def audit(
 ) -> int:
     """Check a report again: every citation, quote and verdict; exit code 1 on any difference.
 
-    Compares every quote with the archived source and every verdict with the rules, and names each difference with its
-    remedy. A bundle brings its sources along: it needs no server and no store.
+    Names each difference with its remedy. A bundle brings its sources along: it needs no server and no store.
 
     research audit last
     research audit reports/2026-11-21-how-does-vacuum/report.json
@@ -77,7 +71,8 @@ async def audit(
         raise CommandError("--key belongs to a bundle, FILE.zip: only bundles are signed")
     result = AuditResult()
     if target.endswith(".zip"):
-        result = await _audit_bundle(Path(target), None if key is None else _read_key(public_key, key), result)
+        sender = None if key is None else public_key(read_start(key, LARGEST_KEY, "the key"))
+        result = await _audit_bundle(Path(target), sender, result)
     else:
         async with open_context(Flags(config=config)) as context:
             result = await _audit_archived(context, target, result)
@@ -139,8 +134,6 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditR
             return await _check(forms, f"{JSON_FILE} of {path}", texts, None, result)
     except ContentMissing as error:
         raise CommandError(f"{path} cannot be audited: {error}; ask for a complete bundle") from None
-    except BundleUnusable as error:
-        raise CommandError(str(error)) from None
 
 
 async def _check(
@@ -149,11 +142,8 @@ async def _check(
     """Compare a report, which messages call by `name`, with everything that there is. Raises `CommandError`."""
     markdown = forms["md"].decode("utf-8", "replace") if "md" in forms else None
     async with SubprocessPool(1, memory_bytes=MEMORY_BYTES) as pool:
-        try:
-            html = forms.get("html")
-            result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, before=result)
-        except InputUnprocessable as error:
-            raise CommandError(f"{name} cannot be audited: {error}") from None
+        html = forms.get("html")
+        result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, before=result)
     if any(problem.kind == "malformed" and not problem.id for problem in result.problems):
         raise CommandError(f"{name} is not a report.json: name one that `research run` has written")
     return result
@@ -188,9 +178,8 @@ def _print_audit(result: AuditResult, name: str) -> None:
     verdict = "✔ no difference" if result.passed else f"✖ {plural(len(result.problems), 'difference')}"
     print_result(f"{verdict} in {printable(name)}")
     for label, counts in (("compared", result.checked), ("not compared", result.unchecked)):
-        if counts or counts is result.checked:
-            listed = ", ".join(f"{count} {noun}" for noun, count in counts.items())
-            print_result(f"  {label}: {listed or 'nothing'}")
+        if counts:
+            print_result(f"  {label}: {', '.join(f'{count} {noun}' for noun, count in counts.items())}")
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -205,20 +194,11 @@ def _load_files(path: Path) -> dict[str, bytes]:
     """Load a `report.json`, or that of a folder, with the other forms beside it. Raises `CommandError`."""
     path = path / JSON_FILE if path.is_dir() else path
     beside = {form: path.with_name(name) for form, name in FORMATS.items() if path.with_name(name).is_file()}
-    forms = {
-        form: read_start(file, LARGEST_REPORT + 1, "the report") for form, file in (beside | {"json": path}).items()
-    }
+    files = beside | {"json": path}
+    forms = {form: read_start(file, LARGEST_REPORT + 1, "the report") for form, file in files.items()}
     if any(len(data) > LARGEST_REPORT for data in forms.values()):
         raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: name a report of `research run`")
     return forms
-
-
-def _read_key(read: Callable[[bytes], K], path: Path) -> K:
-    """Read a key from a file. Raises `CommandError`."""
-    try:
-        return read(read_start(path, LARGEST_KEY, "the key"))
-    except KeyUnusable as error:
-        raise CommandError(f"{path}: {error}") from None
 
 
 async def _finished(context: CommandContext, given: str) -> tuple[str, dict[str, bytes]]:
@@ -254,10 +234,7 @@ async def diff(
         forms = _load_files(Path(each)) if is_file(each) else (await _finished(context, each))[1]
         documents.append(forms["json"])
     async with SubprocessPool(1, cpu_seconds=COMPARE_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
-        try:
-            found = await pool.call(COMPARE, *documents)
-        except InputUnprocessable as error:
-            raise CommandError(f"these reports cannot be compared: {error}") from None
+        found = await pool.call(COMPARE, *documents)
     if not isinstance(found, ReportChanges):
         raise CommandError(f"{targets[found]} is not a report.json: name one that `research run` has written")
     if as_json:
@@ -287,11 +264,9 @@ async def export(
 ) -> None:
     """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
 
-    A bundle is a ZIP file: the report in its three forms, the archived text of each source, and a manifest of SHA-256
-    hashes. `research audit FILE.zip` checks it without any other file. You may not have the right to pass on the
-    texts of others: --quotes-only includes only the quoted passages.
+    `research audit FILE.zip` checks a bundle without any other file. You may not have the right to pass on the texts
+    of others: --quotes-only includes only the quoted passages.
 
-    research export last --bundle                          (ID.zip in this folder)
     research export last --bundle --sign ~/.ssh/id_ed25519
     research export last --format pdf --out vacuum.pdf
     """
@@ -299,23 +274,19 @@ async def export(
         raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
     if (quotes_only or sign is not None) and not bundle:
         raise CommandError("--quotes-only and --sign belong to --bundle: add it")
-    key = None if sign is None else _read_key(private_key, sign)
+    key = None if sign is None else private_key(read_start(sign, LARGEST_KEY, "the key"))
     if out is not None and out.is_dir():
         raise CommandError(f"{out} is a folder: name a file in it")
     research_id, forms = await _finished(context, given)
     make, suffix = EXPORTS[form] if form is not None else ("", ".zip")
     async with SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
-        try:
-            report = await pool.call(READ, forms["json"])
-            if not isinstance(report, Report):
-                problem = f"the stored report of {research_id} cannot be read"
-                raise CommandError(f"{problem}: see `research audit {research_id}`")
-            if make:
-                data = await pool.call(make, report, seconds=EXPORT_SECONDS)
-            else:
-                data = await _bundle(context, report, forms, quotes_only, key)
-        except InputUnprocessable as error:
-            raise CommandError(f"{research_id} cannot be exported: {error}") from None
+        report = await pool.call(READ, forms["json"])
+        if not isinstance(report, Report):
+            raise CommandError(f"the stored report cannot be read: see `research audit {research_id}`")
+        if make:
+            data = await pool.call(make, report, seconds=EXPORT_SECONDS)
+        else:
+            data = await _bundle(context, report, forms, quotes_only, key)
     write_for_person(out or Path(research_id + suffix), data)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +22,6 @@ from contracts.outcome import ResearchResult
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus
-from providers.errors import ContentMissing
 from providers.isolation.pool import SubprocessPool
 from providers.storage.content import ObstoreContentStore
 from providers.storage.content_archive import RecordArchive
@@ -154,9 +153,7 @@ class CommandContext:
 
     def web_address(self, research_id: str) -> str | None:
         """Give the address of a run in the web UI of the dev server."""
-        if self.ui_url is None:
-            return None
-        return f"{self.ui_url}/namespaces/default/workflows/{url_quote(research_id, safe='')}"
+        return self.ui_url and f"{self.ui_url}/namespaces/default/workflows/{url_quote(research_id, safe='')}"
 
     # --- stored runs -----------------------------------------------------------------------------------------------
     async def find(self, given: str) -> "RunInfo":
@@ -171,28 +168,16 @@ class CommandContext:
         text = await self.stores.sessions.load(research_id)
         state = None if text is None else ResearchState.model_validate_json(text)
         client = await self.client_if_running()
-        if client is None:
-            return RunInfo(research_id, state)
-        handle = client.handle(research_id)
-        try:
-            return RunInfo(research_id, state, handle, await handle.is_running())
-        except (RunUnknown, RunForeign):
-            return RunInfo(research_id, state)
+        with suppress(RunUnknown, RunForeign):
+            if client is not None:
+                handle = client.handle(research_id)
+                return RunInfo(research_id, state, handle, await handle.is_running())
+        return RunInfo(research_id, state)
 
     async def report_documents(self, result: ResearchResult) -> dict[str, bytes]:
-        """Load `md`, `html` and `json`; `md` alone where the content store is not shared with this machine.
-
-        Raises `ContentMissing`.
-        """
-        if result.files is None:
-            return {"md": result.report.encode()} if result.report else {}
-        try:
-            return {form: await self.stores.content.get(each) for form, each in result.files.by_form().items()}
-        except ContentMissing:
-            if not result.report:
-                raise
-            print_hint("the stored report is not on this machine: using the Markdown of the result")
-            return {"md": result.report.encode()}
+        """Load `md`, `html` and `json`; empty for a result without a report. Raises `ContentMissing`."""
+        files = {} if result.files is None else result.files.by_form()
+        return {form: await self.stores.content.get(each) for form, each in files.items()}
 
     async def full_state(self, run: "RunInfo") -> ResearchState:
         """Load the newest state with all details. Raises `CommandError`, `ClientError`."""

@@ -79,7 +79,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
 
     usage = (
         *(PortUnusableError, UnknownPoolError),
-        *(client.RunUnknown, client.RunForeign, client.RunClosed, client.MessageRefused),
+        *(client.RunUnknown, client.RunForeign, client.RunClosed, client.MessageRefused, client.BundleUnusable),
         *(providers.CorpusUnknown, providers.InvalidCall, providers.NotConfigured, providers.SourceUnreadable),
     )
     if isinstance(error, SettingsError):

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import ValidationError
 from rich.text import Text
 from typer import Argument, Option
 
@@ -21,8 +20,7 @@ from client.client_errors import MessageRefused
 from client.handle import CLOSING_SECONDS, ResearchHandle
 from client.view.console import Ask
 from client.view.words import local_time, printable
-from contracts.parse_request import error_lines
-from contracts.plan import CHOSEN_BY_AGENT, PlanAnswer, PlanNode, PlanRevision, Waiting, WaitKind
+from contracts.plan import CHOSEN_BY_AGENT, PlanAnswer, PlanNode, Waiting, WaitKind
 from workers.settings.loading import editor_command
 from workflows.status import MARKS, plan_of
 
@@ -78,8 +76,7 @@ async def plan(
         print_result("nothing was changed")
     else:
         print_result(await handle.revise_plan(parse_plan(text), known.version))
-        revised = known.waiting and known.waiting.model_copy(update={"plan_version": known.version + 1})
-        print_hint(revised.ways(handle.research_id)[0] if revised else f"research watch {handle.research_id}")
+        print_hint(f"research plan {handle.research_id}")
 
 
 @commands.command("approve")
@@ -115,9 +112,7 @@ async def answer(
     given: RunId,
     answers: Annotated[list[str], Argument(metavar="ANSWER", help='one for each question in order; "" for none')],
 ) -> None:
-    """Answer the questions of a run about its question, or of a plan that waits; `research status` shows them.
-
-    Answers to the questions of a plan make another plan, as often as you like before you approve it.
+    """Answer the questions of a run, or of a plan that waits, which makes another plan; `research status` shows them.
 
     research answer 7k3f "the programming language" "since 2020"
     """
@@ -253,12 +248,7 @@ def parse_plan(text: str) -> dict[str, Any]:
             raise CommandError(f'under {part}: each line begins with "- "; the brief is at the beginning')
     if not parts["sub_queries"]:
         raise CommandError('the plan has no sub-query: write each on a line of its own, with "- " in front')
-    revision = {**parts, **({"brief": " ".join(brief)} if brief else {})}
-    try:
-        PlanRevision.model_validate(revision)
-    except ValidationError as error:
-        raise CommandError("the plan cannot be used:\n" + "\n".join(error_lines(error))) from None
-    return revision
+    return {**parts, **({"brief": " ".join(brief)} if brief else {})}
 
 
 async def edit_text(text: str) -> str:
@@ -321,17 +311,15 @@ async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
         if line is None:
             return ""
         answers.append(line)
-    return await handle.answer(answers, waiting.round or waiting.plan_version)
+    return await handle.answer(answers, waiting.round)
 
 
 async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
     known = await handle.plan()
     print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
-    answers = " · a: answer its questions" if known.questions else ""
-    answers += " · o: begin although a query is called too wide" if known.objections else ""
-    print_progress(
-        f"Begin with this plan? y: yes · e: edit it{answers} · n: reject it · or write what should be different"
-    )
+    overrule = " · o: begin although a query is called too wide" if known.objections else ""
+    ask = "n: reject it · or write what should be different, or answers to its questions"
+    print_progress(f"Begin with this plan? y: yes · e: edit it{overrule} · {ask}")
     line = await read_line("   > ")
     if waiting.is_phrase(line):
         return await handle.approve_plan(known.version, line)
@@ -344,9 +332,6 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
             return await handle.approve_plan(known.version, await _read_phrase(waiting), overrule=True)
         case "n" | "no":
             return await handle.reject_plan()
-        case "a" | "answer" if known.questions:
-            current = waiting.model_copy(update={"questions": known.questions, "plan_version": known.version})
-            return await _ask_questions(handle, current)
         case "e" | "edit":
             edited = await edit_text(plan_as_text(known, handle.research_id))
             return await handle.revise_plan(parse_plan(edited), known.version)

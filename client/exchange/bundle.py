@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 from pydantic import Field, ValidationError
 
+from client.client_errors import BundleUnusable
 from contracts.base import StrictContract
 from contracts.parse_request import error_lines
 from contracts.report import LARGEST_REPORT
@@ -35,14 +36,6 @@ BYTE_LIMIT: Final = 200_000_000
 MANIFEST_LIMIT: Final = 4_000_000
 NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The date of every file, so that equal reports give equal bundles."""
-
-
-class BundleUnusable(Exception):
-    """A file is no bundle, or one that is not safe to read; the message has the reason."""
-
-
-class KeyUnusable(Exception):
-    """A file holds no Ed25519 key that can be used; the message says what it should hold."""
 
 
 class Manifest(StrictContract):
@@ -95,21 +88,21 @@ def compose_bundle(
 
 
 def private_key(data: bytes) -> Ed25519PrivateKey:
-    """Read an Ed25519 key without a password, as `ssh-keygen` writes it. Raises `KeyUnusable`."""
+    """Read an Ed25519 key without a password, as `ssh-keygen` writes it. Raises `BundleUnusable`."""
     with suppress(ValueError, TypeError, UnsupportedAlgorithm):
         found = load_ssh_private_key(data, password=None)
         if isinstance(found, Ed25519PrivateKey):
             return found
-    raise KeyUnusable("no private Ed25519 key without a password: make one with `ssh-keygen -t ed25519 -f KEYFILE`")
+    raise BundleUnusable("no private Ed25519 key without a password: make one with `ssh-keygen -t ed25519 -f KEYFILE`")
 
 
 def public_key(data: bytes) -> Ed25519PublicKey:
-    """Read the public part of such a key. Raises `KeyUnusable`."""
+    """Read the public part of such a key. Raises `BundleUnusable`."""
     with suppress(ValueError, UnsupportedAlgorithm):
         found = load_ssh_public_key(data)
         if isinstance(found, Ed25519PublicKey):
             return found
-    raise KeyUnusable("no public Ed25519 key: name the file KEYFILE.pub of the key that signed")
+    raise BundleUnusable("no public Ed25519 key: name the file KEYFILE.pub of the key that signed")
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

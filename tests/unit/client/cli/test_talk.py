@@ -3,12 +3,12 @@
 import asyncio
 import os
 import pty
-import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from client.cli import talk
 from client.cli.output import CommandError
@@ -21,6 +21,7 @@ from contracts.plan import (
     ObjectionKind,
     PlanAnswer,
     PlanNode,
+    PlanRevision,
     Waiting,
     WaitKind,
 )
@@ -56,12 +57,13 @@ def test_the_outline_of_a_plan_survives_the_editor(capsys: pytest.CaptureFixture
     assert "outline" not in parse_plan(text.partition("outline:\n")[0])
     assert parse_plan(text.replace("- Which?\n", ""))["questions"] == []
     for before, after, problem in (
-        ("- Why\n", "Why\n", 'under outline: each line begins with "- "'),
-        ("- How: a part\n- Why\n", "", "outline: expected at least 1"),
-        ("- Why\n", "- **Why**\n", "outline.1: expected plain words"),
+        ("- How: a part\n- Why\n", "", "outline\n.*at least 1"),
+        ("- Why\n", "- **Why**\n", "outline.1\n.*plain words"),
     ):
-        with pytest.raises(CommandError, match=re.escape(problem)):
-            parse_plan(text.replace(before, after))
+        with pytest.raises(ValidationError, match=problem):
+            PlanRevision.model_validate(parse_plan(text.replace(before, after)))
+    with pytest.raises(CommandError, match='under outline: each line begins with "- "'):
+        parse_plan(text.replace("- Why\n", "Why\n"))
 
 
 def test_a_tree_is_printed_by_level(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,9 +149,8 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         (APPROVAL, "n\n", ("reject_plan",)),
         (APPROVAL, "\nleave version 9 out\n", ("revise_plan", {"guidance": "leave version 9 out"}, 2)),
         (QUESTIONS, "the second\n\n", ("answer", ["the second", ""], 1)),
-        (APPROVAL.model_copy(update={"questions": ["Which?"]}), "a\nthe second\n", ("answer", ["the second"], 2)),
     ],
-    ids=["yes", "phrase", "phrase alone", "overruled", "no", "words", "answers", "answers to a plan"],
+    ids=["yes", "phrase", "phrase alone", "overruled", "no", "words", "answers"],
 )  # fmt: skip
 async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed: str, sent: tuple[Any, ...]) -> None:
     """Each reply becomes its message; a refused one is asked again."""
