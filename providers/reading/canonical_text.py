@@ -6,9 +6,11 @@ Navigation, scripts, hidden text and invisible characters are gone; NFC; `\n` li
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from email.utils import parsedate
+from itertools import takewhile
 from typing import Any, Final
 
 from contracts.addresses import normalize, with_few_marks
@@ -160,29 +162,28 @@ class _Writer:
 
     def write(self, markdown: str) -> None:
         """Write all lines."""
-        lines = markdown.split("\n")
-        number = 0
-        while number < len(lines) and not self.cut:
-            line = lines[number].removeprefix("> ")
-            number += 1
-            found = LINE.match(line)
-            if not line.strip():
+        lines = iter(markdown.split("\n"))
+        for line in lines:
+            words = line.removeprefix("> ")
+            found = LINE.match(words)
+            if not words.strip():
                 self._close()
                 self._after_term = self._in_table = False
             elif found is None:
-                self._continue(line)
-            elif found["fence"]:
-                self._close()
-                self._in_table = False
-                number = self._code(lines, number, found["fence"])
+                self._continue(words.strip())
             else:
-                self._line(found)
+                self._close()
+                self._line(lines, found)
+            if self.cut:
+                break
         self._close()
 
-    def _line(self, found: re.Match[str]) -> None:
-        """Write a line that is a block, or starts a list item."""
-        self._close()
-        if found["heading"]:
+    def _line(self, lines: Iterator[str], found: re.Match[str]) -> None:
+        """Write a line that is a block, or starts a list item or a fenced block."""
+        if found["fence"]:
+            self._in_table = False
+            self._code(lines, found["fence"])
+        elif found["heading"]:
             words = one_line(self._plain(found["title"])).rstrip("¶# ")
             self._add(words, before=found["heading"] + " ", level=len(found["heading"]))
         elif found["row"]:
@@ -192,8 +193,7 @@ class _Writer:
             self._bullet = "  " * depth + (found["item"] if found["item"][:1].isdecimal() else "-") + " "
             self._open = [found["words"]]
 
-    def _continue(self, line: str) -> None:
-        words = line.strip()
+    def _continue(self, words: str) -> None:
         if words[:1] == "\ue000" and (number := words.strip("\ue000")).isdecimal() and number.isascii():
             self._close()
             # Pages before it that are not marked begin here, too.
@@ -201,7 +201,7 @@ class _Writer:
             self.pages += [start] * min(int(number) - len(self.pages), 1_000)
         elif words.startswith(TERM_MARK):
             self._close()
-            term = one_line(self._plain(words.removeprefix(TERM_MARK)))
+            term = one_line(self._plain(words))
             self._add(MARKUP.sub(r"\\\1", term))
             self._after_term = bool(term)
         else:
@@ -232,19 +232,15 @@ class _Writer:
             self._add(f"| {words} |", close=self._in_table)
             self._in_table = True
 
-    def _code(self, lines: list[str], number: int, fence: str) -> int:
-        """Write a fenced block and return the number of the line after it."""
+    def _code(self, lines: Iterator[str], fence: str) -> None:
+        """Write a fenced block, whose lines are taken from these."""
         mark, indent = fence.strip(), len(fence) - len(fence.lstrip())
-        first = number
-        while number < len(lines) and lines[number].lstrip("> ").rstrip() != mark:
-            number += 1
-        code = "\n".join(line[indent:] if line[:indent].isspace() else line for line in lines[first:number])
+        block = takewhile(lambda line: line.lstrip("> ").rstrip() != mark, lines)
+        code = "\n".join(line[indent:] if line[:indent].isspace() else line for line in block)
         code = code.strip("\n").rstrip()
-        if code:
-            longest = max(map(len, re.findall("`+", code)), default=0)
-            own = "`" * max(3, longest + 1)
-            self._add(code, before=own + "\n", after="\n" + own)
-        return number + 1
+        longest = max(map(len, re.findall("`+", code)), default=0)
+        own = "`" * max(3, longest + 1)
+        self._add(code, before=own + "\n", after="\n" + own)
 
     def _add(self, words: str, *, before: str = "", after: str = "", level: int = 0, close: bool = False) -> None:
         """Append a block; `close` puts it on the very next line."""
