@@ -90,9 +90,9 @@ class InputUnprocessable(UnusableText):
 class SourceUnreadable(UnusableText):
     """A document that cannot be used.
 
-    `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied,
-    wrong_type, timeout, memory, malformed, not_a_file, outside (a path or link that leaves its folder), secret (what
-    looks like a key); of the web also too_little_text, asked_to_wait, certificate, http_status, robots, and those that
+    `kind` is one of: encrypted, empty, binary, too_large, no_text, not_found, permission_denied, wrong_type,
+    timeout, memory, malformed, not_a_file, outside (a path or link that leaves its folder), secret (a text or name like
+    that of a key); of the web also too_little_text, asked_to_wait, certificate, http_status, robots, and those that
     start with `refused`: refused_url, refused_scheme, refused_host, refused_port, refused_address, refused_unresolved,
     refused_redirect, refused_private; refused_domains_allow and refused_domains_deny name the list of the run that
     keeps it away from a page.

@@ -4,10 +4,9 @@ import asyncio
 import fcntl
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,7 @@ DATED_EVERY: Final = timedelta(hours=1)  # precision of the time at which a run 
 OF_OTHER_HOMES: Final = timedelta(days=7)
 """Time in which another home removes its expired records itself, and the texts with them."""
 
-Change = Callable[[ArchiveRecord | None], ArchiveRecord | None]
+Change = Callable[[str, ArchiveRecord | None], ArchiveRecord | None]  # takes hash and record, returns the new one
 
 
 class RecordArchive:
@@ -41,11 +40,11 @@ class RecordArchive:
 
     async def put(self, records: Sequence[ArchiveRecord]) -> None:
         """Write records, each whole or not at all, together with what other runs wrote."""
-        changes = {}
+        given = {}
         for record in records:
             runs = {self._own + run: until for run, until in record.runs.items()}
-            changes[record.content_hash] = partial(_joined, record.model_copy(update={"runs": runs}))
-        await asyncio.to_thread(self._change, changes)
+            given[record.content_hash] = record.model_copy(update={"runs": runs})
+        await asyncio.to_thread(self._change, given, lambda digest, before: _joined(given[digest], before))
 
     async def read(self) -> dict[str, ArchiveRecord | None]:
         """Return all records by hash; None for a damaged one."""
@@ -75,7 +74,7 @@ class RecordArchive:
             return record.model_copy(update={"runs": runs}) if record and runs else None
 
         fewer = [digest for digest, record in (await self.read()).items() if record and reduced(record) != record]
-        await asyncio.to_thread(self._change, dict.fromkeys(fewer, reduced))
+        await asyncio.to_thread(self._change, fewer, lambda _, before: reduced(before))
         return frozenset(fewer)
 
     def _read(self) -> dict[str, ArchiveRecord | None]:
@@ -84,18 +83,18 @@ class RecordArchive:
             found = Records(*self._place).first_lines() if exists else []
         return {SCHEME + each.name: _parsed(each.name, each.lines) for each in found if DIGITS.fullmatch(each.name)}
 
-    def _change(self, changes: Mapping[str, Change]) -> None:
-        if not changes:
+    def _change(self, digests: Collection[str], change: Change) -> None:
+        if not digests:
             return
         with _with_setting():
             records = Records(*self._place)
             with self._lock if self.folder is None else (self.folder / ".lock").open("w") as lock:
                 if not isinstance(lock, bool):
                     fcntl.flock(lock, fcntl.LOCK_EX)
-                for digest, change in changes.items():
+                for digest in digests:
                     name = digest.removeprefix(SCHEME)
                     before = _parsed(name, records.read(name) or b"")
-                    after = change(before)
+                    after = change(digest, before)
                     if after is None:
                         records.remove(name)
                     elif after != before:
