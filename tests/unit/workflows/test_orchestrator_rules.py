@@ -15,7 +15,6 @@ from contracts.vocabulary import Confidence, NodeKind, NodeStatus
 from tests.fakes import states
 from workflows.strategies.orchestrator.orchestrator_strategy import (
     problem_of,
-    remarks_on,
     report_of,
     unserved,
     with_step_statuses,
@@ -108,21 +107,6 @@ def test_numbers_stand_for_the_same_documents_as_before(given_sources: list[list
 
 
 # --- judgements ------------------------------------------------------------------------------------------------------
-def test_weaknesses_of_a_report_are_named() -> None:
-    """Shallow, of one source, uncited, weak, cut for length; a thorough report gets no remark (S3-053)."""
-    weak = states.finding("Tables are vacuumed.", id="f-1", source_ids=["src-a"], confidence=Confidence.LOW)
-    assert remarks_on([weak], omitted=2) == [
-        "shallow: 1 finding",
-        "one source alone says all of it",
-        "uncited: 1 statement",
-        "weakly supported: 1 of 1 findings",
-        "2 findings had no room in this report; the final report has them",
-    ]
-    assert remarks_on([]) == ["nothing was found"]
-    thorough = [finding(f"Postgres tables are vacuumed {how}.", f"src-{how}") for how in ("daily", "weekly", "rarely")]
-    assert remarks_on(thorough) == []
-
-
 # --- steps and tasks -------------------------------------------------------------------------------------------------
 def planned(*texts: str, tasks: Sequence[NodeStatus] = ()) -> Plan:
     plan = Plan(version=1, nodes=[step_node(text) for text in texts])

@@ -11,8 +11,7 @@ import pytest
 from temporalio.exceptions import FailureError
 
 from contracts.agents import AgentRequest, TaskResult
-from contracts.state import Position
-from contracts.vocabulary import GapKind, GapStatus, Outcome, StopReason
+from contracts.vocabulary import GapKind, GapStatus, Outcome
 from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes import library_work
 from tests.fakes.allowed_calls import ACTS_AS, MAY_CALL
@@ -20,7 +19,6 @@ from tests.fakes.model_work import element, key_words
 from tests.unit.workflows.test_agents import turns
 from tests.unit.workflows.test_recursive_strategy import MEDIUM, checked, extracted, never_content, nodes_of, run_of
 from workflows.run.agents import grace_seconds
-from workflows.strategies import strategy_of
 
 Answer = Callable[[str], dict[str, Any]]
 planned, scoped = library_work.tree, library_work.scope
@@ -35,82 +33,7 @@ def leaf(source: str, detail: str) -> dict[str, Any]:
     return {"source": source, "task_type": "ANSWER_QUESTION", "task_detail": detail}
 
 
-def deep(levels: int) -> Answer:
-    """A tree of so many levels below the root."""
-
-    def answer(prompt: str) -> dict[str, Any]:
-        node: dict[str, Any] = {"goal": "the deepest part", "leaves": [leaf(labels_of(prompt)[0], "why?")], "nodes": []}
-        for level in range(levels - 1):
-            node = {"goal": f"part {level}", "leaves": [], "nodes": [node]}
-        return {"leaves": [], "nodes": [node]}
-
-    return answer
-
-
-def many_leaves(prompt: str) -> dict[str, Any]:
-    return {"leaves": [leaf(labels_of(prompt)[0], f"what of {number}?") for number in range(500)], "nodes": []}
-
-
-def unvetted(source: str) -> Answer:
-    return lambda _: {"leaves": [leaf(source, "why?")], "nodes": []}
-
-
-def own_child(prompt: str) -> dict[str, Any]:
-    goal = element(prompt, "goal")
-    return {"leaves": [], "nodes": [{"goal": goal, "leaves": [leaf(labels_of(prompt)[0], "why?")], "nodes": []}]}
-
-
-def graph(prompt: str) -> dict[str, Any]:
-    """Two executors that are one."""
-    node = {"goal": "one part", "leaves": [leaf(labels_of(prompt)[0], "why?")], "nodes": []}
-    return {"leaves": [], "nodes": [node, node]}
-
-
-BAD_TREES: dict[str, Answer] = {
-    "five levels": deep(4),
-    "500 leaves": many_leaves,
-    "a made-up label": unvetted("src-0"),
-    "an address": unvetted(FORBIDDEN),
-    "its own child": own_child,
-    "a graph": graph,
-    "no leaf": lambda _: {"leaves": [], "nodes": []},
-    "a question without words": lambda prompt: {"leaves": [leaf(labels_of(prompt)[0], " ")], "nodes": []},
-}
-
-
-@pytest.mark.parametrize("name", BAD_TREES)
-async def test_a_tree_that_cannot_be_carried_out_is_repaired_once(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Then one executor has a leaf for each vetted source, and the report says so (S4-013, S4-023, C4-6)."""
-    monkeypatch.setattr(library_work, "tree", BAD_TREES[name])
-    trial = await run_of(tmp_path)
-    assert trial.api.counts()["tree_planner"] == 2
-    assert len(nodes_of(trial)) == 1
-    assert trial.findings
-    assert trial.state.degraded
-    assert FORBIDDEN not in str(trial.world.corpus.reads)
-
-
 # --- manager and extractor -----------------------------------------------------------------------------------------
-async def test_a_manager_that_likes_nothing_ends_a_run_that_asks_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is refused as infeasible with the lines that a person would have seen, and nothing is searched (S4-006, C4-10)."""
-
-    def too_wide(prompt: str) -> dict[str, Any]:
-        splits = [f"its {part} part" for part in ("first", "second")]
-        verdict = {"feasible": False, "reason": "a shelf of books would not do", "splits": splits}
-        return {"queries": [one | verdict for one in scoped(prompt)["queries"]]}
-
-    monkeypatch.setattr(library_work, "scope", too_wide)
-    trial = await run_of(tmp_path)
-    assert (trial.state.result.outcome, trial.state.result.stop_reason) == (Outcome.REFUSED, StopReason.INFEASIBLE)
-    assert trial.left == 0
-    assert set(trial.api.counts()) == {"manager"}
-    assert "a shelf of books" in str(trial.state.result.limitations)
-
-
 def quoting_nothing(prompt: str) -> dict[str, Any]:
     """Statements with words that no source has."""
     invented = {"source_id": (re.findall(r"src-\w+", prompt) or [""])[0], "quote": "No page ever said this sentence."}
@@ -166,19 +89,6 @@ class Sentences:
             "findings": [{"content": quote, "quotes": [{"source_id": source, "quote": quote}]}],
             "follow_up_questions": [f"What of turn {self.turn}, in the {key_words(quote)[0]} of it?"],
         }
-
-
-@pytest.mark.parametrize(("fresh", "corrections"), [(True, 2), (False, 1)])
-async def test_corrections_end_by_their_number_or_without_progress(
-    fresh: bool, corrections: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An executor that always finds something new corrects itself exactly twice; one that does not, once (S4-034)."""
-    monkeypatch.setattr(library_work, "extraction", Sentences(fresh=fresh))
-    monkeypatch.setattr(library_work, "self_check", never_content)
-    monkeypatch.setattr(library_work, "tree", lambda prompt: planned(prompt) | {"nodes": []})
-    trial = await run_of(tmp_path)
-    assert [node.corrections for node in nodes_of(trial)] == [corrections]
-    assert any(gap.status is GapStatus.ADDRESSED for gap in trial.state.gaps) is fresh
 
 
 @pytest.mark.parametrize("nodes", [1, 9])
@@ -333,31 +243,7 @@ async def test_who_called_whom_is_the_table(tmp_path: Path, monkeypatch: pytest.
 
 
 # --- what is asked while it works ----------------------------------------------------------------------------------
-async def test_a_status_replaces_no_position(tmp_path: Path) -> None:
-    """A query answers with classes of its own: what it reads, it leaves as it is."""
-    async with trial_of(tmp_path, "recursive", "model", **MEDIUM) as trial:
-        await trial.conduct()
-        state = trial.state
-        for name in ("recursive", "executor"):
-            if name == "executor":
-                state.task = trial.host.agents[0].task
-            state.position = other = Position(strategy=name)
-            strategy_of(name).progress(state)
-            assert state.position is other
-
-
 # --- faults of whole branches --------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("role", "scenario"), [("tree_planner", "hopeless"), ("extractor", "betraying")])
-async def test_prose_and_a_betrayed_canary_cost_their_branch(role: str, scenario: str, tmp_path: Path) -> None:
-    """What a model was not to say is in no report; the run ends with a reason."""
-    async with trial_of(tmp_path, "recursive", "model", by_role={role: scenario}, **MEDIUM) as trial:
-        await trial.conduct()
-        report = await trial.report()
-    result = trial.state.result
-    assert result.outcome in (Outcome.PARTIAL, Outcome.EMPTY)
-    assert trial.state.resolved.canary not in report
-
-
 async def with_deaf_nodes(trial: Trial, level: int, *, fails: bool) -> None:
     """Conduct a run whose executors of a level fail, or never answer and are not waited for any longer."""
     usual, asked = trial.host.run_agent, list[AgentRequest]()

@@ -19,7 +19,6 @@ from contracts.recursive_roles import (
     ScanInput,
     ScannerAnswer,
 )
-from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vetting import Vetted, need_id
 from contracts.vocabulary import EngineKind, NodeStatus, Quality, StopReason
@@ -231,15 +230,6 @@ async def test_mentioned_works_are_words_and_come_first_if_found() -> None:
     assert "elsewhere" not in library.read
 
 
-async def test_without_a_model_the_rules_assess_alone() -> None:
-    """No scan is made; what the rules call low is rejected (S4-018)."""
-    library = Library({"one": ["a", "b"]}, qualities={"a": Quality.LOW})
-    found = await vetted(run_over(library, EngineKind.EXTRACTIVE))
-    assert library.names(found) == ["b"]
-    assert [one.reason for one in found.rejected] == ["by the rules its quality is low"]
-    assert library.scanned == []
-
-
 async def test_a_scan_that_fails_costs_itself() -> None:
     """The rules assess that source, the others are scanned, and the run says so (S4-017)."""
     refused = ApplicationError("no", {"problem": "no JSON"}, type=failures.INVALID_MODEL_OUTPUT, non_retryable=True)
@@ -248,18 +238,6 @@ async def test_a_scan_that_fails_costs_itself() -> None:
     found = await vetted(run)
     assert [one.reason for one in found.accepted] == ["by the rules its quality is medium", "about b"]
     assert WITHOUT_SCAN in run.state.degraded
-
-
-async def test_a_source_that_the_request_names_is_vetted_by_the_person() -> None:
-    """It is read first and not examined by a model; one that cannot be read is no source."""
-    library = Library({"one": ["a"]})
-    run = run_over(library, max_sources=3)
-    update = {"protected_sources": [page("mine")], "web": True}
-    run.state.resolved = ResolvedResearch.model_validate(run.resolved.model_dump() | update)
-    found = await vetted(run)
-    assert [run.state.sources[one.source_id].url for one in found.accepted] == [page("mine"), page("a")]
-    assert found.accepted[0].reason == "the request names it"
-    assert len(library.scanned) == 1
 
 
 @pytest.mark.parametrize("at", ["propose_searches", "search", "read_source", "scan_source"])
@@ -290,25 +268,3 @@ async def test_an_interrupted_round_is_finished_and_nothing_is_done_twice(at: st
     assert (len(library.asked), sorted(library.searched), sorted(library.read)) == (1, ["one", "two"], ["a", "b", "c"])
     assert sorted(request.sources[0].title for request in library.scanned) == ["a", "b", "c"]
     assert found.before == []
-
-
-async def test_needs_are_vetted_side_by_side_in_one_order() -> None:
-    """Whichever librarian answers first: the same searches, sources and shares of what may be read."""
-    hits = {"one": ["a", "b", "c", "d"], "two": ["b", "x", "y", "z"]}
-    results = []
-    for slow in ("first need", "second need"):
-        library = Library(hits)
-        run = run_over(library, max_sources=4)
-
-        async def answer(request: LibrarianInput, library: Library = library, slow: str = slow) -> LibrarianAnswer:
-            await asyncio.sleep(0.02 if request.need == slow else 0)
-            search = "one" if request.need == "first need" else "two"
-            return LibrarianAnswer(searches=[search], account=library.account(request))
-
-        run.host.implementations["propose_searches"] = answer
-        known = dict[str, Vetted]()
-        found = await Vetting(run, known, "planner", 3).carry_out(["first need", "second need", "First need"])
-        results.append(([library.names(each) for each in found], [node.text for node in run.state.plan.nodes]))
-        assert found[0] == found[2]
-        assert len(library.read) == len(set(library.read)) == 4
-    assert results[0] == results[1] == ([["a", "b"], ["b", "x", "y"], ["a", "b"]], ["one", "two"])
