@@ -30,10 +30,10 @@ def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
         # A request for fewer steps than the preset's minimum lowers the minimum.
         merged["min_steps"] = min(merged["min_steps"], merged["max_steps"])
     if asked.max_sources is not None:
-        merged["max_new_sources"] = min(base.max_new_sources, asked.max_sources)
+        merged["max_new_sources"] = min(merged["max_new_sources"], asked.max_sources)
         merged["max_sources_per_query"] = min(merged["max_sources_per_query"], asked.max_sources)
     if asked.deadline_seconds is not None:
-        merged["reserve_seconds"] = min(base.reserve_seconds, asked.deadline_seconds * RESERVE_SHARE)
+        merged["reserve_seconds"] = min(merged["reserve_seconds"], asked.deadline_seconds * RESERVE_SHARE)
     return EffectiveLimits.model_validate(merged)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -32,9 +32,16 @@ from providers.models.chat import ADDRESS_VARIABLE, Chat, EndpointPlaces
 from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint, PriceTable
 from providers.models.language_model import LanguageModelEngine
 from providers.models.summaries import SummarizingEngine
-from providers.reading.reader import CachedReader
+from providers.reading.egress.address_rules import hosts_and_ports
+from providers.reading.egress.client import Egress
+from providers.reading.reader import CachedReader, Visit, WebReader
+from providers.reading.robots import Robots
+from providers.search.anthropic_search import AnthropicSearch
+from providers.search.availability import probe, usable
 from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
+from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.shared_search import SharedSearch
+from providers.search.web_api import web_client
 from providers.shared.limits import Limiter, Politeness, ServiceLimits
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.content import ObstoreContentStore
@@ -44,13 +51,13 @@ from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import has_sole_sessions, open_records
 from workers.dev_server import watch_server
 from workers.pools import DEFAULT_SLOTS, PoolContents
-from workers.resolution_inputs import configuration_of, product_version
+from workers.resolution_inputs import configuration_of, product_version, search_choices, search_model
 from workers.retention import Retention, open_runs, sweep_now_and_then
 from workers.settings.loading import Settings
 from workers.settings.models import host_of, key_variable
+from workers.settings.sections import APPLICATION
 from workers.shared_state import SharedState, open_shared_state
 from workers.temporal import has_search_attributes
-from workers.web_access import find_unreachable, open_search_providers, open_web_reader
 from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
@@ -207,6 +214,57 @@ async def _records(stores: _Stores) -> list[Activity]:
         live_reports.withdraw_evidence,
         live_reports.split_draft,
     ]
+
+
+@asynccontextmanager
+async def open_search_providers(
+    settings: Settings, names: Sequence[str] | None = None
+) -> AsyncIterator[dict[str, SearchProvider]]:
+    """Open all usable providers by name, or only `names`; they are closed after the block.
+
+    Where a configured model searches the web there is the provider `anthropic`, whether a run would choose it or not.
+    Raises `NotConfigured` for an unknown provider, or one that lacks a key or an address.
+    """
+    model = search_model(settings)
+    choices = {choice.name: choice for choice in search_choices(settings)}
+    ready = [*(name for name in usable(list(choices.values())) if name != BY_MODEL), *([BY_MODEL] if model else [])]
+    for name in names or ():
+        if name not in choices:
+            raise NotConfigured(f"no search provider is called {name}; there are: {', '.join(choices)}")
+        if name not in ready:
+            raise NotConfigured(f"the provider {name} cannot be used: {choices[name].reason}")
+    async with web_client(user_agent(settings.web.contact)) as client:
+        opened: dict[str, SearchProvider] = {}
+        for name in ready if names is None else names:
+            declaration = search_declaration(name)
+            if name == BY_MODEL and model is not None:
+                opened[name] = AnthropicSearch(client, declaration, model, PriceTable(settings.models.prices))
+            else:
+                opened[name] = declaration.open(client, settings.search_values())
+        yield opened
+
+
+async def find_unreachable(providers: Mapping[str, SearchProvider], names: Sequence[str]) -> dict[str, str]:
+    """Return those of the named providers that cannot be reached, each with the reason."""
+    reasons = await asyncio.gather(*(probe(providers[name]) for name in names))
+    return {name: reason for name, reason in zip(names, reasons, strict=True) if reason is not None}
+
+
+@asynccontextmanager
+async def open_web_reader(
+    settings: Settings, pool: SubprocessPool, *, visit: Visit | None = None
+) -> AsyncIterator[WebReader]:
+    """Open a reader until the end of the block; every request carries the configured contact."""
+    egress = Egress(user_agent(settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
+    try:
+        yield WebReader(egress, pool, Robots(egress, APPLICATION), visit=visit)
+    finally:
+        await egress.close()
+
+
+def user_agent(contact: str | None = None) -> str:
+    """Name the product and a contact, which Wikimedia requires of every client."""
+    return f"{APPLICATION}/{product_version()} ({contact or 'self-hosted research'})"
 
 
 @asynccontextmanager

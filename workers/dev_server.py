@@ -1,14 +1,8 @@
 """The dev server: Temporal's development server, shared by all commands of one home folder.
 
-The first command starts it, later ones find it, and the last one to leave stops it. Three files in `HOME/engine` are
-locked; the kernel releases the locks however a process dies:
-
-- `server.lock`, exclusive: inherited by the server process, so it shows whether the server lives;
-- `users.lock`, shared by every process that uses the server;
-- `start.lock`, exclusive: taken while a process starts or stops the server.
-
-A server whose commands were all killed runs on until the next command finds it. A server that was killed is started
-again at the same port by any process that watches it. `filelock` offers neither shared locks nor inherited ones.
+The first command starts it, and the last one to leave stops it. In `HOME/engine`, `server.lock` is inherited by the
+server, so it shows whether that lives; `users.lock` is shared by its users; `start.lock` serves for starting. The
+kernel releases them however a process dies. `filelock` offers neither shared locks nor inherited ones.
 """
 
 import asyncio
@@ -43,22 +37,19 @@ LOOPBACK = "127.0.0.1"
 USUAL_PORT = 7233  # Temporal's own default, so that `temporal` needs no --address
 RETENTION_SECONDS = 30 * 24 * 3_600  # a dev server deletes closed runs after one day by default
 START_SECONDS = 45.0  # a start takes about one second; a loaded machine took 20
-START_ATTEMPTS = 3  # each with other ports
 POLL_SECONDS = 0.03
 WATCH_SECONDS = 1.0
 
 QUICK = (
     "history.transferProcessorMaxPollRPS=2000",
-    'history.timerProcessorMaxTimeShift="100ms"',
-    "matching.numTaskqueueReadPartitions=1",
+    'history.timerProcessorMaxTimeShift="100ms"',  # with the default a pause of 0.1 s lasts a whole second
+    "matching.numTaskqueueReadPartitions=1",  # four, as in clusters, cost a tenth more processor time per activity
     "matching.numTaskqueueWritePartitions=1",
 )
-"""Settings of a server that is one process. Four partitions, the default of clusters, cost a tenth more processor time
-per activity; with the default time shift of 1 s a pause of 0.1 s before a second attempt lasts a whole second."""
+"""Settings of a server that is one process."""
 
 API_HOST = "research%"
-"""The one `Host` that the server's HTTP API accepts. No address can have this name, so no browser can send it; without
-this check a page of any web site could start and steer workflows."""
+"""The one `Host` that the server's HTTP API accepts: no browser can send it, so no web site can start workflows."""
 
 logger = structlog.get_logger(__name__)
 
@@ -93,10 +84,10 @@ class ServerDescription:
 
 
 async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:
-    """Use the server of a home folder for the life of this process, starting it if none runs.
+    """Use the server of a home folder for the life of this process, and start it if none runs.
 
-    `ui` asks a server that starts now for the web UI; a running one stays unchanged. Two simultaneous calls, in one
-    process or in two, get the same server. Raises `ServerError`.
+    `ui` starts it with the web UI; a running one stays unchanged. Simultaneous calls get the same server. Raises
+    `ServerError`.
     """
     files = ServerFiles(home)
     try:
@@ -124,8 +115,7 @@ async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:
 def detach_server(home: Path) -> None:
     """Leave the server; the last process to leave stops it, without waiting for its end."""
     files = ServerFiles(home)
-    users = _users.pop(files.folder, None)
-    if users is None:
+    if (users := _users.pop(files.folder, None)) is None:
         return
     users.release()
     if users.acquire():
@@ -175,16 +165,16 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
         with contextlib.suppress(ServerEndedError):  # killed a moment ago: another one is started
             await _wait_until_up(files, description, end)
             return description
-    for remaining in reversed(range(START_ATTEMPTS)):
+    while True:
         description = await _start(files, description, end, ui=ui)
         try:
             await _wait_until_up(files, description, end)
-            break
         except ServerEndedError:
             # The server chooses further ports itself, some time before it listens there.
-            if not remaining or "address already in use" not in files.read_log():
+            if time.monotonic() > end or "address already in use" not in files.read_log():
                 raise
-    return description
+        else:
+            return description
 
 
 async def _start(files: "ServerFiles", before: ServerDescription, end: float, *, ui: bool) -> ServerDescription:
@@ -205,8 +195,7 @@ async def _start(files: "ServerFiles", before: ServerDescription, end: float, *,
                 stderr=subprocess.STDOUT,
                 pass_fds=(lock.fileno(),),
                 cwd=files.folder,
-                # Garbage is collected when the heap has grown by 200 %: with Go's default of 100 % the server takes an
-                # eighth more processor time, and some 30 MB less memory.
+                # With Go's default of 100 % the server takes an eighth more processor time, and some 30 MB less memory.
                 env=child_environment() | {"GOGC": "200"},
                 start_new_session=True,
                 umask=0o077,
@@ -267,7 +256,7 @@ def find_binary() -> Path:
 def _choose_ui_address() -> str:
     """Choose one of 2^24 loopback addresses: the web UI has no authentication, and any page can send to 127.0.0.1.
 
-    Returns empty where the system has a single one (macOS): a page could try all of its ports within minutes.
+    Returns empty where the system has a single one (macOS), whose ports a page could try within minutes.
     """
     host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
     port = _free_port(host)
@@ -379,5 +368,4 @@ class ServerFiles:
 
 
 _users: dict[Path, FileLock] = {}  # the shared locks of this process by folder
-_children: list["subprocess.Popen[bytes]"] = []
-"""Servers that this process started: a reference lets their end be collected without a warning."""
+_children: list["subprocess.Popen[bytes]"] = []  # a reference lets the end of a server be collected without a warning

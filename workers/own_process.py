@@ -1,9 +1,4 @@
-"""This process: its event loop, its end without waiting for threads that are no longer needed, and its umask.
-
-Files of the product are for their owner alone: every process that writes to `RESEARCH_HOME` starts with
-`restrict_files_to_owner`, whose umask applies to SQLite, object stores and the dev server, too. Reports have the
-permissions that the person's shell sets.
-"""
+"""This process: its event loop, its end without waiting for threads that are no longer needed, and its umask."""
 
 import asyncio
 import contextlib
@@ -27,9 +22,8 @@ spends a tenth of its processor time on collections that find little: messages a
 class UnawaitedThreads(ThreadPoolExecutor):
     """Threads whose end the event loop does not await: a walk through a huge folder cannot be interrupted."""
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Start no further call; running calls continue, for either value of `wait`."""
-        del wait, cancel_futures
+    def shutdown(self, *_: Any, **__: Any) -> None:
+        """Start no further call; running calls continue."""
         super().shutdown(wait=False, cancel_futures=True)
 
 
@@ -60,7 +54,7 @@ _umask_of_person = PRIVATE
 
 
 def restrict_files_to_owner() -> None:
-    """Let this process and its children create files for their owner alone."""
+    """Let this process and its children create files for their owner alone: SQLite, object stores, the dev server."""
     global _umask_of_person  # noqa: PLW0603  a process has one umask
     before = os.umask(PRIVATE)
     _umask_of_person = _umask_of_person if before == PRIVATE else before

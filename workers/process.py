@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Final, TextIO
@@ -76,7 +76,8 @@ async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions,
 
 async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready) -> None:
     """Connect, index the corpora, and run pools with health and metrics until a worker ends."""
-    logger.info("worker.configured", version=product_version(), pools=list(pools), configuration=settings.describe())
+    configured = {"version": product_version(), "model": settings.model_reason, "configuration": settings.describe()}
+    logger.info("worker.configured", pools=list(pools), **configured)
     for notice in settings.notices():
         logger.warning("worker.notice", text=notice)
     metrics = None
@@ -110,8 +111,8 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
 async def end_if_stalled(log: TextIO | None = None, limit_seconds: float = STALL_SECONDS) -> AsyncIterator[None]:
     """End this process if its event loop stalls during the block, so that another worker takes over its calls.
 
-    The stacks of all threads go to `log` (standard error by default), and the exit code is 1. An endless regular
-    expression keeps the interpreter to itself, so no Python code could do this.
+    The stacks of all threads go to `log` (standard error by default), and the exit code is 1: an endless regular
+    expression leaves no time to Python code.
     """
 
     async def rearm() -> None:
@@ -171,7 +172,7 @@ async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -
                 head = await reader.readuntil(b"\r\n\r\n")
                 method, path, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
                 if method in {"GET", "HEAD"}:
-                    writer.write(_response(*await respond(path.partition("?")[0], health)))
+                    writer.write(await _answer(path.partition("?")[0], health))
                     await writer.drain()
         except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the client does not speak HTTP or closed the connection
@@ -183,17 +184,14 @@ async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -
         yield "{}:{}".format(*server.sockets[0].getsockname()[:2])
 
 
-async def respond(path: str, health: Health) -> tuple[HTTPStatus, dict[str, object]]:
-    """Return status and body of the answer for a path."""
-    if path not in {"/healthz", "/livez"}:
-        return HTTPStatus.NOT_FOUND, {"error": "unknown path: use /healthz or /livez"}
-    states, live = await health(), path == "/livez"
-    good = all(state.alive and (state.ready or live) for state in states.values())
-    pools = {name: {"alive": state.alive, "ready": state.ready} for name, state in states.items()}
-    return (HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE), {"ok": good, "pools": pools}
-
-
-def _response(status: HTTPStatus, body: dict[str, object]) -> bytes:
+async def _answer(path: str, health: Health) -> bytes:
+    """Return the response to a request for a path."""
+    status, body = HTTPStatus.NOT_FOUND, dict[str, object](error="unknown path: use /healthz or /livez")
+    if path in {"/healthz", "/livez"}:
+        states = await health()
+        good = all(state.alive and (state.ready or path == "/livez") for state in states.values())
+        status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
+        body = {"ok": good, "pools": {name: asdict(state) for name, state in states.items()}}
     text = json.dumps(body).encode()
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from urllib.parse import urlsplit, urlunsplit
 
@@ -9,15 +10,17 @@ from activities.preparation import ResearchConfiguration
 from contracts.request import Depth, SourceType
 from contracts.resolved import EffectiveSearch, Hook, ProviderChoice
 from contracts.vocabulary import Tier
+from providers.errors import NotConfigured
 from providers.models.chat import TokenCounts, ToolUse
 from providers.models.endpoints import PriceTable, split_name
-from providers.search.availability import advice, choose, malformed
+from providers.search.availability import advice, choose, malformed, provider_choices
 from providers.search.declarations import search_declaration
+from providers.service_calls import ensure_key
 from providers.storage.content import is_on_this_host
 from providers.storage.sessions import SESSIONS
 from workers.settings.loading import Settings
+from workers.settings.models import PUBLIC_HOST, host_of
 from workers.settings.sections import APPLICATION
-from workers.web_access import search_choices
 
 
 def configuration_of(
@@ -66,6 +69,30 @@ def configuration_of(
         digest=settings.digest(),
         product_version=product_version(),
     )
+
+
+def search_choices(settings: Settings, order: Sequence[str] | None = None) -> list[ProviderChoice]:
+    """Return the search providers in the usual order or another one, each with whether it can be used and why."""
+    return provider_choices(settings.search_values(), order, model=search_model(settings))
+
+
+def search_model(settings: Settings) -> dict[str, str] | None:
+    """Return the variables of the first configured model whose endpoint searches the web and whose key can be one."""
+    models, keys = settings.models, settings.model_keys()
+    endpoints = models.usable_endpoints(keys)
+    for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
+        endpoint, model = split_name(written, models.endpoints)
+        key = keys[endpoint].get_secret_value() if endpoint in keys else ""
+        public = host_of(models.base_url_of(endpoint)) == PUBLIC_HOST
+        if endpoint not in endpoints or (public and not key) or not models.capabilities_of(written).searches_web:
+            continue
+        address = models.address_of(endpoint) or ""
+        with suppress(NotConfigured):
+            if key:
+                ensure_key(key, "its variable")
+            variables = {"RESEARCH_MODEL": model, "ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": key}
+            return {name: value for name, value in variables.items() if value}
+    return None
 
 
 def _collection(settings: Settings) -> str:

@@ -5,6 +5,7 @@ import re
 import socket
 import sys
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -59,11 +60,7 @@ def configure_logging(
     to_json = structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
     to_text = structlog.dev.ConsoleRenderer(colors=False)
     as_json: list[Processor] = [to_json, lambda *line: visible_json(line[2])]
-    # For people: the configuration in one line would fill a screen, and `doctor` shows it.
-    without_tables: Processor = lambda _, __, event: {  # noqa: E731
-        name: value for name, value in event.items() if not isinstance(value, Mapping)
-    }
-    as_text: list[Processor] = [without_tables, to_text, lambda *line: visible(line[2])]
+    as_text: list[Processor] = [_drop_tables, to_text, lambda *line: visible(line[2])]
     processors: list[Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         _shorten_expected,
@@ -81,12 +78,9 @@ def configure_logging(
     root.setLevel(level)
     for noisy in ("httpx2", "httpcore2", "asyncio", "temporalio.worker"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
+    to_handler = structlog.stdlib.ProcessorFormatter.wrap_for_formatter
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=[structlog.stdlib.filter_by_level, *shared, to_handler],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
@@ -112,9 +106,13 @@ def redaction(secrets: Collection[str]) -> Processor:
     return lambda _, __, event: redact("", event)
 
 
-def _shorten_expected(logger: Any, method: str, event: EventDict) -> EventDict:
+def _drop_tables(_: Any, __: str, event: EventDict) -> EventDict:
+    """Remove the configuration, which would fill the screen of a person; `doctor` shows it."""
+    return {name: value for name, value in event.items() if not isinstance(value, Mapping)}
+
+
+def _shorten_expected(_: Any, __: str, event: EventDict) -> EventDict:
     """Log a failure that our code raised on purpose in one line, without a traceback."""
-    del logger, method
     given = event.get("exc_info")
     error = given[1] if isinstance(given, tuple) else given
     if isinstance(error, ApplicationError):
@@ -134,15 +132,11 @@ class CoreFilter(logging.Filter):
         entry = record.__dict__.pop("temporal_log", None)
         found = CORE_WORDS.match(record.getMessage())
         record.msg, record.args = (found[0].strip() if found else ""), ()
-        try:
-            fields = {} if entry is None else dict(entry.fields)
-        except Exception:  # noqa: BLE001  a line of the log must never be an error
-            fields = {}
-        for name in CORE_FIELDS:
-            if name in fields:
-                setattr(record, name, str(fields[name])[:200])
-        if code := re.search(r"\bcode: (\w+)", str(fields.get("error", ""))):
-            record.code = code[1]
+        with suppress(Exception):  # a line of the log must never be an error
+            fields = dict(entry.fields) if entry else {}
+            record.__dict__.update({name: str(fields[name])[:200] for name in CORE_FIELDS if name in fields})
+            if code := re.search(r"\bcode: (\w+)", str(fields.get("error", ""))):
+                record.code = code[1]
         return True
 
 
@@ -161,9 +155,7 @@ def temporal_runtime(metrics: str | None = None) -> Runtime:
     prometheus = None
     if metrics is not None:
         buckets = dict.fromkeys(LONG_LATENCIES, HISTOGRAM_SECONDS)
-        prometheus = PrometheusConfig(
-            bind_address=metrics, durations_as_seconds=True, histogram_bucket_overrides=buckets
-        )
+        prometheus = PrometheusConfig(metrics, durations_as_seconds=True, histogram_bucket_overrides=buckets)
     return Runtime(telemetry=TelemetryConfig(logging=core_logging(), metrics=prometheus))
 
 
@@ -173,10 +165,6 @@ def core_logging(level: Literal["WARN", "INFO"] = "WARN") -> LoggingConfig:
     core.addFilter(CORE_FILTER)
     if not core.handlers:
         core.addHandler(logging.NullHandler())  # a command without a log shows none of these
-    forwarding = LogForwardingConfig(
-        logger=core,
-        append_target_to_name=False,
-        prepend_target_on_message=False,
-        append_log_fields_to_message=False,
-    )
+    as_it_is = ("append_target_to_name", "prepend_target_on_message", "append_log_fields_to_message")
+    forwarding = LogForwardingConfig(logger=core, **dict.fromkeys(as_it_is, False))
     return LoggingConfig(filter=TelemetryFilter(core_level=level, other_level="ERROR"), forwarding=forwarding)

@@ -31,10 +31,11 @@ from providers.interfaces import ExtractedDocument
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import malformed, probe, probe_address
 from providers.search.corpus import ingest_file
+from workers.composition import open_search_providers, open_web_reader
+from workers.resolution_inputs import search_choices
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of, key_variable
 from workers.shared_state import open_shared_state
-from workers.web_access import open_search_providers, open_web_reader, search_choices
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3

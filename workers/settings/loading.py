@@ -1,10 +1,8 @@
 """The configuration of a process, and the only place that reads the environment.
 
 Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults. A
-`research.toml` of the working directory is not read: a folder that was cloned or unpacked may contain a stranger's.
-
-A key in the environment names no model: `ANTHROPIC_API_KEY` alone configures nothing, since it may be set for another
-program, and sending text away or paying for it must be decided. `RESEARCH_MODEL` (or the file, or a flag) decides it.
+`research.toml` of the working directory is not read: it may be a stranger's. `ANTHROPIC_API_KEY` alone configures no
+model, since it may be set for another program: sending text away or paying for it must be decided.
 """
 
 import hashlib
@@ -24,7 +22,7 @@ import platformdirs
 from pydantic import Field, SecretStr, ValidationError
 
 from contracts.presets import depth_of, effective_limits, preset
-from contracts.request import Depth, Limits
+from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from contracts.texts import expectation, visible
@@ -33,7 +31,7 @@ from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
 from providers.service_calls import in_clear
 from workers.settings.models import BaseAddress, host_of, key_variable
-from workers.settings.sections import APPLICATION, FileSettings, PresetSettings
+from workers.settings.sections import APPLICATION, FileSettings
 
 FILE_NAME = "research.toml"
 
@@ -53,7 +51,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
     "RESEARCH_MODEL_COMPLEX": ("models", "complex"),
 }
-"""Variable → the setting it sets. An empty variable counts as unset. Search providers declare their own variables."""
+"""Variable → its setting. Search providers declare their own variables."""
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
 LARGEST_FILE = 100_000  # bytes of a `research.toml`: the parser needs seconds for one that was made for that
@@ -63,6 +61,7 @@ CONFIG_VARIABLE = "RESEARCH_CONFIG"  # names a file as `--config` does, which go
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Any of these names a cluster; without them the dev server is used."""
 FOLDERS = {("home",), ("tokens", "research_archive_dir")}
+"""Settings that are relative to their file, as the path of a corpus is."""
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """The variables that a child process gets: none that could be a secret."""
 
@@ -135,13 +134,7 @@ class Settings(FileSettings):
         base = preset(strategy, depth)
         chosen, named = self.strategy.get(strategy, {}), depth_of(depth)
         override = chosen.get(named) or (chosen.get(Depth.AUTO) if named is depth_of(Depth.AUTO) else None)
-        if override is None:
-            return base
-        limits = Limits.model_validate(override.model_dump(include=set(Limits.model_fields)))
-        own = override.model_dump(
-            include=set(PresetSettings.model_fields) - set(Limits.model_fields), exclude_none=True
-        )
-        return EffectiveLimits.model_validate(effective_limits(base, limits).model_dump() | own)
+        return base if override is None else effective_limits(base, override)
 
     def secrets(self) -> list[str]:
         """Return every value that no log may show."""
@@ -156,20 +149,16 @@ class Settings(FileSettings):
         return {**self.search_addresses, **{name: key.get_secret_value() for name, key in self.search_keys.items()}}
 
     def describe(self) -> dict[str, Any]:
-        """Return the effective configuration as JSON values for logs and `doctor`; of secrets, whether they are set."""
-        return self._public() | {
-            "models_by_tier": self.models.by_tier(),
-            "model": self.model_reason,
-            "anthropic_api_key": "set" if self.anthropic_api_key else "not set",
-            "endpoint_keys": dict.fromkeys(sorted(self.endpoint_keys), "set"),
-            "redis_url": "set" if self.redis_url else "not set",
-            "server": "cluster" if self.uses_cluster else "dev server",
-            "search_providers": {choice.name: choice.reason for choice in provider_choices(self.search_values())},
-        }
+        """Return the settings of the files as JSON values, without the user and the password of an address."""
+        values = self.model_dump(mode="json", include=set(FileSettings.model_fields))
+        for table in (values, values["models"], *values["models"]["endpoints"].values()):
+            for name in {"base_url", "content_url"} & table.keys():
+                table[name] = table[name] and without_user(table[name])
+        return values
 
     def digest(self) -> str:
         """Return a hash of everything that shapes a run: equal in workers that are configured alike."""
-        values = self._public() | {"shared_state": "redis" if self.redis_url else "local"}
+        values = self.describe() | {"shared_state": "redis" if self.redis_url else "local"}
         values["tokens"].pop("research_archive_dir")  # a folder, like the home
         shaping = {name: value for name, value in values.items() if name not in {"home", "workers"}}
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
@@ -184,13 +173,6 @@ class Settings(FileSettings):
         """Return warnings about settings that have no effect."""
         half_set = self.models.by_tier() or self.anthropic_api_key is not None or self.models.base_url is not None
         return [self.model_reason] if half_set and not self.model_configured else []
-
-    def _public(self) -> dict[str, Any]:
-        values = self.model_dump(mode="json", include=set(FileSettings.model_fields))
-        for table in (values, values["models"], *values["models"]["endpoints"].values()):
-            for name in {"base_url", "content_url"} & table.keys():
-                table[name] = table[name] and without_user(table[name])
-        return values
 
 
 def load_settings(

@@ -38,16 +38,14 @@ BaseAddress = Annotated[
 ]
 EndpointName = Annotated[str, StringConstraints(pattern=ENDPOINT.pattern)]
 
-KEY_VARIABLE: Final = "RESEARCH_ENDPOINT_{name}_KEY"
-DEFAULT_KEY_VARIABLE: Final = "ANTHROPIC_API_KEY"
 PUBLIC_HOST: Final = "api.anthropic.com"
 
 
 def key_variable(endpoint: str) -> str:
     """Return the variable with the key of an endpoint."""
     if endpoint == DEFAULT_ENDPOINT:
-        return DEFAULT_KEY_VARIABLE
-    return KEY_VARIABLE.format(name=endpoint.upper().replace("-", "_"))
+        return "ANTHROPIC_API_KEY"
+    return f"RESEARCH_ENDPOINT_{endpoint.upper().replace('-', '_')}_KEY"
 
 
 class EndpointSettings(EndpointCapabilities):

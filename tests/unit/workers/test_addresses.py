@@ -7,8 +7,8 @@ import pytest
 from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from tests.fakes.web import WebServer, page
+from workers.composition import open_web_reader, user_agent
 from workers.settings.loading import FILE_NAME, Flags, Settings, SettingsError, load_settings
-from workers.web_access import open_web_reader, user_agent
 
 BAD = (
     *("http://[::1", "http://[::::]", "http://127.0.0.1:abc", "http://host:99999", "http://host:0", "http://:8080"),

@@ -14,16 +14,10 @@ from providers.search.anthropic_search import AnthropicSearch
 from providers.search.declarations import declared_names
 from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
 from tests.fakes.search_apis import SearchApis, asking
-from workers.resolution_inputs import configuration_of
+from workers.composition import find_unreachable, open_search_providers, user_agent
+from workers.resolution_inputs import configuration_of, search_choices, search_model
 from workers.settings.loading import Settings, load_settings
 from workers.settings.models import EndpointSettings
-from workers.web_access import (
-    find_unreachable,
-    open_search_providers,
-    search_choices,
-    search_model,
-    user_agent,
-)
 
 SERVICES = [name for name in declared_names() if name != "anthropic"]
 

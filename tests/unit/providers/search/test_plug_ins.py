@@ -21,7 +21,8 @@ EXAMPLE = ROOT / "examples" / "search_provider"
 SEARCH = """
 import asyncio, json
 from contracts.messages import SearchRequest
-from workers.web_access import open_search_providers, search_choices
+from workers.composition import open_search_providers
+from workers.resolution_inputs import search_choices
 from workers.settings.loading import load_settings
 
 async def main():
