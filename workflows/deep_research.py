@@ -63,8 +63,8 @@ class DeepResearchWorkflow(PersonMessages):
     async def run(self, request: RawValue) -> ResearchResult:
         """Parse, prepare, conduct, answer. Invalid input ends at once with the problem.
 
-        An error that no code foresaw ends the run as failed, too: the server would retry the workflow task for ever. A
-        non-determinism error is raised outside this method, so a bad deploy still only blocks its runs.
+        An unforeseen error ends the run as failed: the server would retry the workflow task for ever. A non-determinism
+        error is raised outside this method, so a bad deploy still only blocks its runs.
         """
         try:
             return await self._conduct(request)
@@ -109,21 +109,16 @@ class DeepResearchWorkflow(PersonMessages):
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            failure = self._fail(run, f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500])
-            await driver.save_at_the_end()
-            raise failure from None
+            problem = f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500]
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  what no code foresaw: the session is kept, and can be resumed
-            failure = self._fail(run, _unforeseen(error).message)
-            await driver.save_at_the_end()
-            raise failure from None
-        self._show_phase()
-        workflow.upsert_memo({names.OUTCOME_MEMO: outcome.value})
-        await workflow.wait_condition(workflow.all_handlers_finished)
-        result = self._result(outcome)
-        record_ending(result, self._state, self._state.last_failure)
-        return _deliver(result, outcome, self._state.last_failure)
+            problem = _unforeseen(error).message
+        else:
+            return await self._deliver(outcome)
+        failure = self._fail(run, problem)
+        await driver.save_at_the_end()
+        raise failure
 
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:
@@ -155,10 +150,7 @@ class DeepResearchWorkflow(PersonMessages):
             raise _refusal_of(error) from None
 
     async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
-        """Wait for a place among the active runs; true if the run had to wait.
-
-        One that has started has something to report from, or to continue with: it waits no longer once it is stopped.
-        """
+        """Wait for a place among the active runs; true if the run had to wait. A stop ends the wait of a begun one."""
         place = 0
         while True:
             argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=place)
@@ -179,9 +171,9 @@ class DeepResearchWorkflow(PersonMessages):
             self._renew_details()
 
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
-        """Take over the stored session, or start a new one; the clock runs since the first workflow task.
+        """Take over the stored session, or start a new one; the content of the session store, None without a session.
 
-        Content of the session store; None without a session.
+        The clock runs since the first workflow task.
         """
         resolved, started_at = prepared.resolved, started.isoformat(timespec="milliseconds")
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
@@ -256,7 +248,6 @@ class DeepResearchWorkflow(PersonMessages):
             values[names.OUTCOME_ATTRIBUTE] = state.result.outcome.value
         updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
         cost, attribute = state.usage.cost_usd, SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
-        # An unknown cost is no figure: one that was known before goes.
         known = attribute.value_unset() if cost is None else attribute.value_set(cost)
         workflow.upsert_search_attributes([*updates, known])
 
@@ -276,6 +267,21 @@ class DeepResearchWorkflow(PersonMessages):
         run.note_end(Outcome.FAILED, f"failed: {message}")
         detail = result.model_copy(update={"limitations": [message]}).model_dump(mode="json")
         return ApplicationError(message, detail, type=failures.RESEARCH_FAILED, non_retryable=True)
+
+    async def _deliver(self, outcome: Outcome) -> ResearchResult:
+        """Return what counts as an end; raise what counts as a failure, with the result in its details."""
+        self._show_phase()
+        workflow.upsert_memo({names.OUTCOME_MEMO: outcome.value})
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        result, failure = self._result(outcome), self._state.last_failure
+        record_ending(result, self._state, failure)
+        if outcome not in ENDS_AS_FAILURE:
+            return result
+        kind = result.stop_reason.value if outcome is Outcome.REFUSED else ENDS_AS_FAILURE[outcome]
+        why = f" ({failure})" if failure else ""
+        remedy = result.advice or f"`research resume {result.research_id}` goes on"
+        message = f"{outcome.value}: {result.stop_reason.value}{why}; {remedy}"
+        raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
 
     def _result(self, outcome: Outcome) -> ResearchResult:
         if self._state.result is not None:
@@ -338,17 +344,6 @@ def _end_early(outcome: Outcome, reason: StopReason, message: str) -> Applicatio
     )
     record_ending(result, failure=message)
     return ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
-
-
-def _deliver(result: ResearchResult, outcome: Outcome, failure: str) -> ResearchResult:
-    """Return what counts as an end; raise what counts as a failure, with the result in its details."""
-    if outcome in ENDS_AS_FAILURE:
-        kind = result.stop_reason.value if outcome is Outcome.REFUSED else ENDS_AS_FAILURE[outcome]
-        why = f" ({failure})" if failure else ""
-        remedy = result.advice or f"`research resume {result.research_id}` goes on"
-        message = f"{outcome.value}: {result.stop_reason.value}{why}; {remedy}"
-        raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
-    return result
 
 
 def record_ending(result: ResearchResult, state: ResearchState | None = None, failure: str = "") -> None:

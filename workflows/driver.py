@@ -7,12 +7,13 @@ import asyncio
 
 from temporalio.exceptions import ActivityError
 
+from contracts.names import RECORDS_QUEUE
 from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
 from workflows.phases.pauses import HumanGate, reflect
 from workflows.rules.endings import result_without_work
-from workflows.run.calls import cancel_save_options, describe_failure, explain, is_cancelled, is_outage
+from workflows.run.calls import CANCEL_SAVE_SECONDS, call_options, describe_failure, explain, is_cancelled, is_outage
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
@@ -66,11 +67,10 @@ class Driver:
 
     async def work(self) -> StopReason:
         """Step until the strategy has finished or something ends the work early; the reason."""
+        reason: StopReason | None = None
         try:
-            while True:
+            while reason is None:
                 reason = await self.step()
-                if reason is not None:
-                    return reason
         except Interrupted as interrupted:
             return interrupted.reason
         except ActivityError as error:
@@ -81,6 +81,7 @@ class Driver:
                 f"{error.activity_type.replace('_', ' ')}: {explain(error)}: {describe_failure(error)}"
             )
             return StopReason.PROVIDER_OUTAGE
+        return reason
 
     async def step(self) -> StopReason | None:
         """Do one unit and its pause; the reason once the strategy has finished.
@@ -104,11 +105,8 @@ class Driver:
         pause = state.pause = await self._strategy.pause(run, opened)
         state.open_pause = None
         run.inbox.check_interruption()
-        if state.draft is not drafted:
-            # A text is served once the stored session names it, and the calls that check it carry what is new since.
-            run.checkpoints.save_in_background()
-        else:
-            run.checkpoints.save_now_and_then()
+        # A text is served once the stored session names it, and the calls that check it carry what is new since.
+        run.checkpoints.save_in_background(at_once=state.draft is not drafted)
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await run.hooks.continue_as_new()
         return None
@@ -125,7 +123,9 @@ class Driver:
     async def save_at_the_end(self) -> None:
         """Save once, within five seconds; if that fails the last checkpoint remains, and the run ends all the same."""
         run = self._run
+        operation = run.operation("save-at-the-end")
+        options = call_options(RECORDS_QUEUE, operation, "save the session at the end", first=True)
         try:
-            await run.checkpoints.save(closed=True, options=cancel_save_options(run.operation("save-at-the-end")))
+            await run.checkpoints.save(closed=True, options=options.within(CANCEL_SAVE_SECONDS))
         except (ActivityError, ValueError):  # ValueError: the state cannot be stored as JSON
             run.state.last_failure = f"{run.state.last_failure} (the session could not be saved at the end)".strip()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -17,10 +17,8 @@ from workflows.phases.checking import VERIFICATION
 from workflows.run import inbox
 from workflows.run.context import page_after
 from workflows.run.host import Host
-from workflows.run.inbox import Inbox
+from workflows.run.inbox import Inbox, Reply
 from workflows.status import details_markdown, plan_of, status_of
-
-R = TypeVar("R")
 
 MAX_STEERING_CHARACTERS: Final = 2_000
 
@@ -104,7 +102,7 @@ class PersonMessages(StateQueries):
         A model reads it. Without a model its words are searched for.
         """
         if self._waits_for(WaitKind.APPROVAL):
-            self._inbox.replies.append(inbox.read_revision(self._state, self._inbox.replies, text))
+            self._take(inbox.read_revision, text)
             return self._rebuilt()
         self._inbox.steering.append(text.strip())
         if self._state.resolved is None or self._state.resolved.engine is EngineKind.MODEL:
@@ -122,19 +120,17 @@ class PersonMessages(StateQueries):
         if self._inbox.closing or writing:
             raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
         if self._waits_for(WaitKind.APPROVAL):
-            _checked(lambda: inbox.read_revision(self._state, self._inbox.replies, text))
+            self._check(inbox.read_revision, text)
 
     @workflow.update(name=names.STOP_AND_REPORT)
     async def stop_and_report(self) -> str:
         """End the work now and write the report from what is there. Acknowledged at once."""
-        if self._inbox.interruption is not None:
-            return "already stopping: the report is being written"
-        if self._inbox.closing and self._state.phase == VERIFICATION:
-            self._inbox.interrupt(StopReason.USER_STOPPED)
-            return "stopping: what was checked counts, and the report is written"
-        if self._inbox.closing:
+        checking = self._inbox.closing and self._state.phase == VERIFICATION
+        if self._inbox.interruption is not None or (self._inbox.closing and not checking):
             return "already stopping: the report is being written"
         self._inbox.interrupt(StopReason.USER_STOPPED)
+        if checking:
+            return "stopping: what was checked counts, and the report is written"
         if self._state.waiting is not None and not self._state.sources:
             return "stopping before any work: what was planned is kept"
         return "stopping: the report is written from what is there"
@@ -145,23 +141,19 @@ class PersonMessages(StateQueries):
 
         Answers to the questions of a plan make another plan; `round` is the version of the plan that is meant.
         """
-        taken = inbox.read_answers(self._state, self._inbox.replies, answers, round)
-        self._inbox.replies.append(taken)
+        taken = self._take(inbox.read_answers, answers, round)
         if self._waits_for(WaitKind.APPROVAL):
             return self._rebuilt()
-        return (
-            "taken: the run goes on with your answers" if any(taken.answers or ()) else "taken: the run goes on without"
-        )
+        return f"taken: the run goes on {'with your answers' if any(taken.answers or ()) else 'without'}"
 
     @answer_clarification.validator
     def _check_answers(self, answers: Any, round: Any = None) -> None:  # noqa: A002
-        _checked(lambda: inbox.read_answers(self._state, self._inbox.replies, answers, round))
+        self._check(inbox.read_answers, answers, round)
 
     @workflow.update(name=names.REPLY)
     async def reply(self, text: Any) -> str:
         """A text for whatever is waited for: an answer, the words of approval, or words for the planner."""
-        taken = inbox.read_reply(self._state, self._inbox.replies, text)
-        self._inbox.replies.append(taken)
+        taken = self._take(inbox.read_reply, text)
         if taken.approved is not None:
             return _approved(taken.approved)
         answers = self._waits_for(WaitKind.CLARIFICATION)
@@ -169,13 +161,12 @@ class PersonMessages(StateQueries):
 
     @reply.validator
     def _check_reply(self, text: Any) -> None:
-        _checked(lambda: inbox.read_reply(self._state, self._inbox.replies, text))
+        self._check(inbox.read_reply, text)
 
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
         """Words for the planner, or the parts to replace (`brief`, `sub_queries`, …); `version` is that of the plan."""
-        taken = inbox.read_revision(self._state, self._inbox.replies, revision, version)
-        self._inbox.replies.append(taken)
+        taken = self._take(inbox.read_revision, revision, version)
         if taken.plan is None:
             return self._rebuilt()
         if taken.plan.to_judge:
@@ -184,7 +175,7 @@ class PersonMessages(StateQueries):
 
     @revise_plan.validator
     def _check_revision(self, revision: Any, version: Any = None) -> None:
-        _checked(lambda: inbox.read_revision(self._state, self._inbox.replies, revision, version))
+        self._check(inbox.read_revision, revision, version)
 
     @workflow.update(name=names.APPROVE_PLAN)
     async def approve_plan(self, version: Any, phrase: Any = None, overrule: Any = False) -> str:
@@ -192,22 +183,34 @@ class PersonMessages(StateQueries):
 
         `overrule` is true where opinions against queries of the plan are to be overruled.
         """
-        self._inbox.replies.append(inbox.read_approval(self._state, self._inbox.replies, version, phrase, overrule))
+        self._take(inbox.read_approval, version, phrase, overrule)
         return _approved(version)
 
     @approve_plan.validator
     def _check_approval(self, version: Any, phrase: Any = None, overrule: Any = False) -> None:
-        _checked(lambda: inbox.read_approval(self._state, self._inbox.replies, version, phrase, overrule))
+        self._check(inbox.read_approval, version, phrase, overrule)
 
     @workflow.update(name=names.REJECT_PLAN)
     async def reject_plan(self, reason: Any = "") -> str:
         """End the run without any work; the plan remains."""
-        self._inbox.replies.append(inbox.read_rejection(self._state, self._inbox.replies, reason))
+        self._take(inbox.read_rejection, reason)
         return "rejected: the run ends, and its plan is kept"
 
     @reject_plan.validator
     def _check_rejection(self, reason: Any = "") -> None:
-        _checked(lambda: inbox.read_rejection(self._state, self._inbox.replies, reason))
+        self._check(inbox.read_rejection, reason)
+
+    def _take(self, read: Callable[..., Reply], *given: Any) -> Reply:
+        """Put a message that is valid still into the inbox."""
+        reply = read(self._state, self._inbox.replies, *given)
+        self._inbox.replies.append(reply)
+        return reply
+
+    def _check(self, read: Callable[..., Reply], *given: Any) -> None:
+        try:
+            read(self._state, self._inbox.replies, *given)
+        except inbox.Unacceptable as error:
+            raise ApplicationError(str(error), type=failures.INVALID_REQUEST) from None
 
     def _waits_for(self, kind: WaitKind) -> bool:
         return self._state.waiting is not None and self._state.waiting.kind is kind
@@ -219,10 +222,3 @@ class PersonMessages(StateQueries):
 
 def _approved(version: int) -> str:
     return f"approved: the research goes by plan version {version}"
-
-
-def _checked(read: Callable[[], R]) -> R:
-    try:
-        return read()
-    except inbox.Unacceptable as error:
-        raise ApplicationError(str(error), type=failures.INVALID_REQUEST) from None

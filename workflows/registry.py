@@ -61,15 +61,12 @@ class ResearchMetadataWorkflow:
 
 @workflow.defn(name=names.DEEP_RESEARCH_PLAN, failure_exception_types=[TypeError])
 class DeepResearchPlanWorkflow:
-    """Starts a run whose plan waits for approval, and ends: the run is followed and approved as any other."""
+    """Starts a run whose plan waits for approval, and ends."""
 
     @workflow.run
     async def run(self, request: RawValue) -> PlannedRun:
         """Start the run under an id of its own. Raises `ApplicationError` for an invalid request."""
-        try:
-            parsed = parse_request(json_of(request))
-        except InvalidRequest as error:
-            raise _refused(*error.lines) from None
+        parsed = _parse(request)
         if parsed.gates.approve is Approve.NONE:
             raise _refused("gates.approve: the plan of this run waits for an approval; start deep-research without one")
         if parsed.continue_from is not None:
@@ -90,15 +87,19 @@ class ResearchRefreshWorkflow:
     @workflow.run
     async def run(self, request: RawValue) -> PlannedRun:
         """Start the refresh. Raises `ApplicationError` for an invalid request."""
-        try:
-            parsed = parse_request(json_of(request))
-        except InvalidRequest as error:
-            raise _refused(*error.lines) from None
+        parsed = _parse(request)
         if not parsed.refresh or parsed.continue_from is None:
             raise _refused("refresh: name a finished run in continue_from, and set refresh")
         with suppress(WorkflowAlreadyStartedError):
             await _start_run(parsed, parsed.continue_from)
         return PlannedRun(research_id=parsed.continue_from)
+
+
+def _parse(request: RawValue) -> ResearchRequest:
+    try:
+        return parse_request(json_of(request))
+    except InvalidRequest as error:
+        raise _refused(*error.lines) from None
 
 
 async def _start_run(request: ResearchRequest, research_id: str) -> None:

@@ -4,28 +4,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from contracts.agents import progress_of_agent
-from contracts.outcome import HOOK, PERSON, AgentProgress, Awaited, Progress, ResearchStatus
+from contracts.outcome import HOOK, PERSON, Awaited, ResearchStatus, Usage
 from contracts.plan import PlanAnswer
 from contracts.request import Constraints
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
 from contracts.tokens import total_of
-from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
+from contracts.vocabulary import NodeKind, NodeStatus
 from workflows.phases.checking import with_verification
 from workflows.run.context import elapsed_seconds
 from workflows.strategies import strategy_of
 
 QUESTION_CHARACTERS: Final = 400
 WAITS: Final = 3
-MOST_AGENTS: Final = 12
-AGENT_MARKS: Final = {
-    AgentStatus.QUEUED: "○",
-    AgentStatus.RUNNING: "▸",
-    AgentStatus.DONE: "✔",
-    AgentStatus.CUT_OFF: "■",
-    AgentStatus.FAILED: "✖",
-}
-MARKS = {
+MARKS: Final = {
     NodeStatus.PENDING: "○",
     NodeStatus.EXECUTING: "▸",
     NodeStatus.COMPLETED: "✔",
@@ -35,49 +27,37 @@ MARKS = {
 
 
 def status_of(state: ResearchState, now: float) -> ResearchStatus:
-    """The state in a few figures; the same function serves running workflows and stored sessions."""
-    resolved = state.resolved
-    limit = resolved.limits.deadline_seconds if resolved else 0.0
-    ended = state.result is not None
-    elapsed = state.usage.active_seconds if ended else elapsed_seconds(state, now)
-    last = state.decisions[-1] if state.decisions else None
-    return ResearchStatus(
-        research_id=resolved.research_id if resolved else "",
-        query=resolved.query if resolved else "",
-        status=state.status,
-        phase=state.phase,
-        iteration=state.iteration,
-        limits=resolved.limits if resolved else None,
-        max_iterations=resolved.limits.max_iterations if resolved else 1,
-        strategy=resolved.strategy if resolved else "supervisor",
-        progress=with_verification(strategy_of(resolved.strategy).progress(state), state) if resolved else Progress(),
-        agents=[progress_of_agent(record) for record in state.agents],
-        engine=resolved.engine.value if resolved else "",
-        corpus=resolved.corpus.name if resolved and resolved.corpus else None,
-        egress=resolved.egress if resolved else "",
-        estimate=resolved.estimate.words() if resolved and resolved.estimate else "",
-        web=resolved.web if resolved else False,
-        providers=resolved.providers if resolved else [],
-        waiting=None if ended else state.waiting,
-        outline=state.plan.outline,
-        objections=state.plan.objections,
-        counts=state.counts(),
-        usage=state.usage,
-        usage_by_role=state.usage_by_role,
-        usage_by_phase=state.usage_by_phase,
-        fidelity=total_of(state.fidelity.values()) if state.fidelity else None,
-        verification=state.result.verification if state.result else state.verification.summary,
-        elapsed_seconds=max(0.0, round(elapsed, 1)) if resolved else 0.0,
-        deadline_seconds=limit,
-        last_decision=f"{last.action}: {last.rationale}".strip(": ") if last else "",
-        last_failure=state.last_failure,
-        degraded=state.degraded,
-        guidance=[each for each in state.guidance if each.origin in (PERSON, HOOK)],
-        outcome=state.result.outcome if state.result else None,
-        stop_reason=state.result.stop_reason if state.result else None,
-        started_at=state.started_at,
-        ended_at=state.result.ended_at if state.result else None,
-    )
+    """Return the state in a few figures, of a run that works as of a stored session.
+
+    Fields of the status are those of the same name of state, plan and resolution, but for those named here.
+    """
+    resolved, result = state.resolved, state.result
+    fields = dict(state) | dict(state.plan) | (dict(resolved) if resolved else {"research_id": "", "query": ""})
+    fields |= {
+        "agents": [progress_of_agent(record) for record in state.agents],
+        "waiting": None if result else state.waiting,
+        "counts": state.counts(),
+        "fidelity": total_of(state.fidelity.values()) if state.fidelity else None,
+        "verification": result.verification if result else state.verification.summary,
+        "guidance": [each for each in state.guidance if each.origin in (PERSON, HOOK)],
+    }
+    if resolved is not None:
+        elapsed = state.usage.active_seconds if result else elapsed_seconds(state, now)
+        fields |= {
+            "max_iterations": resolved.limits.max_iterations,
+            "progress": with_verification(strategy_of(resolved.strategy).progress(state), state),
+            "engine": resolved.engine.value,
+            "corpus": resolved.corpus.name if resolved.corpus else None,
+            "estimate": resolved.estimate.words() if resolved.estimate else "",
+            "elapsed_seconds": max(0.0, round(elapsed, 1)),
+            "deadline_seconds": resolved.limits.deadline_seconds,
+        }
+    if state.decisions:
+        last = state.decisions[-1]
+        fields["last_decision"] = f"{last.action}: {last.rationale}".strip(": ")
+    if result is not None:
+        fields |= {"outcome": result.outcome, "stop_reason": result.stop_reason, "ended_at": result.ended_at}
+    return ResearchStatus.model_validate(fields)
 
 
 def details_markdown(
@@ -87,18 +67,18 @@ def details_markdown(
     awaiting: Sequence[Awaited] = (),
     queued: ResearchStatus | None = None,
 ) -> str:
-    """Question, phase, cost, calls under way, sub-queries, last decision: the overview for a person.
+    """Return question, phase, cost, calls under way, sub-queries and last decision: the overview in the web UI.
 
     `question` is that of a run which is not resolved yet, `queued` the status of one that waits for its turn.
     """
     resolved = state.resolved
-    asked = _show(resolved.query if resolved else question, QUESTION_CHARACTERS)
+    title = f"**{_show(resolved.query if resolved else question, QUESTION_CHARACTERS)}**"
     waits = [f"waiting for: {each.what} (since {each.since[11:19]} UTC)" for each in awaiting[:WAITS]]
     if len(awaiting) > WAITS:
         waits.append(f"and for {len(awaiting) - WAITS} more")
     if resolved is None:
-        stands = f"queued · place {queued.queue_place} of {queued.queue_length}" if queued else "preparing"
-        return "\n\n".join(part for part in (f"**{asked}**" if asked else "", stands, *waits) if part)
+        phase = f"queued · place {queued.queue_place} of {queued.queue_length}" if queued else "preparing"
+        return "\n\n".join((title, phase, *waits))
     elapsed = max(0.0, elapsed_seconds(state, now) - state.active_seconds_before)
     head = (
         f"**{state.status.value}** · {state.phase or 'starting'} · "
@@ -108,47 +88,19 @@ def details_markdown(
     figures = (
         f"{plural(len(state.readable_sources()), 'source')} · {plural(len(state.findings), 'finding')} · "
         f"{plural(len(state.unaddressed_gaps()), 'open gap')} · {plural(state.usage.model_calls, 'model call')} · "
-        f"{_cost(state)}"
+        f"{_cost(state.usage, resolved.limits.max_cost_usd)}"
     )
-    lines = [f"**{asked}**", "", head, "", *_asked_of_person(state), figures, ""]
+    lines = [title, "", head, "", *_asked_of_person(state), figures, ""]
     lines += [line for wait in waits for line in (wait, "")]
     # Where the work is done in steps, these tell more than their many searches.
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
-    lines += _outline_lines(state)
-    agents = [each for record in state.agents for each in progress_of_agent(record).with_all_below()]
-    lines += [_agent_line(level, agent) for level, agent in agents[-MOST_AGENTS:]]
     if state.decisions:
         last = state.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]
     if state.last_failure:
         lines += ["", f"Last failure: {_show(state.last_failure, 300)}"]
     return "\n".join(lines)
-
-
-def _outline_lines(state: ResearchState) -> list[str]:
-    """Return the headings of the report, with the words under each once it grows, assumptions, and objections."""
-    lengths, plan = state.draft.words_by_section if state.draft else {}, state.plan
-    headings = [
-        f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
-        if text in lengths
-        else _show(text, 120)
-        for text in plan.outline
-    ]
-    shown = (("Outline", headings), ("Assumptions", [_show(text, 120) for text in plan.assumptions]))
-    lines = [line for label, texts in shown if texts for line in ("", f"{label}: {' · '.join(texts)}")]
-    if objections := plan.open_objections:
-        lines += ["", "Too wide:", *(f"- {_show(one.line(), 500)}" for one in objections)]
-    return lines
-
-
-def _agent_line(level: int, agent: AgentProgress) -> str:
-    """An agent with its task and the workflow that shows it."""
-    is_over = agent.status not in (AgentStatus.QUEUED, AgentStatus.RUNNING)
-    brought = f" · {plural(agent.counts.findings, 'finding')}" if is_over else ""
-    where = f" · workflow `{agent.workflow_id}`" if agent.workflow_id else ""
-    indent = "  " * (level - 1)
-    return f"{indent}- {AGENT_MARKS[agent.status]} {agent.id}{brought}{where}: {_show(agent.task, 120)}"
 
 
 def _asked_of_person(state: ResearchState) -> list[str]:
@@ -163,12 +115,11 @@ def _asked_of_person(state: ResearchState) -> list[str]:
     return lines
 
 
-def _cost(state: ResearchState) -> str:
-    cap = state.resolved.limits.max_cost_usd if state.resolved else None
-    if state.usage.cost_usd is None and not state.usage.known_cost_usd:
+def _cost(usage: Usage, limit: float | None) -> str:
+    if usage.cost_usd is None and not usage.known_cost_usd:
         return "cost unknown"
-    cost = f"{state.usage.known_cost_usd:.2f} USD" + (" and more" if state.usage.cost_usd is None else "")
-    return cost if cap is None else f"{cost} of at most {cap:.2f}"
+    cost = f"{usage.known_cost_usd:.2f} USD" + (" and more" if usage.cost_usd is None else "")
+    return cost if limit is None else f"{cost} of at most {limit:.2f}"
 
 
 def _show(text: str, characters: int) -> str:
@@ -177,16 +128,10 @@ def _show(text: str, characters: int) -> str:
 
 def plan_of(state: ResearchState) -> PlanAnswer:
     """Return the plan of a run, and the open question to a person."""
-    return PlanAnswer(
-        version=state.plan.version,
-        approved_version=state.approved_version,
-        waiting=None if state.result else state.waiting,
-        brief=state.plan.brief,
-        nodes=state.plan.nodes,
-        sub_queries=state.plan.parts,
-        outline=state.plan.outline,
-        questions=state.plan.questions,
-        assumptions=state.plan.assumptions,
-        objections=state.plan.objections,
-        constraints=state.resolved.constraints if state.resolved else Constraints(),
-    )
+    fields = dict(state.plan) | {
+        "approved_version": state.approved_version,
+        "waiting": None if state.result else state.waiting,
+        "sub_queries": state.plan.parts,
+        "constraints": state.resolved.constraints if state.resolved else Constraints(),
+    }
+    return PlanAnswer.model_validate(fields)

@@ -46,7 +46,7 @@ from providers.text import detect_language, question_stems, sentence_spans, tran
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of
-from workflows.rules.query_matching import normalized_query
+from workflows.rules.sub_queries import normalized_query
 from workflows.run.calls import show_summary
 from workflows.strategies.orchestrator.orchestrator_strategy import problem_of
 

@@ -31,8 +31,7 @@ from workflows.phases.drafts import withdraw_evidence
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.agents import known_record
 from workflows.rules.duplicates import Identities, hits_to_protect, register_sources
-from workflows.rules.query_matching import record_of
-from workflows.rules.sub_queries import room_of, sources_left
+from workflows.rules.sub_queries import record_of, room_of, sources_left
 from workflows.run.budget import account
 from workflows.run.calls import call_options, is_cancelled, reason_of
 from workflows.run.host import abandon, ended_calls, side_by_side

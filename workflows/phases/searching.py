@@ -19,7 +19,7 @@ from contracts.plan import PlanNode
 from contracts.request import EARLIER, SearchPolicy, SourceType, published_between
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
-from workflows.rules.query_matching import asked_before
+from workflows.rules.sub_queries import asked_before
 from workflows.run.budget import account
 from workflows.run.calls import (
     call_options,

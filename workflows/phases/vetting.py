@@ -26,8 +26,7 @@ from contracts.vocabulary import EngineKind, NodeStatus, SourceStatus
 from workflows.phases.analysis import update_quality
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import extract_of
-from workflows.rules.candidates import assess_by_rules, choose_candidates, hits_of
-from workflows.rules.duplicates import Identities, protected_ids
+from workflows.rules.duplicates import Identities, assess_by_rules, choose_candidates, hits_of, protected_ids
 from workflows.run.host import ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun, Unanswered
 

@@ -1,11 +1,8 @@
-"""Agents of a run: the request that each gets, and the merge of its results into the state. Pure.
-
-Results are merged in task order, and the first of an id remains.
-"""
+"""Agents of a run: their requests, and the merge of their results in task order. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from contracts.addresses import gap_id
 from contracts.agents import (
@@ -25,7 +22,7 @@ from contracts.agents import (
 from contracts.evidence import Finding, Gap, QueryRecord, Source
 from contracts.messages import ReadRecord
 from contracts.outcome import AgentDecision, Usage
-from contracts.plan import WITHOUT_SEARCH, PlanNode, nodes_of_agent
+from contracts.plan import WITHOUT_SEARCH, nodes_of_agent
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
@@ -80,10 +77,10 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
 
 
 def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seconds_left: float) -> EffectiveLimits:
-    """Return the limits of an agent: those of its strategy and its share, whichever is least.
+    """Return the limits of an agent: the least of those of its strategy and its share.
 
-    `seconds_left` is the run's remaining time for work. The agent's work ends after `task.seconds`, all of it after
-    `task.most_seconds`; the difference is the reserve for its report.
+    `seconds_left` is the run's remaining time for work. The agent's work ends after `task.seconds`, its report after
+    `task.most_seconds`.
     """
     most = own.deadline_seconds if task.most_seconds is None else task.most_seconds
     work = own.deadline_seconds - own.reserve_seconds if task.seconds is None else task.seconds
@@ -96,7 +93,7 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
             "reserve_seconds": round(min(reserve, deadline), 3),
             "max_sources": sources + task.protects,
             "max_new_sources": min(own.max_new_sources, sources) + task.protects,
-            # What a preset says of these is for a whole run.
+            # Those of a preset are for a whole run.
             "max_model_calls": share.model_calls,
             "max_tokens": share.tokens,
             "max_cost_usd": share.cost_usd,
@@ -115,7 +112,7 @@ SHARED_WITH_AGENTS: Final = (
 def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
     """Return the part of a run's request that an agent gets, with its task for a question.
 
-    Sources of an earlier run are offered to each agent; what was asked there is not given.
+    Of an earlier run it gets the sources, not the question.
     """
     earlier = resolved.follow_up
     return ResolvedResearch(
@@ -167,10 +164,7 @@ def shares_of(left: AgentShare, number: int) -> list[AgentShare]:
 
 # --- the ledger ----------------------------------------------------------------------------------------------------
 def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
-    """Return the queries and pages of a run when the task was given, without those of parallel agents.
-
-    The agent of an agent gets the ledger of the run as well.
-    """
+    """Return the queries and pages of a run when the task was given, those of the run's own ledger included."""
     queries = [*state.ledger.queries, *state.query_ledger[: record.known_queries]]
     own = list(state.sources.values())[: record.known_sources]
     known = {source.id: source for source in (*state.ledger.pages, *own)}.values()
@@ -195,7 +189,9 @@ FOUND: Final = (
 ).split()
 """Parts of an agent's state that its run takes over."""
 KNOWN_FIRST: Final = "evidence aliases term_documents spellings lost_providers prompt_versions".split()
-"""Those of them in which what the run knows already remains."""
+"""Those of them in which entries of the run replace entries of the agent."""
+UNITED: Final = "shortened_calls dropped_content_ids content_archive_hashes models_used".split()
+"""Those of them that are lists without repetitions."""
 
 
 def task_result(
@@ -233,10 +229,7 @@ ENDS: Final = {
 
 
 def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -> NodeSummary:
-    """Return the node of an agent with those of its own agents, in the order of their tasks, and its own usage.
-
-    What cut its work short is its end, whatever its strategy has noted.
-    """
+    """Return the node of an agent with those of its own agents, in task order, its own usage, and its end."""
     usage = state.usage.model_copy(update={"active_seconds": 0.0})
     for record in state.agents:
         usage = usage.beyond(record.result.usage if record.result else Usage())
@@ -261,10 +254,10 @@ def lost_work(state: ResearchState) -> LostWork:
 
 # --- the merge -----------------------------------------------------------------------------------------------------
 def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> list[AgentDecision]:
-    """Take over the results of an agent; the decisions of its strategy, which are for the log of the run.
+    """Take over the results of an agent, and return the decisions of its strategy for the log of the run.
 
-    Leaves and tasks of its plan are added below the node of its task and keep their findings, gaps and sources; all
-    else that it found belongs to the node of its task. Its searches are in the list of queries.
+    Leaves and tasks of its plan are added below the node of its task with their findings, gaps and sources; all else
+    that it found belongs to the node of its task.
     """
     found = ResearchState.unpack(result.packed) if result.packed else ResearchState()
     for name in KNOWN_FIRST:
@@ -290,22 +283,20 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     state.duplicates += found.duplicates
     for phase, totals in found.fidelity.items():
         state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).plus(totals)}
-    state.shortened_calls = _union(state.shortened_calls, found.shortened_calls)[-MOST_SHORTENED_CALLS:]
-    state.dropped_content_ids = _union(state.dropped_content_ids, found.dropped_content_ids)
-    state.content_archive_hashes = _union(state.content_archive_hashes, found.content_archive_hashes)
+    for name in UNITED:
+        setattr(state, name, _union(getattr(state, name), getattr(found, name)))
+    del state.shortened_calls[:-MOST_SHORTENED_CALLS]
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.engine_by_role |= found.engine_by_role
     if SYNTHESIZER.name in found.fallbacks:  # no model has room for what the person protects
         state.fallbacks = found.fallbacks | state.fallbacks
-    state.models_used = _union(state.models_used, found.models_used)
     state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
-    own = [decision for decision in found.decisions if decision.agent not in set(AgentRole)]
     return [
         decision.model_copy(update={"agent": owners.of(decision.agent)})
-        for decision in own
-        if not decision.action.startswith("execute_")
+        for decision in found.decisions
+        if decision.agent not in set(AgentRole) and not decision.action.startswith("execute_")
     ]
 
 
@@ -321,65 +312,53 @@ class _Owners:
         """Return the node for a name within the agent."""
         return name if name in self.below and name is not None else self.task
 
-    def of_gap(self, gap: Gap) -> str:
-        """Return the origin of a gap in the run."""
-        return f"sub_query:{self.of(gap.origin.removeprefix('sub_query:'))}"
-
     def take(self, one: Found, state: ResearchState) -> Found:
         """Return a finding or a query of the agent as one of the run."""
         return one.model_copy(update={"sub_query_id": self.of(one.sub_query_id), "iteration": state.iteration})
 
 
 def _merge_gaps(state: ResearchState, found: ResearchState, owners: _Owners) -> list[Gap]:
-    """Return the gaps of run and agent; gaps of an earlier agent for this task that are not stated again are closed."""
+    """Return the gaps of run and agent; those that an earlier start for this task left open are replaced."""
     origins = {f"sub_query:{name}" for name in (owners.task, *owners.below)}
-    stated = {gap.id for gap in found.gaps}
-    gaps = {gap.id: gap for gap in state.gaps}
-    for gap in state.gaps:
-        if gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in stated:
-            gaps[gap.id] = gap.model_copy(update={"status": GapStatus.SUPERSEDED})
+    replaced = (GapStatus.OPEN, GapStatus.SUPERSEDED)
+    gaps = {gap.id: gap for gap in state.gaps if gap.origin not in origins or gap.status not in replaced}
     for gap in found.gaps:
-        known = gaps.get(gap.id)
-        # What an earlier start left open may be closed by now.
-        is_newer = known is not None and (
-            known.status is GapStatus.SUPERSEDED
-            or (known.status is GapStatus.OPEN and gap.status is not GapStatus.OPEN)
-        )
-        if known is None or (known.origin in origins and is_newer):
-            gaps[gap.id] = gap.model_copy(update={"origin": owners.of_gap(gap), "iteration": state.iteration})
+        origin = f"sub_query:{owners.of(gap.origin.removeprefix('sub_query:'))}"
+        gaps.setdefault(gap.id, gap.model_copy(update={"origin": origin, "iteration": state.iteration}))
     return list(gaps.values())
 
 
 def _merge_sources(state: ResearchState, found: ResearchState, owners: _Owners) -> int:
     """Take over sources, with their nodes among their sub-queries; the number of newly readable ones."""
-    sources, new = dict(state.sources), 0
+    new = 0
     for source in found.sources.values():
-        known, is_readable = sources.get(source.id), source.status is SourceStatus.FULL
+        known, is_readable = state.sources.get(source.id), source.status is SourceStatus.FULL
         nodes = [name for name in source.sub_query_ids if name in owners.below] or [owners.task]
-        belongs_to = _union(known.sub_query_ids if known else [], nodes)
+        update: dict[str, Any] = {"sub_query_ids": _union(known.sub_query_ids if known else [], nodes)}
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
-            update: dict[str, object] = {"iteration": state.iteration, "sub_query_ids": belongs_to}
-            sources[source.id] = source.model_copy(update=update)
-            new += is_readable
+            kept, new = source, new + is_readable
+            update["iteration"] = state.iteration
         else:
-            update = {
-                "sub_query_ids": belongs_to,
-                "hit_entries": _union(known.hit_entries, source.hit_entries),
-                "analyzed": known.analyzed or source.analyzed,
-            }
-            sources[source.id] = known.model_copy(update=update)
-    state.sources = sources
+            kept = known
+            update["hit_entries"] = _union(known.hit_entries, source.hit_entries)
+            update["analyzed"] = known.analyzed or source.analyzed
+        state.sources[source.id] = kept.model_copy(update=update)
     return new
 
 
 def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: ResearchState, new: int) -> None:
-    """Update the node of the task."""
     node = next((node for node in state.plan.nodes if node.id == task.id), None)
     if node is None:
         return
     stated = node.stated_gaps if result.is_stub else result.gap_ids
     if not result.finding_ids and not stated and not result.is_stub:
-        stated = [_state_silence(state, node, result.problem or "; ".join(result.failed_branches[:1]))]
+        # An agent that was cut short, or whose searches failed, proves nothing about what can be found.
+        problem = result.problem or "; ".join(result.failed_branches[:1])
+        cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
+        silent = silent_gap(node.model_copy(update=cut_short))
+        state.gaps = reopen_stated(state.gaps, [silent])
+        state.gaps = [*state.gaps, *open_gaps(state, [silent], f"sub_query:{node.id}")]
+        stated = [gap_id(silent.description)]
     of_node = [finding.id for finding in state.findings if finding.sub_query_id == node.id]
     update = {
         "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
@@ -391,16 +370,6 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         "stated_gaps": list(stated),
     }
     state.plan = state.plan.with_nodes(node.model_copy(update=update))
-
-
-def _state_silence(state: ResearchState, node: PlanNode, problem: str) -> str:
-    """Open the gap of a task without findings, and return its id."""
-    # An agent that was cut short, or whose searches failed, proves nothing about what can be found.
-    cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
-    silent = silent_gap(node.model_copy(update=cut_short))
-    state.gaps = reopen_stated(state.gaps, [silent])
-    state.gaps = [*state.gaps, *open_gaps(state, [silent], f"sub_query:{node.id}")]
-    return gap_id(silent.description)
 
 
 def _notes_of(task: AgentTask, notes: Sequence[str]) -> list[str]:

@@ -1,19 +1,17 @@
-"""Identity of hits and sources: pure, and independent of the order of arrival.
+"""Identity of hits and sources, independent of the order of arrival: URL or DOI, after reading URL or content. Pure."""
 
-Before reading: the same canonical URL or known alias, else the same DOI. After reading: the same final URL, else the
-same content.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import Final
 
 from contracts.addresses import canonical_url, source_id
 from contracts.evidence import SearchHit, Source, keys_of
 from contracts.names import CORPUS_SCHEME
 from contracts.protected_sources import NAMED
-from contracts.roles import SourceExtract
+from contracts.recursive_roles import MentionedWork
 from contracts.state import ResearchState
-from contracts.vocabulary import SourceStatus
+from contracts.vetting import ExaminedSource
+from contracts.vocabulary import Quality, SourceStatus
 
 NO_WEB: Final = "this run reads no pages of the web (`--web`)"
 LEAST_CONTENT: Final = 200
@@ -51,6 +49,40 @@ class Identities:
         return self._leaders.get(self.identity_of(hit), hit)
 
 
+# --- candidates of a librarian -------------------------------------------------------------------------------------
+def hits_of(state: ResearchState, searches: Sequence[str], works: Sequence[MentionedWork]) -> list[SearchHit]:
+    """Return the hits of searches, rank by rank in the order of the searches; mentioned works come first."""
+    by_search = [
+        sorted((one.hit for one in state.candidates if one.sub_query_id == name), key=lambda hit: hit.rank)
+        for name in searches
+    ]
+    hits = [hit for rank in zip_longest(*by_search) for hit in rank if hit is not None]
+    return sorted(hits, key=lambda hit: not any(work.is_at(hit.url, hit.title) for work in works))
+
+
+def choose_candidates(
+    state: ResearchState, hits: Sequence[SearchHit], examined: Collection[str], most: int
+) -> list[SearchHit]:
+    """Return the first hits of different sources that were not examined for this need, `most` at most."""
+    known, chosen = Identities(state.sources, state.aliases), dict[str, SearchHit]()
+    for hit in hits:
+        known.add(hit)
+        identity = known.identity_of(hit)
+        if identity not in examined and len(chosen) < most:
+            chosen.setdefault(identity, known.leader_of(hit))
+    return list(chosen.values())
+
+
+def assess_by_rules(source: Source, *, is_named: bool) -> ExaminedSource:
+    """Reject a candidate that could not be read or is of low quality; one that the request names is accepted."""
+    is_read, quality = source.status is SourceStatus.FULL, source.quality
+    reason = "the request names it" if is_named else f"by the rules its quality is {quality.value}"
+    if not is_read:
+        reason = f"it could not be read: {source.status_reason}"
+    accepted = is_read and (is_named or quality is not Quality.LOW)
+    return ExaminedSource(source_id=source.id, accepted=accepted, quality=quality, reason=reason)
+
+
 # --- protected sources ---------------------------------------------------------------------------------------------
 def protected_ids(state: ResearchState) -> dict[str, str]:
     """Return the source id of each protected address that was read, or tried."""
@@ -59,12 +91,6 @@ def protected_ids(state: ResearchState) -> dict[str, str]:
     known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
     found = {url: known.identity_of(SearchHit(url=url)) for url in urls}
     return {url: identity for url, identity in found.items() if identity in fetched}
-
-
-def protected_among(state: ResearchState, sources: Sequence[SourceExtract]) -> list[str]:
-    """Return the ids of the protected ones among the sources of a call."""
-    shown = {source.id for source in sources}
-    return [identity for identity in protected_ids(state).values() if identity in shown] if shown else []
 
 
 def hits_to_protect(state: ResearchState) -> list[SearchHit]:
@@ -95,7 +121,7 @@ def register_sources(
 ) -> tuple[dict[str, Source], dict[str, str], dict[str, str]]:
     """Add sources that were read, in their final order; a duplicate of a known source joins that one instead.
 
-    Returns the sources, the known ones first; the source id of each canonical URL; the source that a duplicate joined.
+    Returns the sources, the source id of each canonical URL, and the source that each duplicate joined.
     """
     registered, known_as, dropped = dict(sources), dict(aliases), dict[str, str]()
     owners: dict[str, str] = {}

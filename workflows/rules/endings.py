@@ -40,35 +40,27 @@ WITHOUT_WORK: Final = {
     StopReason.CLARIFICATION_EXPIRED: (Outcome.TIMED_OUT, f"nobody answered in time, {ASKS_AGAIN}"),
     StopReason.APPROVAL_EXPIRED: (Outcome.TIMED_OUT, f"nobody approved the plan in time: it is kept, {ASKS_AGAIN}"),
     StopReason.APPROVAL_REJECTED: (Outcome.REFUSED, "the plan was rejected; it is kept"),
-    StopReason.INFEASIBLE: (
-        Outcome.REFUSED,
-        "the question is too wide, so nothing was searched",
-    ),
+    StopReason.INFEASIBLE: (Outcome.REFUSED, "the question is too wide, so nothing was searched"),
     StopReason.USER_STOPPED: (Outcome.FAILED, f"stopped before any work: what was planned is kept, {ASKS_AGAIN}"),
 }
 """Ends of a run before its work: its outcome, and the limitation that it states."""
-REJECTED_ADVICE: Final = (
-    "ask in other words, or change the plan: `research resume {id}` shows it again, then `research plan {id} --edit`"
-)
-INFEASIBLE_ADVICE: Final = (
-    "ask for less, or raise a limit: `research resume {id} --set limits.NAME=N`; with `gates.approve: phrase` you are "
-    "asked, and may overrule an opinion"
-)
-ADVICE: Final = {StopReason.APPROVAL_REJECTED: REJECTED_ADVICE, StopReason.INFEASIBLE: INFEASIBLE_ADVICE}
+ADVICE: Final = {
+    StopReason.APPROVAL_REJECTED: "ask in other words, or change the plan: `research resume {id}` shows it again, then "
+    "`research plan {id} --edit`",
+    StopReason.INFEASIBLE: "ask for less, or raise a limit: `research resume {id} --set limits.NAME=N`; with "
+    "`gates.approve: phrase` you are asked, and may overrule an opinion",
+}
 LIMIT_OF: Final = {
     StopReason.BUDGET_TOKENS: "max_tokens",
     StopReason.BUDGET_CALLS: "max_model_calls",
     StopReason.BUDGET_COST: "max_cost_usd",
     StopReason.MAX_ITERATIONS: "max_iterations",
 }
-"""Limits that a resumed run would meet again at once: what was used goes on counting."""
+"""Limits that a resumed run would meet again at once."""
 
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
-    """Return the outcome of a run with the report that it could write.
-
-    Missing parts decide it, and the check of the report; gates do not.
-    """
+    """Return the outcome of a run by its missing parts and the check of its report; gates do not decide it."""
     if is_direct(state):
         return Outcome.COMPLETED
     if not state.findings:
@@ -93,12 +85,11 @@ def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outco
     # An agent that made no search has completed its task, and proves nothing.
     searches = [query for query in state.searches() if query.origin != "background"]
     searched = any(query.status is NodeStatus.COMPLETED for query in searches) or state.readable_sources()
-    if not searched or state.failed_branches or reason in LIMITS or lost_sources(state):
-        # What was read is worth a report, which names what was missing.
-        return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
-    if reason is StopReason.USER_STOPPED:
-        return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
-    return Outcome.EMPTY
+    cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
+    if searched and not (cut_short or state.failed_branches or lost_sources(state)):
+        return Outcome.EMPTY
+    # What was read is worth a report, which names what was missing.
+    return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
 
 
 def result_of(
@@ -129,22 +120,18 @@ def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str
     raised = f"raise the limit: `research resume {state.resolution.research_id} --set limits.{ended_by}=N`"
     if ended_by and reason is not StopReason.MAX_ITERATIONS:
         return raised
-    skipped = [node for node in state.plan.nodes if node.status is NodeStatus.SKIPPED and node.status_reason != ENOUGH]
-    failed = [node for node in state.plan.nodes if node.status is NodeStatus.FAILED]
+    ended = (NodeStatus.SKIPPED, NodeStatus.FAILED)
+    undone = any(node.status in ended and node.status_reason != ENOUGH for node in state.plan.nodes)
     rewritten = state.findings and report_issues(state)
-    undone = skipped or failed or state.failed_branches or state.hasty_analyses or lost_sources(state) or rewritten
-    if undone or reason not in (*NATURAL_STOPS, StopReason.NO_EVIDENCE):
+    lost = undone or state.failed_branches or state.hasty_analyses or lost_sources(state)
+    if lost or rewritten or reason not in (*NATURAL_STOPS, StopReason.NO_EVIDENCE):
         return ""
-    return (
-        raised if ended_by else "ask in other words, or add sources with `--corpus` or `--web`: the same would be found"
-    )
+    other = "ask in other words, or add sources with `--corpus` or `--web`: the same would be found"
+    return raised if ended_by else other
 
 
 def result_without_work(state: ResearchState, reason: StopReason, ended_at: str) -> ResearchResult | None:
-    """Return the result of a run that ends while it waits for a person, or that no person is asked about.
-
-    None if there is something to report.
-    """
+    """Return the result of a run that ends before its work, or None if there is something to report."""
     infeasible = reason is StopReason.INFEASIBLE
     if (state.waiting is None and not infeasible) or state.sources or reason not in WITHOUT_WORK:
         return None
@@ -175,10 +162,10 @@ def is_direct(state: ResearchState) -> bool:
     return state.draft is not None and state.draft.direct
 
 
-def fallen_back(state: ResearchState) -> list[str]:
-    """Return the roles of a run with a model that were done without it, because its answers could not be used."""
+def fallen_back(state: ResearchState) -> bool:
+    """Return true if roles of a run with a model were done without it, because its answers could not be used."""
     by_model = state.resolution.engine is EngineKind.MODEL
-    return [role.name for role in declared_roles() if by_model and role.has_fallback and role.name in state.fallbacks]
+    return by_model and any(role.has_fallback and role.name in state.fallbacks for role in declared_roles())
 
 
 def may_be_read_later(source: Source) -> bool:
@@ -206,8 +193,12 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         text = reason.text
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{text[0].upper()}{text[1:]}{report}.")
-    lines += [lost] if (lost := lost_sources(state)) else []
-    lines += unrefreshed(state)
+    lines.append(lost_sources(state))
+    if state.refresh is not None and state.refresh.lost:
+        titles = "; ".join(state.sources[name].title for name in sorted(state.refresh.lost) if name in state.sources)
+        lines.append(f"Not to be had when the sources were read again, so cited as archived: {titles[:600]}")
+    if state.refresh is not None and state.refresh.due:
+        lines.append(f"The refresh ended before all sources were read again: {len(state.refresh.due)} were not.")
     if state.findings and state.draft:
         lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
     empty = [name for name, count in state.draft.words_by_section.items() if not count] if state.draft else []
@@ -215,22 +206,11 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     lines += [f"Not answered: {text}" for text in find_unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
-    return list(dict.fromkeys(lines))
-
-
-def unrefreshed(state: ResearchState) -> list[str]:
-    """Return a line for the sources that a refresh did not reach, and one for those that could not be read again."""
-    refresh, lines = state.refresh, list[str]()
-    if refresh is not None and refresh.lost:
-        titles = "; ".join(state.sources[name].title for name in sorted(refresh.lost) if name in state.sources)
-        lines.append(f"Not to be had when the sources were read again, so cited as archived: {titles[:600]}")
-    if refresh is not None and refresh.due:
-        lines.append(f"The refresh ended before all sources were read again: {len(refresh.due)} were not.")
-    return lines
+    return list(filter(None, dict.fromkeys(lines)))
 
 
 def find_unanswered(question: str, state: ResearchState) -> list[str]:
-    """Return the texts of plan nodes without answer or stated gap; none in a run without a model, which judges none."""
+    """Return the texts of plan nodes without answer or stated gap; a run without a model judges none."""
     if state.resolution.engine is EngineKind.EXTRACTIVE:
         return []
     closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
@@ -242,8 +222,7 @@ def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: se
     """Return true if a node is answered, or its gap stated.
 
     A stated gap settles no sub-query that is the person's question itself, but a finding of a later search for that gap
-    does (`closing`: ids of such gaps). A skipped node is settled by its findings, or if they were not needed. A node
-    without a search of its own is settled when its work and everything below it are.
+    does (`closing`: ids of such gaps). A node without a search is settled when its work and all below it are.
     """
     if node.finding_count:
         return True
@@ -266,17 +245,15 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
     draft = state.draft
     if draft is None or draft.characters == 0:
         return [GateIssue(code="no_report", message="there is no report")]
-    issues = []
-    if draft.characters < MIN_REPORT_CHARACTERS:
-        message = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS} needed"
-        issues.append(GateIssue(code="short_report", message=message))
-    if not draft.has_headings:
-        issues.append(GateIssue(code="no_sections", message="the report has no section headings"))
-    if draft.unresolved_markers:
-        message = (
-            f"{len(draft.unresolved_markers)} citations or names of the prompt named nothing known and were removed"
-        )
-        issues.append(GateIssue(code="unresolved_citations", message=message))
-    if state.findings and not draft.evidence_ids:
-        issues.append(GateIssue(code="no_citations", message="the report cites nothing although there are findings"))
-    return issues
+    short = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS} needed"
+    unresolved = (
+        f"{len(draft.unresolved_markers)} citations or names of the prompt named nothing known and were removed"
+    )
+    uncited = state.findings and not draft.evidence_ids
+    checks = (
+        ("short_report", short, draft.characters < MIN_REPORT_CHARACTERS),
+        ("no_sections", "the report has no section headings", not draft.has_headings),
+        ("unresolved_citations", unresolved, draft.unresolved_markers),
+        ("no_citations", "the report cites nothing although there are findings", uncited),
+    )
+    return [GateIssue(code=code, message=message) for code, message, fails in checks if fails]

@@ -39,13 +39,14 @@ def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) 
 
 def silent_gap(query: PlanNode) -> ProposedGap:
     """Return the gap of a sub-query without findings: it states the question, and why it is open."""
-    text = query.text[:250]
+    text, priority = query.text[:250], 1
     if query.status is NodeStatus.FAILED:
-        return ProposedGap(description=f"The search for “{text}” failed, so it is not answered.", priority=1)
-    if query.status is NodeStatus.SKIPPED:
+        description = f"The search for “{text}” failed, so it is not answered."
+    elif query.status is NodeStatus.SKIPPED:
         description = f"“{text}” was not looked into to its end ({query.status_reason})."
-        return ProposedGap(description=description, priority=1)
-    return ProposedGap(description=f"Nothing in the sources answers “{text}”.", priority=2)
+    else:
+        description, priority = f"Nothing in the sources answers “{text}”.", 2
+    return ProposedGap(description=description, priority=priority)
 
 
 # --- before and after an analysis ----------------------------------------------------------------------------------
@@ -83,13 +84,11 @@ def after_follow_up(gaps: Iterable[Gap], gap: str | None, finding_ids: list[str]
 # --- assessments of a refiner --------------------------------------------------------------------------------------
 def apply_assessments(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
     """Apply the refiner's assessments by gap id; requests of people are searched for in any case."""
-    by_id = {assessment.gap_id: assessment for assessment in assessments}
-    result = []
-    for gap in gaps:
-        assessment = by_id.get(gap.id)
-        if assessment is not None and gap.origin != ASKED_BY_PERSON:
+    result = {gap.id: gap for gap in gaps}
+    for assessment in assessments:
+        gap = result.get(assessment.gap_id)
+        if gap is not None and gap.origin != ASKED_BY_PERSON:
             is_hopeless = gap.status is GapStatus.OPEN and not assessment.addressable
             status = GapStatus.UNADDRESSABLE if is_hopeless else gap.status
-            gap = gap.model_copy(update={"severity": assessment.severity, "status": status})  # noqa: PLW2901
-        result.append(gap)
-    return result
+            result[gap.id] = gap.model_copy(update={"severity": assessment.severity, "status": status})
+    return list(result.values())

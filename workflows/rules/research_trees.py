@@ -1,7 +1,4 @@
-"""Changes of the tree of one query: checks, and grafts of corrections. Pure.
-
-Every change is checked by `contracts.research_trees.problems_of`: no graft makes a tree deeper than three executors.
-"""
+"""Grafts of corrections to the tree of one query; none makes it deeper than three executors. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,10 +1,11 @@
 """Sub-queries: from proposals of planner and refiner to nodes with ids, and their rest of work. Pure."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
-from contracts.addresses import canonical_url, sub_query_id
-from contracts.evidence import Candidate
+from contracts.addresses import canonical_url, normalize, sub_query_id
+from contracts.evidence import Candidate, QueryOutcome, QueryRecord
 from contracts.exclusions import is_excluded
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
@@ -12,35 +13,72 @@ from contracts.roles import GapAssessment, SubQuery
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus
 from workflows.rules.duplicates import Identities
-from workflows.rules.query_matching import asked_before, normalized_query
 
 ENOUGH: Final = "what was found answers the question, as was judged after an earlier step"
 """Reason of a skipped step that leaves no question open."""
-
 MOST_PASSED_OVER: Final = 500
 """Unread hits that a run remembers: some hundred bytes each."""
+PUNCTUATION: Final = ".,;:!?¿¡\"'()[]{}<>“”„‘’«»‹›…–—·|/\\*_~`。、「」『』،؛؟।॥"
+"""Removed around words, not within: a leading hyphen excludes a word, and `C++`, `C#` and `5%` are words."""
+
+
+# --- comparison of queries -----------------------------------------------------------------------------------------
+def record_of(query: PlanNode, provider: str, *, found: int | None, source_type: str = "web") -> QueryRecord:
+    """Return the record of a query; `found` is the number of hits, None if the search failed."""
+    return QueryRecord(
+        text=query.text,
+        provider=provider,
+        source_type=source_type,
+        sub_query_id=query.id,
+        iteration=query.iteration,
+        found=found or 0,
+        outcome=QueryOutcome.FAILED if found is None else QueryOutcome.ANSWERED,
+    )
+
+
+def asked_before(
+    ledger: Iterable[QueryRecord], text: str, provider: str | None = None, source_type: str | None = None
+) -> QueryRecord | None:
+    """Return the first answered record of the same query; None if there is none: a failed one may be repeated.
+
+    `provider` and `source_type` restrict the records; None means any.
+    """
+    for record in ledger:
+        is_of_kind = provider in (None, record.provider) and source_type in (None, record.source_type)
+        if is_of_kind and record.outcome is QueryOutcome.ANSWERED and same_query(record.text, text):
+            return record
+    return None
+
+
+def same_query(one: str, other: str) -> bool:
+    """Return true if the words of two queries are the same in the same order; a repeated search costs little."""
+    return normalized_query(one) == normalized_query(other)
+
+
+@lru_cache(maxsize=2_048)
+def normalized_query(text: str) -> str:
+    """Return the words of a query in order, without case, white space and punctuation."""
+    words = (word.rstrip(PUNCTUATION + "-").lstrip(PUNCTUATION) for word in normalize("NFKC", text).casefold().split())
+    return " ".join(filter(None, words))
 
 
 # --- from proposals to nodes ---------------------------------------------------------------------------------------
 def plan_sub_queries(proposed: Sequence[SubQuery], iteration: int, limit: int) -> list[PlanNode]:
     """Return at most `limit` distinct sub-queries, most important first, else in the planner's order."""
-    queries: list[PlanNode] = []
-    planned = {""}
+    queries: dict[str, PlanNode] = {}
     for proposal in sorted(proposed, key=lambda one: one.priority):
         text = proposal.query.strip()[:500]
-        if normalized_query(text) not in planned:
-            planned.add(normalized_query(text))
-            queries.append(
-                PlanNode(
-                    id=sub_query_id(text),
-                    text=text,
-                    rationale=proposal.rationale[:300],
-                    priority=max(1, proposal.priority),
-                    facet=proposal.facet[:60],
-                    iteration=iteration,
-                )
-            )
-    return queries[:limit]
+        query = PlanNode(
+            id=sub_query_id(text),
+            text=text,
+            rationale=proposal.rationale[:300],
+            priority=max(1, proposal.priority),
+            facet=proposal.facet[:60],
+            iteration=iteration,
+        )
+        if key := normalized_query(text):
+            queries.setdefault(key, query)
+    return list(queries.values())[:limit]
 
 
 def follow_ups(

@@ -1,7 +1,7 @@
 """Agents of a run: tasks given, some at a time, waited for within limits, taken over in task order."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, TemporalError
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from workflows.run.research_run import ResearchRun
 
 DECIDER: Final = "agents"
-"""The name under which decisions about agents are in the decision log."""
+"""The agent of decisions about agents."""
 MARGIN_SECONDS: Final = 3.0
 """An agent has to answer so long before its run must write."""
 MARGIN_SHARE: Final = 0.1
 GRACE_SECONDS: Final = 3.0
 """Time for the answer of an agent of a run that is told to stop; then it is no longer waited for."""
 LEAST_GRACE: Final = 0.5
-"""The same for the agent of an agent, at whatever level."""
+"""The same for the agent of an agent."""
 TASK_SHOWN: Final = 150
 """Characters of a task, or of what a call is about, in the log of a run."""
 
 
 def grace_seconds(level: int) -> float:
-    """Return the time that a run (level 0) or an agent waits for the answers of its agents, once they are to end.
+    """Return the time that a run (level 0) or an agent waits for its agents once they are to end.
 
-    It is a second shorter at each level, so that what the lowest agents have found arrives at the top in time.
+    It is a second shorter at each level, so that findings of the lowest agents arrive at the top in time.
     """
     return max(LEAST_GRACE, GRACE_SECONDS - level)
 
@@ -79,15 +79,13 @@ class Agents:
         self._share_out(todo)
         queued = max(0, len(todo) - at_once)
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
-        inputs = {"caller": caller} if caller else {}
         text = f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once"
-        run.decide(DECIDER, "dispatch", text, inputs, outputs)
-        for agent in todo:
-            run.count_calls(caller, self._of(agent).task.strategy)
-        data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
+        run.decide(DECIDER, "dispatch", text, {"caller": caller} if caller else {}, outputs)
         waits = f", {queued} of them when others are done" if queued else ""
+        data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
         run.note("agents.branching", f"starting {plural(len(todo), 'agent')}{waits}", **data)
         for agent in todo:
+            run.count_calls(caller, self._of(agent).task.strategy)
             self._change(agent, status=AgentStatus.QUEUED)
         turns = asyncio.Semaphore(at_once)
         work = {agent: asyncio.ensure_future(self._one(agent, branch, turns)) for branch, agent in enumerate(todo)}
@@ -105,8 +103,7 @@ class Agents:
         except asyncio.CancelledError:
             await self._end(todo[merged:], work, StopReason.USER_CANCELLED)
             raise
-        if merged < len(todo):
-            reason = run.inbox.interruption or StopReason.INTERNAL_ERROR
+        if merged < len(todo) and (reason := run.inbox.interruption) is not None:
             await self._end(todo[merged:], work, reason)
             raise Interrupted(reason)
 
@@ -118,9 +115,7 @@ class Agents:
             # One without a call waits for its turn.
             self._calls.get(agent, work[agent]).cancel()
         grace = grace_seconds(run.state.level)
-        alarm = asyncio.ensure_future(run.host.sleep(grace, "until the agents have answered"))
-        await run.host.wait_until(lambda: alarm.done() or all(work[agent].done() for agent in pending))
-        alarm.cancel()
+        await self._wait(lambda: all(work[agent].done() for agent in pending), grace, "until the agents have answered")
         for agent in agents:
             task = work[agent]
             if not task.done() or task.cancelled():
@@ -165,14 +160,18 @@ class Agents:
             call = self._calls[agent] = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
             call.add_done_callback(lambda ended: self._settle(record, ended, number))
             seconds = request.deadline_at - run.host.now().timestamp() + grace_seconds(run.state.level)
-            alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {agent} is not waited for any longer"))
-            await run.host.wait_until(lambda: call.done() or alarm.done())
-            alarm.cancel()
+            await self._wait(call.done, seconds, f"until {agent} is not waited for any longer")
             if not call.done():
                 call.cancel()
                 why = f"it had not answered after {seconds:.0f} s, the most that is waited for"
                 return _stub(record, StopReason.BUDGET_TIME, why)
             return _result_of(record, call)
+
+    async def _wait(self, is_over: Callable[[], bool], seconds: float, why: str) -> None:
+        """Wait for a condition, but not longer than so many seconds."""
+        alarm = asyncio.ensure_future(self._run.host.sleep(seconds, why))
+        await self._run.host.wait_until(lambda: is_over() or alarm.done())
+        alarm.cancel()
 
     def _settle(self, record: AgentRecord, call: "asyncio.Task[TaskResult]", number: int) -> None:
         """Count the usage of an agent in place of its reservation, also if it answers too late."""
@@ -201,10 +200,8 @@ class Agents:
             run.decide(decision.agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         self._change(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
-        if result.is_stub:
-            run.branch_failed(f"{agent}: {result.problem}")
-        elif result.problem:
-            run.degrade(f"{agent}: {result.problem}")
+        if result.problem:
+            (run.branch_failed if result.is_stub else run.degrade)(f"{agent}: {result.problem}")
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
         summary = result.problem or result.summary
         run.decide(DECIDER, "merge", summary, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
@@ -227,11 +224,9 @@ class Agents:
             state.agents = [*state.agents, AgentRecord(task=task, **known)]
 
     def _change(self, agent: str, **update: object) -> AgentRecord:
-        state = self._run.state
-        state.agents = [
-            record.model_copy(update=update) if record.task.id == agent else record for record in state.agents
-        ]
-        return self._of(agent)
+        state, changed = self._run.state, self._of(agent).model_copy(update=update)
+        state.agents = [changed if record.task.id == agent else record for record in state.agents]
+        return changed
 
     def _share_out(self, todo: list[str]) -> None:
         """Fix the share of each agent, without a reservation: those without one share the rest of the budget."""
@@ -273,36 +268,24 @@ def _result_of(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskRes
         return call.result()
     except (asyncio.CancelledError, TemporalError) as error:
         cause = error.cause if isinstance(error, ChildWorkflowError) else error
-        if isinstance(cause, ApplicationError):
-            problem = f"it failed: {cause.message}"[:300]
-        elif isinstance(cause, (CancelledError, asyncio.CancelledError)):
+        problem = f"it failed: {cause.message if isinstance(cause, ApplicationError) else type(cause).__name__}"[:300]
+        if isinstance(cause, (CancelledError, asyncio.CancelledError)):
             problem = "it was stopped before it had anything"
-        else:
-            problem = f"it failed: {type(cause).__name__}"
         return _stub(record, StopReason.INTERNAL_ERROR, problem)
 
 
 def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
     """Return a result in the place of one; the usage of an earlier start of the agent stays counted."""
     used = record.result
-    return TaskResult(
-        stop_reason=reason,
-        problem=problem,
-        is_stub=True,
-        lost=record.task.lost,
-        usage=used.usage if used else Usage(),
-        usage_by_role=used.usage_by_role if used else {},
-    )
+    usage = {"usage": used.usage, "usage_by_role": used.usage_by_role} if used else {}
+    return TaskResult(stop_reason=reason, problem=problem, is_stub=True, lost=record.task.lost, **usage)
 
 
 def _refusal(share: AgentShare) -> StopReason | None:
     """Return why an agent need not start: a limit leaves no room for the work of a model."""
-    shares = {
-        StopReason.BUDGET_CALLS: share.model_calls,
-        StopReason.BUDGET_TOKENS: share.tokens,
-        StopReason.BUDGET_COST: share.cost_usd,
-    }
-    return next((reason for reason, left in shares.items() if left == 0), None)
+    left = (share.model_calls, share.tokens, share.cost_usd)
+    reasons = (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST)
+    return next((reason for reason, amount in zip(reasons, left, strict=True) if amount == 0), None)
 
 
 def _reservation(share: AgentShare) -> Reservation:

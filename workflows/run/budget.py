@@ -19,17 +19,16 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import StopReason
 
 REPORT_CALLS: Final = 2
-"""Calls kept for the synthesis: it writes, and repairs once."""
+"""Calls reserved for the synthesis: it writes, and repairs once."""
 SYNTHESIS_SHARE: Final = 0.35
-"""At most this share of a limit is kept for the synthesis: small limits must leave something to research."""
+"""At most this share of a limit is reserved for the synthesis."""
 CHECKING_CALLS: Final = 3
 CHECKING_SHARE: Final = 0.15
-"""Of each limit, kept for checking the claims of the report where a model is to do that."""
+"""Of each limit, reserved for checking the claims of the report by a model."""
 TOLERANCE_USD: Final = 1e-9
 """Sums of money are not exact in binary."""
-
-MOST_PAID_FAILURES = 200
-"""A session that is resumed for ever stays small."""
+MOST_PAID_FAILURES: Final = 200
+"""In the session of a run."""
 
 
 @dataclass(frozen=True)
@@ -88,17 +87,16 @@ def check_reserve(limits: EffectiveLimits) -> Reservation:
 def refusal(
     limits: EffectiveLimits, used: Usage, held: Reservation, wanted: Reservation, kept: Reservation = NOTHING
 ) -> StopReason | None:
-    """Return the limit that forbids the request, if any.
+    """Return the limit that forbids the request, if any; of the cost only the known part counts, searches included.
 
-    `held` is reserved for calls under way, `kept` for the report. Of the cost that was used only the known part counts;
-    what searches cost is in it.
+    `held` is reserved for calls under way, `kept` for the report.
     """
-    asked = held + wanted + kept
-    if limits.max_model_calls is not None and used.model_calls + asked.calls > limits.max_model_calls:
+    needed = held + wanted + kept
+    if limits.max_model_calls is not None and used.model_calls + needed.calls > limits.max_model_calls:
         return StopReason.BUDGET_CALLS
-    if limits.max_tokens is not None and used.tokens + asked.tokens > limits.max_tokens:
+    if limits.max_tokens is not None and used.tokens + needed.tokens > limits.max_tokens:
         return StopReason.BUDGET_TOKENS
-    if limits.max_cost_usd is not None and used.known_cost_usd + asked.cost_usd > limits.max_cost_usd + TOLERANCE_USD:
+    if limits.max_cost_usd is not None and used.known_cost_usd + needed.cost_usd > limits.max_cost_usd + TOLERANCE_USD:
         return StopReason.BUDGET_COST
     return None
 
@@ -109,12 +107,11 @@ class Holdings:
     def __init__(self) -> None:
         self._under_way: dict[int, tuple[Reservation, TokenShare]] = {}
         self.unexplained = NOTHING
-        """Possible use of calls that were given up; it stays reserved, for it may be billed."""
-        self.unexplained_tokens: dict[TokenShare, int] = {}
-        """Of it, the tokens by share."""
+        """Possible use of calls that were given up, which may be billed."""
+        self.unexplained_tokens = Counter[TokenShare]()
         self._numbers = count()
         self.changes = 0
-        """Counts up whenever something was given back or given up: who waits for room looks again."""
+        """Number of reservations that ended."""
 
     @property
     def held(self) -> Reservation:
@@ -124,7 +121,7 @@ class Holdings:
     @property
     def held_tokens(self) -> dict[TokenShare, int]:
         """The tokens of everything that is held, by share."""
-        held = Counter(self.unexplained_tokens)
+        held = self.unexplained_tokens.copy()
         for reserved, share in self._under_way.values():
             held[share] += reserved.tokens
         return dict(held)
@@ -136,18 +133,15 @@ class Holdings:
         return number
 
     def close(self, number: int, left: Reservation) -> None:
-        """The call ended: its usage is counted now, except for `left`, which is unknown."""
+        """End a reservation, but for `left`, whose use is unknown."""
         _, share = self._under_way.pop(number)
         self.unexplained = self.unexplained + left
-        self.unexplained_tokens[share] = self.unexplained_tokens.get(share, 0) + left.tokens
+        self.unexplained_tokens[share] += left.tokens
         self.changes += 1
 
 
 def account(state: ResearchState, role: str, usage: Usage) -> None:
-    """Add the usage of a role in the current phase, so that roles and phases each sum up to the total.
-
-    Searches and reads are the gatherer's (`AgentRole.GATHERER`).
-    """
+    """Add the usage of a role in the current phase; searches and reads are the gatherer's (`AgentRole.GATHERER`)."""
     phase = state.phase or ""
     state.usage = state.usage.plus(usage)
     state.usage_by_role[role] = state.usage_by_role.get(role, Usage()).plus(usage)
@@ -155,10 +149,7 @@ def account(state: ResearchState, role: str, usage: Usage) -> None:
 
 
 def account_failure(state: ResearchState, role: str, request: RoleInput, usage: Usage) -> None:
-    """Add the cost of an unusable answer, once.
-
-    An operation that was cut off is repeated when the run is resumed, and the journal gives the same answer again.
-    """
+    """Add the cost of an unusable answer, once: the journal gives it to a resumed run again."""
     # The time that a call may take does not decide its answer.
     answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude={'time_limit_seconds'}))}"
     if answer not in state.paid_failures and usage != Usage():

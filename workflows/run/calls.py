@@ -16,8 +16,7 @@ from contracts.outcome import Usage
 from contracts.texts import as_markdown
 
 HEARTBEAT = timedelta(seconds=15)
-"""A killed worker's call is made again 15 s after its last beat. Workers send one a second: one that stands still for
-10 s is not taken for dead."""
+"""A killed worker's call is made again 15 s after its last beat. Workers send one a second, and may pause for 10 s."""
 RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
 """For attempts without a report, of a worker that died. After a failure the activity names the pause, with jitter."""
 MARGIN_SECONDS = 2.0
@@ -32,10 +31,9 @@ SECONDS = {
 """Longest single attempt of a call, and the time that a call has even where hardly any is left."""
 EXTRACTIVE_CALL_SECONDS = 120.0
 CLOSING_SECONDS = 300.0
-"""Time for which the report is rendered and saved after the deadline while a store is away or full."""
+"""Time after the deadline in which the report is rendered and saved while a store is away or full."""
 CANCEL_SAVE_SECONDS = 5.0
 """A cancelled run saves its session within this time."""
-
 GIVEN_UP = (failures.INPUT_UNPROCESSABLE, failures.WORKER_LOST)
 
 
@@ -80,13 +78,6 @@ def call_options(
         longest, whole = min(longest, seconds), timedelta(seconds=seconds)
     summary = show_summary(summary)
     return CallOptions(queue, activity_id, timedelta(seconds=longest), whole, RETRY, summary, first=first)
-
-
-def cancel_save_options(activity_id: str) -> CallOptions:
-    """Schedule the one save of a cancelled run."""
-    limit = timedelta(seconds=CANCEL_SAVE_SECONDS)
-    retry = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_attempts=2)
-    return CallOptions(names.RECORDS_QUEUE, activity_id, limit, limit, retry, "save the cancelled session", first=True)
 
 
 def hook_options(activity_id: str, task_queue: str, remaining_seconds: float) -> CallOptions:

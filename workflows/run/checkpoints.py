@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
@@ -28,21 +27,16 @@ T = TypeVar("T")
 
 UNSAVED: Final = "a checkpoint could not be saved"
 SPARED_SECONDS: Final = 10.0
-"""Work that a run may do between two checkpoints. One costs as much processor time as the reading of two pages; work of
-less than this is soon done again, and what was paid for is in the journal."""
+"""Work that a run may do between two checkpoints: paid answers are in the journal, and one checkpoint costs as much
+processor time as the reading of two pages."""
 
 
-@dataclass(frozen=True)
 class _Snapshot:
     """A state as JSON, with its digest."""
 
-    state: dict[str, Any]
-    digest: str
-
-    @classmethod
-    def of(cls, state: dict[str, Any]) -> "_Snapshot":
-        compact = without_entry_texts(state)
-        return cls(compact, digest_of(compact))
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.state = without_entry_texts(state)
+        self.digest = digest_of(self.state)
 
 
 class Checkpoints:
@@ -51,22 +45,21 @@ class Checkpoints:
     def __init__(self, run: RunContext, stored: dict[str, Any] | None = None) -> None:
         """`stored` is the snapshot of the state that the session store has already."""
         self._run = run
-        self._stored = None if stored is None else _Snapshot.of(stored)
+        self._stored = None if stored is None else _Snapshot(stored)
         self._task: asyncio.Task[None] | None = None
         self._is_due = False
         self._asked_at = run.host.now()
 
-    def save_now_and_then(self) -> None:
-        """Have the newest state saved if the last save is `SPARED_SECONDS` ago."""
-        if (self._run.host.now() - self._asked_at).total_seconds() >= SPARED_SECONDS:
-            self.save_in_background()
+    def save_in_background(self, *, at_once: bool = True) -> None:
+        """Have the newest state saved, `at_once` or if the last save is `SPARED_SECONDS` ago.
 
-    def save_in_background(self) -> None:
-        """Have the newest state saved; while a save is under way, the one after it takes the newest state then."""
-        if self._run.state.scope:
-            return  # what an agent has is its run's to save
-        self._is_due = True
-        self._asked_at = self._run.host.now()
+        While a save is under way, the one after it takes the newest state then.
+        """
+        now = self._run.host.now()
+        is_spared = not at_once and (now - self._asked_at).total_seconds() < SPARED_SECONDS
+        if is_spared or self._run.state.scope:
+            return  # the state of an agent is in that of its run
+        self._is_due, self._asked_at = True, now
         if self._task is None or self._task.done():
             self._take_note_of_failure()
             self._task = asyncio.ensure_future(self._save_until_newest())
@@ -85,20 +78,15 @@ class Checkpoints:
 
     async def save(self, *, closed: bool = False, events: int = 0, options: CallOptions | None = None) -> None:
         """Save the newest state, with so many of the newest events. Raises `ActivityError`."""
-        resolved = self._run.resolved
+        resolved, state = self._run.resolved, self._run.state
         # A later checkpoint makes up for this one; the last one is waited for.
         patience = None if closed else self._run.clock.remaining_work_seconds()
         how = options or call_options(RECORDS_QUEUE, self._run.operation("save"), "save the session", patience)
-        snapshot = _Snapshot.of(self._run.state.snapshot(events))
+        snapshot = _Snapshot(state.snapshot(events))
 
         async def send(change: StateChange) -> None:
-            request = SaveRequest(
-                research_id=resolved.research_id,
-                tenant=resolved.tenant,
-                change=change,
-                closed=closed,
-                yields_turn=self._run.state.waiting is not None,
-            )
+            owner = {"research_id": resolved.research_id, "tenant": resolved.tenant}
+            request = SaveRequest(change=change, closed=closed, yields_turn=state.waiting is not None, **owner)
             await self._run.host.execute(activities.SAVE_SESSION, request, how)
 
         stored, self._stored = self._stored, None  # until it is known what became of it
@@ -112,7 +100,7 @@ class Checkpoints:
 
     async def with_newest_state(self, send: Callable[[StateChange], Awaitable[T]]) -> T:
         """Call an activity that works on the newest state, whether that is saved or not. Raises `ActivityError`."""
-        return await self._send(send, _Snapshot.of(self._run.state.snapshot()), self._stored)
+        return await self._send(send, _Snapshot(self._run.state.snapshot()), self._stored)
 
     async def _send(
         self, send: Callable[[StateChange], Awaitable[T]], snapshot: _Snapshot, stored: _Snapshot | None
@@ -162,20 +150,19 @@ def _change(stored: _Snapshot | None, snapshot: _Snapshot) -> StateChange:
 def resume_state(
     state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Callable[..., None]
 ) -> ResearchState:
-    """Return the state to continue with: completed work is kept, marks of the earlier end are removed.
+    """Return the state to continue with: completed work remains, marks of the earlier end are removed.
 
-    Usage continues counting; the deadline is fresh. What got no answer is done again: searches, pages, tasks, and
-    analyses that failed or were done without their model; by a refresh, which searches for nothing, they are not.
-    `reposition` is `Strategy.resume`.
+    Usage continues counting; the deadline is fresh. Work without an answer is done again, except by a refresh:
+    searches, pages, tasks, and analyses that failed or lacked their model. `reposition` is `Strategy.resume`.
     """
     hasty, unread, failed = set[str](), set[str](), set[str]()
     if state.refresh is None:
         hasty, unread = set(state.hasty_analyses), _find_again_lost_pages(state)
         failed = {node.id for node in state.plan.nodes if node.status is NodeStatus.FAILED}
     redone = hasty | unread | failed
-    # A run that was killed goes on as if nothing had been: what it has noted still holds.
+    # The notes of a run that was killed remain true.
     interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
-    # What was concluded from work that failed does not hold once the work is done again.
+    # Gaps that were concluded from failed work are no longer known.
     origins = {f"sub_query:{name}" for name in redone}
     state.gaps = [gap for gap in state.gaps if gap.origin not in origins]
     state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in redone]
@@ -207,9 +194,9 @@ def resume_state(
 
 
 def begin_refresh(state: ResearchState, *, requested: bool) -> None:
-    """Have a finished run read its sources again if that is `requested`; its figures are of the refresh alone.
+    """Have a finished run read its sources again if `requested`; its figures are of the refresh alone.
 
-    A refresh that was interrupted goes on; one that is over does not concern a run that is resumed later.
+    An interrupted refresh is continued.
     """
     unfinished: Refresh | None = None
     if state.ending is not None:
@@ -230,10 +217,7 @@ def begin_refresh(state: ResearchState, *, requested: bool) -> None:
 
 
 def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:
-    """Return the record of an agent for a resumed run: the strategy decides whether its task is given again.
-
-    One that failed is not over. One whose pages gave no answer is, but did not do all of its work.
-    """
+    """Return the record of an agent for a resumed run; one that failed, or lost pages, has not done all of its work."""
     if record.status is AgentStatus.FAILED:
         return record.model_copy(update={"status": AgentStatus.CUT_OFF})
     if record.result is not None and record.task.id in unread:
@@ -245,7 +229,7 @@ def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:
 def _find_again_lost_pages(state: ResearchState) -> set[str]:
     """Make hits again of pages that gave no answer, and return the sub-queries and tasks that found them.
 
-    A page that an agent found remains known as lost until another agent reads it.
+    A page that an agent found remains a source until another agent reads it.
     """
     known, finders = {candidate.sub_query_id for candidate in state.candidates}, set[str]()
     for source in list(state.sources.values()):

@@ -10,7 +10,7 @@ from contracts.canary import contains_canary, exposes_private_text
 from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
-from contracts.plan import Objection, Plan, PlanNode
+from contracts.plan import Plan, PlanNode
 from contracts.presets import with_choice
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
@@ -57,10 +57,7 @@ class RunContext:
         return self.host.now().isoformat(timespec="milliseconds")
 
     def choose_limits(self, choice: str) -> None:
-        """Continue under the limits of a choice that the request left open; the time used stays used.
-
-        No effect for a choice that the request does not leave open, or after one was made.
-        """
+        """Continue under the limits of a choice that the request left open, once; the time used stays used."""
         state, resolved, chosen = self.state, self.resolved, self.resolved.choices.get(choice)
         if chosen is None:
             return
@@ -83,7 +80,7 @@ class RunContext:
         return f"{self.state.scope}/{name}" if self.state.scope else name
 
     def operation_done(self, step: str) -> None:
-        """The step was carried out: asking for it once more is another operation.
+        """Have a repetition of a step be another operation.
 
         A step that was cut off keeps its id, so that a resumed run finds the answer in the call store.
         """
@@ -113,9 +110,9 @@ class RunContext:
             self.note("guidance.given", f"{origin}: {given.text}", origin=origin)
 
     def steer(self, text: str, origin: str = PERSON, phase: str | None = None) -> None:
-        """Pass words of a person or an operator's hook on to the roles; once there is a plan, search for them as well.
+        """Pass words of a person or an operator's hook on to the roles, and search for them once there is a plan.
 
-        The words of a hook are searched for only without a model, which could weigh them.
+        Words of a hook are searched for only without a model, which could weigh them.
         """
         state = self.state
         self.guide(origin, text, phase or state.phase)
@@ -133,21 +130,9 @@ class RunContext:
         return is_excluded(found.title, found.url, self.resolved.exclude)
 
     # --- plan ------------------------------------------------------------------------------------------------------
-    def draft_plan(
-        self,
-        brief: str,
-        nodes: list[PlanNode],
-        *,
-        outline: Sequence[str] = (),
-        questions: Sequence[str] = (),
-        assumptions: Sequence[str] = (),
-        objections: Sequence[Objection] = (),
-    ) -> None:
-        """Put a new version of the plan in the place of the one that there is."""
-        texts = {"outline": list(outline), "questions": list(questions), "assumptions": list(assumptions)}
-        against = {"objections": list(objections)}
-        self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **texts, **against)
-        plan = self.state.plan
+    def draft_plan(self, brief: str, nodes: list[PlanNode], **parts: Any) -> None:
+        """Replace the plan by a new version; `parts` are further fields of it."""
+        plan = self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **parts)
         count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
         self.note("plan.drafted", plural(count, part), count=count, **plan.texts())
 
@@ -160,8 +145,7 @@ class RunContext:
         """Return why a phase is done again, by its gate or else by the reflection on it; empty the first time."""
         if not self.retries(phase) or self.state.pause is None:
             return []
-        gates = [gate for gate in self.state.gates if gate.phase == phase]
-        found = gates[-1].issues if gates else []
+        found = next((gate.issues for gate in reversed(self.state.gates) if gate.phase == phase), [])
         return found or [GateIssue(code="reflection", message=self.state.pause.rationale)]
 
     # --- records ---------------------------------------------------------------------------------------------------
@@ -186,22 +170,23 @@ class RunContext:
         outputs: dict[str, Any] | None = None,
     ) -> int:
         """Append to the decision log, and return the number of the entry. A full log counts further entries."""
-        number = len(self.state.decisions) + self.state.decisions_dropped + 1
-        decision = AgentDecision(
-            seq=number,
-            agent=agent,
-            action=action,
-            phase=self.state.phase,
-            iteration=self.state.iteration,
-            rationale=rationale[:500],
-            inputs=inputs or {},
-            outputs=outputs,
-            timestamp=self.now_text(),
-        )
-        if len(self.state.decisions) < MAX_DECISIONS:
-            self.state.decisions.append(decision)
+        state = self.state
+        number = len(state.decisions) + state.decisions_dropped + 1
+        if len(state.decisions) < MAX_DECISIONS:
+            decision = AgentDecision(
+                seq=number,
+                agent=agent,
+                action=action,
+                phase=state.phase,
+                iteration=state.iteration,
+                rationale=rationale[:500],
+                inputs=inputs or {},
+                outputs=outputs,
+                timestamp=self.now_text(),
+            )
+            state.decisions.append(decision)
         else:
-            self.state.decisions_dropped += 1
+            state.decisions_dropped += 1
         # The reason of a decision on another iteration is a whole sentence.
         name = "" if rationale and action == "decide_iteration" else action.replace("_", " ")
         text = ": ".join(part for part in (agent, name, rationale) if part)
@@ -247,10 +232,7 @@ class RunContext:
 
 
 async def within_limits(host: Host, inbox: Inbox, work: Coroutine[Any, Any, T]) -> T:
-    """Await work until it is done, the time for work is over or a person stops the run.
-
-    Raises `Interrupted` after the work has been cancelled; a cancelled run cancels the work, too.
-    """
+    """Await work; raises `Interrupted` after it was cancelled because the time is over or a person stops the run."""
     task = asyncio.ensure_future(work)
     try:
         await host.wait_until(lambda: task.done() or inbox.interruption is not None)
@@ -356,10 +338,8 @@ def with_guidance(known: Sequence[Guidance], new: Guidance) -> list[Guidance]:
 
 def newest(known: Sequence[Guidance], most: int) -> list[Guidance]:
     """Return at most so many of the newest in their order; a person's guidance is dropped last."""
-    of_person = [place for place, one in enumerate(known) if one.origin == PERSON][-most:]
-    others = [place for place, one in enumerate(known) if one.origin != PERSON]
-    room = most - len(of_person)
-    return [known[place] for place in sorted((*of_person, *(others[-room:] if room else ())))]
+    places = sorted(range(len(known)), key=lambda place: (known[place].origin == PERSON, place))
+    return [known[place] for place in sorted(places[-most:])]
 
 
 def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[str, Any]) -> None:

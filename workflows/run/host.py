@@ -1,8 +1,4 @@
-"""Services that a run needs of the engine below: a clock, calls and waiting.
-
-The one seam between orchestration and Temporal. Tests drive strategies through an in-process host, so that every
-unit can be stopped, stored and rebuilt without a server.
-"""
+"""The one seam between orchestration and Temporal: a clock, calls and waiting. Tests have an in-process host."""
 
 import asyncio
 import json
@@ -30,11 +26,10 @@ S = TypeVar("S")
 T = TypeVar("T")
 A = TypeVar("A", bound=CompactModel)
 
-
 JSON_ENCODING: Final = b"json/plain"
 NULL_ENCODING: Final = b"binary/null"
 FIRST: Final = 1
-"""The server's highest priority: what brings a run to its end goes before what would begin something."""
+"""The server's highest priority: calls that end a run go before calls that begin one."""
 
 
 async def abandon(host: "Host", tasks: list["asyncio.Task[Any]"]) -> None:
@@ -50,10 +45,7 @@ async def abandon(host: "Host", tasks: list["asyncio.Task[Any]"]) -> None:
 async def side_by_side(
     host: "Host", calls: Sequence[Callable[[], Awaitable[T]]], at_once: int
 ) -> list["asyncio.Task[T]"]:
-    """Make calls, so many at a time; all of them, with a result or an error, in their order.
-
-    Where the run is cancelled, the calls are cancelled first, and their results are dropped.
-    """
+    """Make calls, so many at a time; all of them in their order, with a result or an error. Cancelled as the run is."""
     turns = asyncio.Semaphore(at_once)
 
     async def make(call: Callable[[], Awaitable[T]]) -> T:
@@ -219,13 +211,10 @@ def json_of(value: RawValue) -> bytes:
 
 def plain(value: RawValue) -> Any:
     """Decode a payload to plain data. Raises ValueError if it is no JSON."""
-    encoding = value.payload.metadata.get("encoding")
-    if encoding == NULL_ENCODING:
-        return None
-    if encoding != JSON_ENCODING:
+    if value.payload.metadata.get("encoding") not in (JSON_ENCODING, NULL_ENCODING):
         raise ValueError("no JSON")
     try:
-        return json.loads(value.payload.data)
+        return json.loads(json_of(value))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

@@ -62,9 +62,9 @@ class Inbox:
 
     interruption: StopReason | None = None
     steering: list[str] = field(default_factory=list)
-    """Messages of people for the next unit."""
+    """For the next unit."""
     replies: list[Reply] = field(default_factory=list)
-    """Replies to the wait of the run."""
+    """To the wait of the run."""
     closing: bool = False
     """True once the last report is being written: it is too late to steer."""
 
@@ -97,12 +97,11 @@ def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, r
 
     Answers to the questions of a plan that waits for approval make another plan; `round_` is its version then.
     """
-    open_wait = state.waiting
-    planned = open_wait is not None and open_wait.kind is WaitKind.APPROVAL and bool(open_wait.questions)
+    planned = state.waiting is not None and state.waiting.kind is WaitKind.APPROVAL and bool(state.waiting.questions)
     waiting = _current_wait(state, pending, WaitKind.APPROVAL if planned else WaitKind.CLARIFICATION)
     if planned and round_ not in (None, waiting.plan_version):
         raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
-    if not planned and round_ is not None and round_ != waiting.round:
+    if not planned and round_ not in (None, waiting.round):
         raise Unacceptable(f"round: the questions of round {waiting.round} are open; read them with `research status`")
     given = [answers] if isinstance(answers, str) else answers
     count = len(waiting.questions)
@@ -163,8 +162,8 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
         raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
     given = {"guidance": revision} if isinstance(revision, str) else revision
     if not isinstance(given, dict) or ("guidance" in given) == bool(PARTS & set(given)):
-        message = "revision: expected either guidance, or brief and sub_queries of your own"
-        raise Unacceptable(f"{message}, where the plan has one with outline, questions and assumptions")
+        parts = "brief and sub_queries, where the plan has one with outline, questions and assumptions"
+        raise Unacceptable(f"revision: expected either guidance, or {parts}")
     try:
         parsed = PlanRevision.model_validate(given)
     except ValidationError as error:
@@ -173,12 +172,14 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
         if not parsed.guidance.strip():
             raise Unacceptable("revision.guidance: the text is empty; say what to look into, or leave out")
         return Reply(guidance=parsed.guidance.strip())
-    limits, plan = state.resolved.limits if state.resolved else None, _newest_plan(state, pending)
+    plan, resolved = _newest_plan(state, pending), state.resolution
     if not plan.outline and (named := sorted(OUTLINED & parsed.model_fields_set)):
         raise Unacceptable(f"revision.{named[0]}: the plan of this run has none; leave it out")
-    judges = state.resolved is not None and declaration(state.resolved.strategy).judges_edits
-    edited = _edited(plan, parsed, limits)
-    return Reply(plan=edited.model_copy(update={"objections": [], "to_judge": judges}))
+    update = parsed.model_dump(include={"brief", *OUTLINED}, exclude_none=True) | {"version": plan.version + 1}
+    if parsed.sub_queries is not None:
+        update["nodes"] = _with_parts(plan, parsed.sub_queries, resolved.limits)
+    update |= {"objections": [], "to_judge": declaration(resolved.strategy).judges_edits}
+    return Reply(plan=plan.model_copy(update=update))
 
 
 def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Reply:
@@ -216,28 +217,19 @@ def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
     return edited[-1] if edited else state.plan
 
 
-# --- an edited plan ------------------------------------------------------------------------------------------------
-def _edited(plan: Plan, revision: PlanRevision, limits: EffectiveLimits | None) -> Plan:
-    """Return the plan with the parts that a person wrote; unchanged parts keep their place in a tree."""
-    texts = revision.model_dump(include={"brief", *OUTLINED}, exclude_none=True)
-    nodes = plan.nodes if revision.sub_queries is None else _with_parts(plan, revision.sub_queries, limits)
-    return plan.model_copy(update=texts | {"version": plan.version + 1, "nodes": nodes})
-
-
-def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLimits | None) -> list[PlanNode]:
+def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLimits) -> list[PlanNode]:
+    """Return the nodes of a plan with the parts that a person wrote; unchanged parts remain at their place."""
     parts = plan.parts
     known = {normalized_text(node.text): node for node in parts}
     first = parts[0] if parts else PlanNode(id="", text="", kind=NodeKind.QUERY)
-    limit = "max_sub_queries" if first.needs_search or not (limits and limits.max_steps) else "max_steps"
-    most = getattr(limits, limit) if limits else len(written)
-    if len(written) > most:
+    limit = "max_sub_queries" if first.needs_search or not limits.max_steps else "max_steps"
+    if len(written) > (most := getattr(limits, limit)):
         message = f"revision.sub_queries: {len(written)} were given; at most {most} are allowed"
         raise Unacceptable(f"{message} (limits.{limit})")
     found: dict[str, PlanNode] = {}
     for place, query in enumerate(written):
         text = " ".join(query.query.split())
-        key = normalized_text(text)
-        if not key:
+        if not (key := normalized_text(text)):
             raise Unacceptable(f"revision.sub_queries.{place}.query: there are no words in it")
         if key in found:
             raise Unacceptable(f"revision.sub_queries.{place}.query: it repeats an earlier one; leave it out")

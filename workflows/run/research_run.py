@@ -7,6 +7,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from temporalio.exceptions import ActivityError, ApplicationError
@@ -31,13 +33,13 @@ from contracts.roles import (
 )
 from contracts.state import ResearchState
 from contracts.strategies import CLOSING_ROLES, declared_roles, usage_by_share, writers
-from contracts.summaries import SUMMARIZER, SummarizeInput
+from contracts.summaries import SUMMARIZER, SummarizeInput, SummaryOrder
 from contracts.texts import shorten
 from contracts.tokens import TokenShare, tokens_left
 from contracts.tool_turns import ToolTurnInput, TurnResult
 from contracts.tools import ToolAnswer, ToolCall
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
-from workflows.rules.duplicates import protected_among
+from workflows.rules.duplicates import protected_ids
 from workflows.run.agents import TASK_SHOWN, Agents
 from workflows.run.budget import (
     NOTHING,
@@ -64,9 +66,8 @@ from workflows.run.calls import (
 )
 from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import Hooks, RunContext, newest
-from workflows.run.host import Host
+from workflows.run.host import Host, side_by_side
 from workflows.run.inbox import Inbox, Interrupted
-from workflows.run.summaries import Summaries, orders_of
 
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleAnswer)
@@ -82,6 +83,8 @@ DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be 
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 SHOWN_OF_CALL: Final = 2_000
 """Characters of the arguments of a call, and of its answer, in the log of a run."""
+NAME_DIGITS: Final = 8
+"""Of a text's hash, in the name of a call."""
 
 
 class CallRefused(Interrupted):
@@ -135,14 +138,14 @@ class ResearchRun(RunContext):
         self.checkpoints = Checkpoints(self, stored)
         self.holdings = Holdings()
         self.agents = Agents(self)
-        self._summaries = Summaries(self, self._summarize)
+        self._summaries: dict[str, str] = {}
+        """Hash of the entry of a summary by the key of its order; empty where no model made one."""
 
     async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
 
-        `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`). `fields` holds what this role
-        needs; ids, engine, model, date, language, guidance and canary are added here.
-        Raises `Interrupted`, and `Unanswered` for a role without a fallback.
+        `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`), `fields` the role's own part of
+        the request. Raises `Interrupted`, and `Unanswered` for a role without a fallback.
         """
         # A model that often gave a role nothing useful is not paid for it again.
         given_up = self.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
@@ -164,17 +167,15 @@ class ResearchRun(RunContext):
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
             raise Interrupted(reason) from None
         self.operation_done(step)
-        outputs = {"engine": output.account.engine.value, "model": output.account.model}
-        self.decided(number, {name: value for name, value in outputs.items() if value})
+        model = {"model": output.account.model} if output.account.model else {}
+        self.decided(number, {"engine": output.account.engine.value} | model)
         return output
 
     async def turn(self, role: RoleSpec[T, U], step: str, request: T, **place: Any) -> U:
         """Have a role with tools take one turn: as `ask`, with a longer transcript and checked calls for an answer.
 
-        The first turn has no transcript and the fields that the role's prompt opens with; each later one has the
-        transcript of the turn before and an answer to each of its calls. Watchers see what it said and called, with
-        the fields of `place`.
-        Raises as `ask` does.
+        Each turn after the first has the transcript of the turn before and an answer to each of its calls. Watchers see
+        its text and its calls, with the fields of `place`.
         """
         output = await self.ask(role, step, request)
         self.state.note_entry(output.transcript.hash)
@@ -201,18 +202,16 @@ class ResearchRun(RunContext):
         """Inform the watchers about the answers to the calls of a turn; `results` are further fields by call."""
         tools = {call.id: call.name for call in calls}
         for answer in answers:
-            data: dict[str, Any] = {"role": role.name, "step": step, **place}
-            data |= {"tool": tools[answer.call_id], "call_id": answer.call_id, "is_error": answer.is_error}
-            data |= {"result": answer.text[:SHOWN_OF_CALL], **(results or {}).get(answer.call_id, {})}
-            self.note("tool.returned", shorten(answer.text, TASK_SHOWN), **data)
+            call = {"tool": tools[answer.call_id], "call_id": answer.call_id, "is_error": answer.is_error}
+            data = place | call | {"result": answer.text[:SHOWN_OF_CALL], **(results or {}).get(answer.call_id, {})}
+            self.note("tool.returned", shorten(answer.text, TASK_SHOWN), role=role.name, step=step, **data)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE, *, caller: str = "") -> list[TaskResult]:
-        """Have agents work on tasks, so many side by side as `at_once`; what each brought back, in task order.
+        """Have agents work on tasks, `at_once` at a time; their results in task order, with the findings in the state.
 
-        `caller` is the role that they work for, where one role calls another. Their findings are in the state
-        afterwards. A task is given once. An agent never raises: one that failed, was cut off or is late has a result
-        that reports it. Raises `Interrupted` once the run is to end, and `asyncio.CancelledError` where it is
-        cancelled, after the agents' findings were taken over.
+        `caller` is the role that they work for, where one role calls another. An agent that failed, was cut off or is
+        late has a result that reports it. Raises `Interrupted` once the run is to end, and `asyncio.CancelledError`
+        where it is cancelled, after the agents' findings were taken over.
         """
         return await self.agents.spawn(tasks, at_once, caller)
 
@@ -262,17 +261,29 @@ class ResearchRun(RunContext):
                 raise
             number, _ = await self._reserve(role, request)  # no summary takes the room of the call itself
             try:
-                summaries = await self._summaries.gather(operation, orders)
+                calls = [partial(self._summarize, operation, order) for order in orders]
+                for call in await side_by_side(self.host, calls, max(1, self.resolved.limits.max_parallel)):
+                    call.result()  # raises where the run is to end
             finally:
                 self.holdings.close(number, NOTHING)
+            summaries = [entry for order in orders if (entry := self._summaries[order.key])]
             return await self._reserved_call(role, request.model_copy(update={"summaries": summaries}))
 
-    async def _summarize(self, operation: str, fields: SummarizeInput) -> str | None:
-        """Have one model make a summary, and return its entry; None if it gave none, or a limit forbids the call."""
-        try:
-            return (await self._paid_call(SUMMARIZER, operation, fields, None)).entry
-        except (CallRefused, _Unusable, ActivityError):
-            return None
+    async def _summarize(self, operation: str, order: SummaryOrder) -> None:
+        """Have a text summarised by the first of the configured models that can."""
+        tokens = self.resolved.tokens
+        models = dict.fromkeys([tokens.summarization_provider, *tokens.summarization_providers])
+        for number, model in enumerate(filter(None, models), start=1):
+            if order.key in self._summaries:
+                return
+            name = f"{operation}/summary/{order.text.hash[-NAME_DIGITS:]}/{order.level.value}/{number}"
+            fields = SummarizeInput(text=order.text, level=order.level, summarizer=model)
+            with suppress(CallRefused, _Unusable, ActivityError):
+                if entry := (await self._paid_call(SUMMARIZER, name, fields, None)).entry:
+                    self.state.note_entry(entry)
+                    self._summaries[order.key] = entry
+        if not self._summaries.setdefault(order.key, ""):
+            self.degrade("summarizer: a text was shortened by its own sentences, since no model summarised it")
 
     async def _reserved_call(self, role: RoleSpec[I, O], request: I) -> O:
         """Reserve, call and settle. Raises as `_paid_call`, and `ActivityError` for a call that needs summaries."""
@@ -294,7 +305,7 @@ class ResearchRun(RunContext):
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with the envelope of every call."""
-        resolved = self.resolved
+        resolved, shown = self.resolved, {source.id for source in getattr(fields, "sources", ())}
         return fields.model_copy(
             update={
                 "research_id": resolved.research_id,
@@ -310,7 +321,7 @@ class ResearchRun(RunContext):
                 "max_iterations": resolved.limits.max_iterations,
                 "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
                 "exclude": resolved.exclude,
-                "protected_source_ids": protected_among(self.state, getattr(fields, "sources", ())),
+                "protected_source_ids": [name for name in protected_ids(self.state).values() if name in shown],
                 "canary": resolved.canary,
                 "tokens": resolved.tokens,
                 "repair": repair,
@@ -370,22 +381,19 @@ class ResearchRun(RunContext):
         cause = last_failure(error)
         kind = (cause.type if isinstance(cause, ApplicationError) else type(cause).__name__) or "failed"
         problem = details_of(cause).get("problem")
+        if problem == STEERED:
+            self.degrade(STEERED_NOTE)
         if role.name == SUMMARIZER.name:  # the next model makes the summary, or none
             self.note("task.failed", f"{role.name}: {describe_failure(error)}", role=role.name, error=kind)
-            if problem == STEERED:
-                self.degrade(STEERED_NOTE)
             return None
-        why = describe_failure(error).removeprefix("$: ")
+        why = failure = describe_failure(error).removeprefix("$: ")
         if kind in UNUSABLE:
             why = DONE_WITHOUT_MODEL if role.has_fallback else failures.WORDS[kind]
         note = f"{role.name}: {why}"
         if kind not in REPAIRABLE or request.repair is not None:
             # A role that only looks at the report takes nothing away from it by failing.
             (self.branch_failed if role.has_fallback else self.degrade)(note)
-        told = describe_failure(error).removeprefix("$: ")
-        self.note("task.failed", f"{role.name}: {told}", role=role.name, error=kind)
-        if problem == STEERED:
-            self.degrade(STEERED_NOTE)
+        self.note("task.failed", f"{role.name}: {failure}", role=role.name, error=kind)
         if kind in REPAIRABLE:
             return str(problem or "the answer was cut at the output limit: answer more briefly")[:600]
         if is_given_up(error):
@@ -468,6 +476,14 @@ class ResearchRun(RunContext):
         if role.name == SUMMARIZER.name and prices:  # its models may be those of any tier
             return ModelPrice(input=max(one.input for one in prices), output=max(one.output for one in prices))
         return self.resolved.model_prices.get(role.tier.value)
+
+
+def orders_of(error: ActivityError) -> list[SummaryOrder]:
+    """Return the summaries that a call needs first; empty for a failure of the call."""
+    cause = error.cause
+    if not isinstance(cause, ApplicationError) or cause.type != failures.SUMMARIES_NEEDED:
+        return []
+    return [SummaryOrder.model_validate(order) for order in details_of(cause)["orders"]]
 
 
 def summary_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:

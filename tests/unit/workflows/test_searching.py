@@ -18,7 +18,7 @@ from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
 from workflows.phases.searching import Searching
-from workflows.rules.query_matching import asked_before, record_of, same_query
+from workflows.rules.sub_queries import asked_before, record_of, same_query
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 

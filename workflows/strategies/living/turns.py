@@ -43,8 +43,7 @@ from workflows.phases.agent_reading import (
 )
 from workflows.phases.drafts import apply_updates, take_step, update_input
 from workflows.phases.role_inputs import analyze_input, extract_of
-from workflows.rules.query_matching import same_query
-from workflows.rules.sub_queries import sources_left
+from workflows.rules.sub_queries import same_query, sources_left
 from workflows.run.host import all_answers, ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.units import UnitPosition, planned_queries

@@ -29,8 +29,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import analyze_input, extract_of, shown_at_once
 from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import open_gaps
-from workflows.rules.query_matching import same_query
-from workflows.rules.sub_queries import sources_left
+from workflows.rules.sub_queries import same_query, sources_left
 from workflows.run.research_run import ResearchRun, describe_call
 from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL, answers_to_thought, thinks_by_itself
 from workflows.strategies.protocol import Finished, ScopedStrategy

@@ -40,7 +40,7 @@ from contracts.vocabulary import (
 )
 from workflows.phases.drafts import take_draft, write_draft
 from workflows.rules.duplicates import hits_to_protect
-from workflows.rules.query_matching import normalized_query, same_query
+from workflows.rules.sub_queries import normalized_query, same_query
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished

@@ -42,8 +42,7 @@ from workflows.phases.role_inputs import shown_at_once
 from workflows.phases.searching import Searching
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
 from workflows.rules.gaps import after_follow_up
-from workflows.rules.query_matching import record_of
-from workflows.rules.sub_queries import pass_over_unread
+from workflows.rules.sub_queries import pass_over_unread, record_of
 from workflows.run.host import side_by_side
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
