@@ -30,6 +30,8 @@ class ReportText(Contract):
     """The text of `report.md`."""
 
     markdown: str = Field(max_length=LONGEST_TEXT)
+    draft: str = Field(default="", max_length=LONGEST_TEXT)
+    """The text with the passages of each citation, `[ev-…]`, in place of numbers; empty where the run wrote none."""
     sections: BoundedList[str] = []
     """Headings of the second level."""
     word_count: int = 0
@@ -72,6 +74,7 @@ class ReportSource(Contract):
     status: str = ""
     status_reason: str = ""
     provider: str = ""
+    analyzed: bool = False
     cited: bool = False
     query_ids: BoundedList[str] = []
 
@@ -103,8 +106,6 @@ class ReportClaim(Contract):
     citation_numbers: BoundedList[int] = []
     evidence_ids: BoundedList[str] = []
     """Empty for an assertion that cites nothing."""
-    marks: BoundedList[list[str]] = []
-    """The passages of each of its citations, in order."""
     verdict: str = ""
     method: str = ""
     reason: str = ""
@@ -211,8 +212,6 @@ class Report(Contract):
     ended_at: str = ""
     forms: BoundedMap[str] = {}
     """SHA-256 of `report.md` and `report.html`."""
-    list_replaced: bool = False
-    """True if the writer listed sources itself; the list of the report took its place."""
     report: ReportText
     sources: BoundedList[ReportSource] = []
     artifacts: BoundedList[Artifact] = []

@@ -8,29 +8,23 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from activities.reporting.addresses import REMOVED, KnownAddresses, addresses_of, find_addresses
-from activities.reporting.citations import ReportMarks
-from activities.reporting.claims import CitedWords, FoundClaim, judge
-from activities.reporting.inputs import ReportInputs, gather_inputs, words_around
-from activities.reporting.markdown import write
+from activities.reporting.inputs import FoundClaim, JudgedClaim, ReportInputs, gather_inputs, show_passage
+from activities.reporting.references import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.render import compose_document, compose_html
-from activities.reporting.report_text import compose_text, section_titles
-from activities.reporting.tree import Blocks, CitationPlace, Run, Sentence, change_sentences, parse, sentences
-from activities.reporting.words import ReportWords
+from activities.reporting.report_text import compose_text
 from activities.roles.claim_checking import UNUSABLE, find_objection
 from activities.roles.grounding import evidence_at
-from activities.verifying.claims import NOT_REACHED, PASSAGES_SAY
+from activities.verifying.verification import NOT_REACHED, PASSAGES_SAY
 from contracts.addresses import digest, evidence_id, finding_id, source_id
 from contracts.base import WHOLE
-from contracts.checking import AskedClaim, ShownPassage
-from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
-from contracts.outcome import COUNTERS
+from contracts.checking import AskedClaim
+from contracts.evidence import CheckMethod, ClaimVerdict, Finding, Verdict
 from contracts.report import (
     HTML_FILE,
     LARGEST_REPORT,
@@ -39,17 +33,14 @@ from contracts.report import (
     ReportClaim,
     ReportEvidence,
     ReportSource,
-    fidelity_of_run,
     read_report,
 )
 from contracts.report_changes import words_of_claim
-from contracts.request import Verify
 from contracts.state import ResearchState
 from contracts.vocabulary import LIMITS, Outcome, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, ProviderError
 from providers.interfaces import SkippedFile
 from providers.isolation.pool import SubprocessPool
-from providers.text import KNOWN_LANGUAGES
 
 TextOf = Callable[[str], Awaitable[str]]
 BytesOf = Callable[[str], Awaitable[bytes]]
@@ -58,6 +49,8 @@ Texts = Mapping[str, str | None]
 
 CONTEXT: Final = re.compile(r'<span class="context">[^<]*</span>')
 """The words around a quote in the HTML form, which only a stored text has."""
+UNJUDGED: Final = (NOT_REACHED, *UNUSABLE)
+"""Reasons of statements that no checker judged."""
 PAGE_STARTS: Final = TypeAdapter(list[int])
 COMPARING_SECONDS: Final = 120.0
 """For the comparison of the largest report, of a thousand sources, on a busy machine."""
@@ -211,60 +204,30 @@ class _Comparison:
     def __init__(self, report: Report, texts: Texts, pages: Texts, result: AuditResult) -> None:
         self._report, self._texts, self._pages = report, texts, pages
         self._count, self._skip, self._problem = result.count, result.skip, result.problem
-        urls = {source.id: source.url for source in report.sources}
+        self._sources = {source.id: source for source in report.sources}
+        self._evidence = {item.id: item for item in report.evidence}
         quotes = (item.quote for item in report.evidence)
         self._registry = KnownAddresses.of(addresses_of(report.sources), report.query, quotes)
-        self._evidence = {item.id: item for item in report.evidence}
-        self._titles = {source.id: source.title for source in report.sources}
-        self._stored = {source.id for source in report.sources if source.text_hash}
-        links = {(each.label, urls.get(each.source_id, "")): each.number for each in report.citations if each.label}
-        self._marks = ReportMarks(links)
-        self._blocks = parse(report.report.markdown, self._marks)
-        # Statements are in the text before the list of sources, or before what the report says of itself.
-        tops = enumerate(self._blocks)
-        last = {block.words: place for place, block in tops if block.kind == "heading" and block.level == 2}
-        # A model may have written in another language than that of the question.
-        languages = [ReportWords(code) for code in (report.language, *KNOWN_LANGUAGES)]
-        self._say = say = next((each for each in languages if each("method") in last), languages[0])
-        labels = tuple(_squeeze(each) for each in (say.name("outcome", report.outcome), say("not_verified")) if each)
-        below = self._blocks[1:2]
-        noticed = bool(below) and below[0].kind == "quote" and _squeeze(*_words(below)).startswith(labels)
-        # Below the title and the line about the outcome.
-        ends = [*section_titles(report.strategy, say).values(), say("sources"), say("method")]
-        self._body = self._blocks[1 + noticed : next((last[name] for name in ends if name in last), None)]
 
     def run(self, page: str | None) -> None:
         """Make every check; `page` is the HTML form."""
         if len(self._evidence) < len(self._report.evidence):  # a second entry would hide the first one
             self._problem("field_differs", "evidence", "two passages have one id")
-        self._check_ids()
-        for evidence in self._report.evidence:
-            self._check_passage(evidence)
-        for finding in self._report.findings:
-            self._count("findings")
-            cited = [self._evidence[key].source_id if key in self._evidence else "" for key in finding.evidence_ids]
-            if finding.source_ids != list(dict.fromkeys(cited)):
-                self._problem("finding_differs", finding.id, "its sources are not those of its passages")
-        self._check_rendering(page)
-
-    def _check_ids(self) -> None:
-        """Check the ids that follow from what they name."""
         for source in self._report.sources:
             if source.id not in {source_id(url) for url in (source.url, *source.aliases)}:
                 self._problem("id_differs", source.id, "the id does not follow from an address of the source")
-        for item in self._report.evidence:
-            if item.id != evidence_id(item.source_id, item.start, item.end):
-                self._problem("id_differs", item.id, "the id does not follow from the place of the passage")
+        for evidence in self._report.evidence:
+            self._check_passage(evidence)
         for finding in self._report.findings:
-            if REMOVED in finding.statement or find_addresses(finding.statement):
-                self._skip("ids of findings with an address, which a report does not repeat as it was")
-            elif finding.id != finding_id(finding.statement, finding.evidence_ids):
-                self._problem("id_differs", finding.id, "the id does not follow from the statement and its passages")
+            self._check_finding(finding)
+        self._check_rendering(page)
 
-    # --- passages and references -------------------------------------------------------------------------------------
+    # --- passages and findings ---------------------------------------------------------------------------------------
     def _check_passage(self, evidence: ReportEvidence) -> None:
         """Check that a passage is at its place in the stored text of its source, with the words around it."""
-        if evidence.source_id not in self._texts:
+        if evidence.id != evidence_id(evidence.source_id, evidence.start, evidence.end):
+            self._problem("id_differs", evidence.id, "the id does not follow from the place of the passage")
+        if (source := self._sources.get(evidence.source_id)) is None:
             self._problem("evidence_without_source", evidence.id, f"the source {evidence.source_id} is not listed")
             return
         if digest(evidence.quote) != evidence.quote_hash:
@@ -272,7 +235,7 @@ class _Comparison:
         text = self._texts[evidence.source_id]
         if text is None:
             self._skip("passages without their text")
-            if evidence.source_id not in self._stored:
+            if not source.text_hash:
                 self._problem("evidence_without_text", evidence.id, "its source has no stored text")
             return
         self._count("passages")
@@ -301,39 +264,52 @@ class _Comparison:
         if page != evidence.page:
             self._problem("place_differs", evidence.id, "it begins on another page" if page else "it has no page")
 
+    def _check_finding(self, finding: Finding) -> None:
+        """Check the sources and the id of a finding."""
+        self._count("findings")
+        cited = [self._evidence[key].source_id if key in self._evidence else "" for key in finding.evidence_ids]
+        if finding.source_ids != list(dict.fromkeys(cited)):
+            self._problem("finding_differs", finding.id, "its sources are not those of its passages")
+        if REMOVED in finding.statement or find_addresses(finding.statement):
+            self._skip("ids of findings with an address, which a report does not repeat as it was")
+        elif finding.id != finding_id(finding.statement, finding.evidence_ids):
+            self._problem("id_differs", finding.id, "the id does not follow from the statement and its passages")
+
     # --- claims ------------------------------------------------------------------------------------------------------
-    def _check_claim(self, claim: ReportClaim, found: FoundClaim) -> None:
-        """Judge a claim again: the same rules on the same words must give what the report states."""
+    def _given_verdicts(self) -> list[ClaimVerdict]:
+        """Return the verdicts that no rule gives again: those of a model, and those that no checker came to."""
+        return [
+            ClaimVerdict.model_validate(claim.model_dump() | {"claim_id": claim.id})
+            for claim in self._report.claims
+            if claim.evidence_ids and (claim.method == CheckMethod.MODEL or _is_unreached(claim))
+        ]
+
+    def _check_claim(self, claim: ReportClaim, made: JudgedClaim) -> None:
+        """Compare the verdict on a claim with that of the same rules on the same words."""
         self._count("claims")
-        items = [self._evidence[key] for key in found.evidence_ids]
-        if items and claim.method == CheckMethod.MODEL:
-            self._check_support(claim, found, items)
-            return
-        if not claim.evidence_ids:
+        if claim.method == CheckMethod.MODEL and made.claim.evidence_ids:
+            self._check_support(claim, made.claim)
+        elif not claim.evidence_ids:
             self._count("claims without a citation")
         elif claim.method == CheckMethod.NONE:
             self._skip("claims that no comparison of words can check")
-            if claim.verdict != Verdict.SUPPORTED and claim.reason in (NOT_REACHED, *UNUSABLE):
-                return
         else:
             verbatim = claim.method == CheckMethod.VERBATIM
             self._count("word for word claims" if verbatim else "claims judged by rules")
-        cited = [CitedWords(item.quote, item.heading, self._titles.get(item.source_id, "")) for item in items]
-        verify = Verify.OFF if self._report.verification.mode == Verify.OFF else Verify.LIGHT
-        judged = judge(found.words, cited, self._registry, self._report.language, quoted=found.quoted, verify=verify)
+        judged = made.judged
         if (judged.verdict, judged.method, judged.reason) != (claim.verdict, claim.method, claim.reason):
             message = f"it is called {claim.verdict}; its words and passages give {judged.verdict}: {judged.reason}"
             self._problem("verdict_differs", claim.id, message)
 
-    def _check_support(self, claim: ReportClaim, found: FoundClaim, items: list[ReportEvidence]) -> None:
+    def _check_support(self, claim: ReportClaim, found: FoundClaim) -> None:
         """Check that the rules do not object to what a model called supported: it would not have been believed."""
         self._skip("verdicts of a model, which no rule gives again")
-        passages = []
-        for item in items:  # as the checker was shown it
-            before, after = words_around(self._texts.get(item.source_id) or "", item.start, item.end)
-            title = self._titles.get(item.source_id, "")
-            shown = ShownPassage(evidence_id=item.id, title=title, before=before, quote=item.quote, after=after)
-            passages.append(shown)
+        items = [self._evidence[key] for key in found.evidence_ids]
+        sources = [self._sources[item.source_id] for item in items]
+        passages = [
+            show_passage(item, source.title, self._text_of(source.id))
+            for item, source in zip(items, sources, strict=True)
+        ]
         start, end = PASSAGES_SAY.split("{}")
         if claim.reason.startswith(start):  # else it is in the model's own words
             words = _squeeze(claim.reason.removeprefix(start).removesuffix(end).removesuffix("…"))
@@ -353,7 +329,6 @@ class _Comparison:
         try:
             inputs = self._inputs()
             self._check_work(inputs.state)
-            self._check_changes()
             text = compose_text(inputs)
             html = compose_html(inputs, text)
             document = json.loads(compose_document(inputs, text, html))
@@ -363,7 +338,7 @@ class _Comparison:
         report = self._report.model_dump(mode="json", context=WHOLE)
         document["report"]["markdown"] = report["report"]["markdown"]  # which is compared by section
         for claim, made in zip(self._report.claims, inputs.claims, strict=False):
-            self._check_claim(claim, made.claim)
+            self._check_claim(claim, made)
         # Where a stored text is left out, the words around a passage are not there either.
         # What was in the report before a refresh is in no part of this one.
         unknown = {"forms", "changes", *(["evidence"] if None in self._texts.values() else [])}
@@ -385,15 +360,8 @@ class _Comparison:
         if page != html:
             self._problem("page_differs", HTML_FILE, "the HTML form shows something else than report.json")
 
-    def _check_changes(self) -> None:
-        """Check that what a refresh is said to have brought is in this report."""
-        claims = {(words_of_claim(claim), claim.verdict) for claim in self._report.claims}
-        for number, change in enumerate(self._report.changes.claims if self._report.changes else ()):
-            if change.after and (change.after, change.verdict_after) not in claims:
-                self._problem("field_differs", f"changes.claims.{number}", "the report makes no such statement")
-
     def _check_work(self, state: ResearchState) -> None:
-        """Check that the outcome follows from what was cut short, and that searches and usage add up."""
+        """Check that outcome, searches and the changes since a refresh follow from the rest."""
         report = self._report
         cut_short = report.stop_reason in (*LIMITS, StopReason.USER_STOPPED) or report.failed_branches
         if cut_short and report.outcome == Outcome.COMPLETED and report.stop_reason != StopReason.ANSWERED_DIRECTLY:
@@ -404,24 +372,15 @@ class _Comparison:
         for query in report.queries:
             if query.id in returned and query.result_count > returned[query.id]:
                 self._problem("field_differs", query.id, "it has more results than were returned to it")
-        for parts in (state.usage_by_role, state.usage_by_phase):
-            for name in COUNTERS if parts else ():
-                whole = sum(getattr(part, name) for part in parts.values())
-                if name != "active_seconds" and whole != getattr(state.usage, name):
-                    self._problem("field_differs", f"usage.{name}", "the parts do not add up to it")
+        claims = {(words_of_claim(claim), claim.verdict) for claim in report.claims}
+        for number, change in enumerate(report.changes.claims if report.changes else ()):
+            if change.after and (change.after, change.verdict_after) not in claims:
+                self._problem("field_differs", f"changes.claims.{number}", "the report makes no such statement")
 
     def _inputs(self) -> ReportInputs:
         """Gather again what the report was made of. Raises ValueError, KeyError, `ProviderError`."""
-        report = self._report
-        marks = iter([tuple(each) for claim in report.claims for each in claim.marks])
-
-        def as_drafted(sentence: Sentence) -> Sentence:
-            signed = [each for each in sentence.inlines if isinstance(each, Run) or not each.sign]
-            inlines = [each if isinstance(each, Run) else CitationPlace(next(marks, ())) for each in signed]
-            return replace(sentence, inlines=tuple(inlines))
-
-        is_drafted = not _squeeze(*_words(self._body)).startswith(_squeeze(self._say("no_draft")))
-        draft = write([*self._blocks[:1], *change_sentences(self._body, as_drafted)]).text if is_drafted else None
+        report, made, shown = self._report, self._report.verification, self._report.fidelity
+        fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"}) if shown else {}
         sources = {
             each.id: each.model_dump()
             | {
@@ -432,9 +391,9 @@ class _Comparison:
             }
             for each in report.sources
         }
-        usage = report.usage
         state = ResearchState.model_validate(
             report.model_dump(exclude={"sources", "evidence", "fidelity"})
+            | fidelity
             | {
                 "resolved": report.effective_request,
                 "iteration": report.iterations,
@@ -442,33 +401,20 @@ class _Comparison:
                 "started_at": report.started_at or "",
                 "sources": sources,
                 "evidence": {each.id: each.model_dump() for each in report.evidence},
-                "usage_by_role": usage.get("by_role", {}),
-                "usage_by_phase": usage.get("by_phase", {}),
-                "verification": {"summary": report.verification.model_dump(), "review": report.verification.review},
+                "fidelity": shown.phases if shown else {},
+                "usage_by_role": report.usage.get("by_role", {}),
+                "usage_by_phase": report.usage.get("by_phase", {}),
+                "verification": {"summary": made.model_dump(), "review": made.review},
                 "ending": report.model_dump() | {"outcome": report.outcome_before_check},
-                "draft": {"document": {"hash": digest("")}, "kind": report.kind} if is_drafted else None,
+                "draft": {"document": {"hash": digest("")}, "kind": report.kind} if report.report.draft else None,
             }
         )
-        given = [ClaimVerdict.model_validate(each.model_dump() | {"claim_id": each.id}) for each in report.claims]
         texts = {each.text_hash: self._text_of(each.id) for each in report.sources if each.text_hash}
         skipped = [SkippedFile(**each.model_dump()) for each in report.skipped_files]
-        made, version = report.verification, report.product_version
-        inputs = gather_inputs(state, draft, texts, skipped, version, given, made.corrections)
-        shown = report.fidelity
-        return replace(
-            inputs,
-            replaced_list=report.list_replaced,
-            unresolved=made.markers_removed,
-            foreign_urls=[""] * made.addresses_removed,
-            fidelity=shown
-            and fidelity_of_run(
-                shown.phases,
-                shown.shortened_calls,
-                shown.dropped_content_ids,
-                shown.not_analyzed,
-                shown.content_archive_hashes,
-            ),
-        )
+        draft, version = report.report.draft or None, report.product_version
+        verdicts, shortened = self._given_verdicts(), shown.shortened_calls if shown else ()
+        inputs = gather_inputs(state, draft, texts, skipped, version, verdicts, made.corrections, shortened)
+        return replace(inputs, unresolved=made.markers_removed, foreign_urls=[""] * made.addresses_removed)
 
     def _text_of(self, source: str) -> str:
         """Return the stored text of a source; where it is left out, blanks with the passages at their places."""
@@ -481,13 +427,13 @@ class _Comparison:
         return "".join(signs)
 
 
-def _squeeze(*texts: str) -> str:
-    """Return texts without white space."""
-    return "".join("".join(text.split()) for text in texts)
+def _is_unreached(claim: ReportClaim) -> bool:
+    return claim.method == CheckMethod.NONE and claim.verdict != Verdict.SUPPORTED and claim.reason in UNJUDGED
 
 
-def _words(blocks: Blocks) -> Iterator[str]:
-    return (each.words for each in sentences(blocks))
+def _squeeze(text: str) -> str:
+    """Return a text without white space."""
+    return "".join(text.split())
 
 
 def _by_section(markdown: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ heading of the second level; what comes before the first one, the title above al
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -14,14 +14,17 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
-from activities.reporting.addresses import KnownAddresses
-from activities.reporting.citations import DraftMarks, cited_evidence, read_stored_marks
-from activities.reporting.claims import unquote_other_words
-from activities.reporting.markdown import write
-from activities.reporting.tree import Block, Blocks, clean_characters, heading, parse, sentences
+from activities.reporting.inputs import unquote_other_words
+from activities.reporting.references import (
+    DraftMarks,
+    KnownAddresses,
+    cited_evidence,
+    read_stored_marks,
+    without_source_lists,
+)
+from activities.reporting.tree import Block, Blocks, clean_characters, heading, parse, sentences, write
 from contracts.evidence import ReportDraft
 from contracts.messages import JoinRequest
-from contracts.outlines import SOURCE_HEADING
 from contracts.texts import shorten
 from providers.interfaces import ContentStore
 from providers.text import words
@@ -70,35 +73,31 @@ def parse_draft(markdown: str) -> Blocks:
     return parse(markdown, read_stored_marks)
 
 
-def without_source_lists(blocks: Blocks) -> Blocks:
-    """Return the blocks without sections that list sources: a report lists those that are true."""
-    kept: list[Block] = []
-    skipped = 0
-    """Level of the heading of the list; 0 outside of one."""
-    for block in blocks:
-        if block.kind == "heading" and (not skipped or block.level <= skipped):
-            skipped = block.level if block.level > 1 and SOURCE_HEADING.fullmatch(block.words) else 0
-        if not skipped:
-            kept.append(block)
-    return tuple(kept)
-
-
 def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]:
     """Return a draft with the figures of its text, which is not stored yet, and the text."""
     text = write(blocks).text
+    return describe_text(base, blocks, text), text
+
+
+def describe_text(base: ReportDraft, blocks: Blocks, text: str) -> ReportDraft:
+    """Return a draft with the figures of its blocks, written as `text`."""
     titles = (block.words for block in blocks if block.kind == "heading" and block.level == 1)
-    draft = base.model_copy(
+    return base.model_copy(
         update={
             "title": shorten(next(titles, base.title), TITLE_CHARACTERS),
             "summary": summarize(blocks),
             "sections": [title for title, _ in split_sections(blocks) if title],
-            "word_count": len(words(" ".join(sentence.words for sentence in sentences(blocks)))),
+            "word_count": count_words(blocks),
             "characters": len(text.strip()),
             "has_headings": any(block.kind == "heading" and block.level > 1 for block in blocks),
             "evidence_ids": cited_evidence(blocks),
         }
     )
-    return draft, text
+
+
+def count_words(blocks: Iterable[Block]) -> int:
+    """Return the number of words of a text, those of headings included."""
+    return len(words(" ".join(sentence.words for sentence in sentences(blocks))))
 
 
 def summarize(blocks: Blocks) -> str:

@@ -1,21 +1,49 @@
-"""Everything that a report is made of, gathered once for its three forms."""
+"""Everything that a report is made of, gathered once for its three forms: text, claims, passages and sources.
 
-from collections.abc import Mapping, Sequence
+A claim is a sentence, a row of a table, or a piece of a block quote up to its citations. What has a citation is a
+claim, regardless of its form; what has none is one if it asserts something.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from activities.reporting.addresses import KnownAddresses, addresses_of
-from activities.reporting.citations import DraftMarks, citation_labels, number_citations, without_signs
-from activities.reporting.claims import CitedWords, FoundClaim, Tallied, count_verdicts, find_claims, judge
-from activities.reporting.drafts import without_source_lists
-from activities.reporting.tree import Blocks, CitationPlace, Run, Sentence, change_sentences, one_line, parse, sentences
+from activities.reporting.references import (
+    DraftMarks,
+    KnownAddresses,
+    addresses_of,
+    citation_labels,
+    number_citations,
+    without_signs,
+    without_source_lists,
+)
+from activities.reporting.tree import (
+    Block,
+    Blocks,
+    CitationPlace,
+    Run,
+    Sentence,
+    Written,
+    change_sentences,
+    clean_characters,
+    heading,
+    one_line,
+    parse,
+    parse_words,
+    sentences,
+    split,
+    tidy,
+    write,
+)
 from activities.reporting.words import ReportWords
-from contracts.addresses import digest
-from contracts.checking import Correction, CorrectionAction, VerificationSummary
-from contracts.evidence import ClaimVerdict, Evidence, Finding, Source, Verdict
+from contracts.addresses import digest, long_hash
+from contracts.checking import Correction, CorrectionAction, ShownPassage, VerificationSummary
+from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Finding, Source, Verdict
 from contracts.outcome import Citation, Ending
-from contracts.report import ReportFidelity, fidelity_of_run
+from contracts.report import ReportEvidence, ReportFidelity, fidelity_of_run
 from contracts.request import Verify
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
@@ -24,11 +52,29 @@ from contracts.tokens import ContentEntry
 from contracts.vocabulary import EngineKind, SourceStatus
 from providers.errors import ContentCorrupt, ContentMissing, InvalidCall
 from providers.interfaces import SkippedFile
+from providers.verification.quantities import find_quantities
+from providers.verification.rules import check, without_lead_in
 
 SELECTOR_CHARACTERS: Final = 32
 """Length of prefix and suffix of a text quote selector (Web Annotation)."""
+MOST_UNSUPPORTED: Final = 0.2
+"""Share of the cited statements above which a report with unsupported ones is not complete."""
+FEWEST_WORDS: Final = 4
+"""Words from which on a line can assert something; a shorter one is a name, a label or an exclamation."""
+LED_TO: Final = ("list", "table", "quote")
+LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
+"""A fence, the rule below the header of a table, the border of a listing."""
+BULLET: Final = re.compile(r"(?m)^[ \t]*(?:[-+•>*][ \t]+|#{1,6}[ \t]+)+")
+NUMBER: Final = re.compile(r"(?m)^[ \t]*[0-9]{1,3}[.)][ \t]+")
+LAYOUT_SIGNS: Final = str.maketrans({"\\": "", "`": "", "*": "", "…": "", "|": " ", "·": " ", "¦": " "})
+
+WORD_FOR_WORD: Final = "The passage is word for word the quoted text of its source."
+NOT_CHECKED: Final = "Nobody has checked whether the cited passages support this sentence."
+NOT_THE_QUOTE: Final = "The passage is not word for word the text that it cites."
+CITES_NOTHING: Final = "It cites no passage."
 
 
+# --- the parts of a report -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class QuotedPassage:
     """A verbatim passage: `quote == text[start:end]` of the stored text of its source."""
@@ -62,6 +108,40 @@ class CitedSource:
 
 
 @dataclass(frozen=True)
+class FoundClaim:
+    """A claim and its sentences in the tree."""
+
+    id: str
+    words: str
+    """Plain text."""
+    section: str
+    """The nearest heading above it; empty where there is none below the title."""
+    evidence_ids: list[str]
+    sentences: tuple[Sentence, ...]
+    quoted: bool
+    """True if it is a piece of a block quote."""
+    row: bool
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of its citations in a report, each once."""
+        return list(dict.fromkeys(mark.number for each in self.sentences for mark in each.marks))
+
+    def place(self, written: Written) -> tuple[int, int]:
+        """Return where it is in the Markdown of its tree."""
+        return written.places[self.sentences[0]][0], written.places[self.sentences[-1]][1]
+
+
+@dataclass(frozen=True)
+class CitedWords:
+    """A passage as a claim is compared with it."""
+
+    quote: str
+    heading: str
+    title: str
+
+
+@dataclass(frozen=True)
 class JudgedClaim:
     """A claim of the text with its verdict."""
 
@@ -82,6 +162,8 @@ class ReportInputs:
     words: ReportWords
     """The fixed sentences of this report."""
     title: str
+    draft: str
+    """The draft with the passages of its citations, `[ev-…]`, as this report is made of it; empty for none."""
     body: Blocks
     """The draft below its title, with numbers."""
     claims: list[JudgedClaim]
@@ -101,8 +183,6 @@ class ReportInputs:
     """Findings of different sources that cannot both be true."""
     corrections: Sequence[Correction]
     """Actions on claims that did not pass."""
-    replaced_list: bool
-    """The draft had a list of sources of its own, which ours replaces."""
     unresolved: list[str]
     """Citations of the draft that name nothing."""
     foreign_urls: list[str]
@@ -139,8 +219,8 @@ def gather_inputs(
     foreign: list[str] = []
     marks = DraftMarks({key.lower(): [key] for key in state.evidence})
     parsed = parse(draft or "", marks, registry.filter(foreign), without_signs)
-    title, blocks = _split_title(parsed)
-    title = title or (state.draft.title if state.draft else "") or resolved.query
+    written_title, blocks = _split_title(parsed)
+    title = one_line(registry.strip(written_title or (state.draft.title if state.draft else "") or resolved.query))
     body = without_source_lists(blocks)
     free = state.draft is not None and writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE
     labels = citation_labels(resolved.output.citation_style, state.sources, registry)
@@ -164,7 +244,8 @@ def gather_inputs(
         ending=ending.after_check(checked),
         product_version=product_version,
         words=words,
-        title=one_line(registry.strip(title)),
+        title=title,
+        draft="" if draft is None else write([heading(1, title), *body]).text,
         body=numbered,
         claims=judged,
         checked=checked,
@@ -181,7 +262,6 @@ def gather_inputs(
             if other.id in one.contradicts or one.id in other.contradicts
         ],
         corrections=corrections,
-        replaced_list=len(body) < len(blocks),
         unresolved=list(dict.fromkeys(marks.unresolved)),
         foreign_urls=list(dict.fromkeys(foreign)),
         fidelity=fidelity_of_run(
@@ -223,19 +303,17 @@ def _judge_all(
     registry: KnownAddresses,
     state: ResearchState,
 ) -> list[JudgedClaim]:
-    """Return the claims with the verdicts of the verification, by the id of their claim, else with those of rules.
-
-    Rules compare the words that `report.json` shows, so that an audit can do it again.
-    """
-    resolved = state.resolution
-    strip, titles = registry.strip, {source.id: source.title for source in state.sources.values()}
+    """Return the claims with the verdicts of the verification, by the id of their claim, else with those of rules."""
+    language, verify = state.resolution.language, state.resolution.verify
     found = []
     for index, claim in enumerate(claims, start=1):
-        judged = given.get(claim.id)
-        if judged is None:
-            items = [(passages[key].quote, passages[key].evidence) for key in claim.evidence_ids]
-            cited = [CitedWords(quote, strip(item.heading), strip(titles[item.source_id])) for quote, item in items]
-            judged = judge(claim.words, cited, registry, resolved.language, quoted=claim.quoted, verify=resolved.verify)
+        cited = [
+            CitedWords(passage.quote, passage.evidence.heading, state.sources[passage.evidence.source_id].title)
+            for passage in (passages[key] for key in claim.evidence_ids)
+        ]
+        judged = given.get(claim.id) or judge(
+            claim.words, cited, registry, language, quoted=claim.quoted, verify=verify
+        )
         found.append(JudgedClaim(index, claim, judged))
     return found
 
@@ -266,6 +344,13 @@ def words_around(text: str, start: int, end: int, most: int = 100) -> tuple[str,
     return before, after
 
 
+def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:
+    """Return a passage with the words around it in the stored text of its source, as checkers are shown it."""
+    before, after = words_around(text, item.start, item.end)
+    quote = text[item.start : item.end]
+    return ShownPassage(evidence_id=item.id, title=title, before=before, quote=quote, after=after)
+
+
 def cut_passages(
     evidence: Mapping[str, Evidence], sources: Mapping[str, Source], texts: Mapping[str, str]
 ) -> dict[str, QuotedPassage]:
@@ -282,3 +367,202 @@ def cut_passages(
         if len(passage.quote) != item.end - item.start or digest(passage.quote) != item.quote_hash:
             raise ContentCorrupt(f"{identity}: the stored text does not have the quoted words at their place")
     return passages
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -> list[FoundClaim]:
+    """Find the claims of a text in order; without `uncited` only those with citations.
+
+    The extractive engine's own words speak of the report alone: what it does not cite is no claim.
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for claim in _Finder(language).walk(blocks):
+        if claim.evidence_ids or (uncited and claim.words):
+            key = claim_key(claim.words, claim.evidence_ids)
+            found.append(replace(claim, id=claim_id(claim.words, claim.evidence_ids, seen[key])))
+            seen[key] += 1
+    return found
+
+
+def claim_key(words: str, evidence_ids: Sequence[str]) -> str:
+    """Return what a claim is known by: its words without white space, and its evidence in any order."""
+    return "".join(words.split()) + "\x1e" + " ".join(sorted(evidence_ids))
+
+
+def claim_id(words: str, evidence_ids: Sequence[str], before: int = 0) -> str:
+    """Return the id of a claim, `before` which so many have the same words and evidence."""
+    return "c-" + long_hash(claim_key(words, evidence_ids), before)
+
+
+class _Finder:
+    """Walks over blocks and gives their claims without ids."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._section = ""
+
+    def walk(self, blocks: Blocks) -> Iterator[FoundClaim]:
+        for place, block in enumerate(blocks):
+            match block.kind:
+                case "heading":
+                    self._section = block.words if block.level > 1 else ""
+                    yield from self._claim(block.sentences, only_cited=True)
+                case "paragraph":
+                    leads = place + 1 < len(blocks) and blocks[place + 1].kind in LED_TO
+                    for sentence in block.sentences:
+                        yield from self._claim((sentence,), leads=leads and sentence is block.sentences[-1])
+                case "list":
+                    for item in block.parts:
+                        yield from self.walk(item)
+                case "table":
+                    for number, row in enumerate(block.rows):
+                        yield from self._claim(row, row=True, only_cited=number == 0)
+                case "quote":
+                    yield from self._quote(block)
+
+    def _quote(self, block: Block) -> Iterator[FoundClaim]:
+        pieces: list[list[Sentence]] = [[]]
+        for sentence in sentences(block.parts[0]):
+            pieces[-1].append(sentence)
+            if sentence.marks:
+                pieces.append([])
+        # Words behind the last citation belong to it.
+        rest = pieces.pop()
+        if pieces:
+            pieces[-1] += rest
+        for piece in pieces or [rest]:
+            yield from self._claim(tuple(piece), quoted=True)
+
+    def _claim(
+        self,
+        parts: tuple[Sentence, ...],
+        *,
+        quoted: bool = False,
+        row: bool = False,
+        only_cited: bool = False,
+        leads: bool = False,
+    ) -> Iterator[FoundClaim]:
+        evidence_ids = list(dict.fromkeys(key for part in parts for mark in part.marks for key in mark.evidence_ids))
+        marked = any(part.marks for part in parts)
+        words = (", " if row else " ").join(text for part in parts if (text := part.words))
+        words = words.lstrip(".,;:!? ") if quoted else words
+        if marked or (not only_cited and _asserts(words, self._language, leads=leads)):
+            yield FoundClaim("", words, self._section, evidence_ids, parts, quoted, row)
+
+
+def _asserts(words: str, language: str, *, leads: bool) -> bool:
+    """Return whether a sentence that cites nothing is a claim about the world; where its form leaves that open, it is.
+
+    Questions, lines that introduce a list or a quotation (`leads`), and labels are none.
+    """
+    bare = words.strip().rstrip("\"'”’»“)]*_`").rstrip()
+    if bare.endswith(("?", "？", "؟")) or (leads and bare.endswith((":", "："))):
+        return False
+    return len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", bare)) >= FEWEST_WORDS or bool(find_quantities(bare, language))
+
+
+class Tallied(NamedTuple):
+    """What the figures of a check are made from, of one claim."""
+
+    verdict: str
+    method: str
+    citations: int
+    section: str
+
+
+def count_verdicts(judged: Collection[Tallied], removed: int = 0) -> dict[str, Any]:
+    """Return the figures of a check, by the fields of `VerificationSummary`; `removed` are statements that are gone."""
+    verdicts = Counter(each.verdict for each in judged)
+    undecided = verdicts[Verdict.UNVERIFIED] + verdicts[Verdict.NOT_ENOUGH_INFORMATION]
+    decided = max(1, len(judged) - undecided)
+    return {
+        "claims": len(judged),
+        "uncited_claims": sum(not each.citations for each in judged),
+        "verdict_counts": dict(sorted(verdicts.items())),
+        "method_counts": dict(sorted(Counter(each.method for each in judged).items())),
+        "unsupported_share": round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
+        "contradicted_share": round(verdicts[Verdict.CONTRADICTED] / decided, 4),
+        "effective_citations": sum(each.citations for each in judged if each.verdict == Verdict.SUPPORTED),
+        "warning": not is_borne_out(judged) or (removed > 0 and not any(each.citations for each in judged)),
+    }
+
+
+def is_borne_out(judged: Iterable[Tallied]) -> bool:
+    """Return whether a report's statements are supported well enough for a completed run.
+
+    None is contradicted, none in the answer itself (the first section) is unsupported, and at most a fifth of all cited
+    ones is.
+    """
+    cited = [each for each in judged if each.citations]
+    unsupported = [each for each in cited if each.verdict == Verdict.UNSUPPORTED]
+    return (
+        all(each.verdict != Verdict.CONTRADICTED for each in cited)
+        and all(each.section != cited[0].section for each in unsupported)
+        and len(unsupported) <= MOST_UNSUPPORTED * len(cited)
+    )
+
+
+def judge(
+    words: str,
+    cited: Sequence[CitedWords],
+    registry: KnownAddresses,
+    language: str,
+    *,
+    quoted: bool = False,
+    verify: Verify = Verify.LIGHT,
+) -> ClaimVerdict:
+    """Judge the words of a claim by rules and the passages that it cites, whose titles and headings are stripped first.
+
+    Pure: an audit does it again.
+    """
+    verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
+    if is_word_for_word(words, (item.quote for item in cited), registry):
+        verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, WORD_FOR_WORD
+    elif cited and (quoted or verify is Verify.OFF):
+        reason = NOT_THE_QUOTE if quoted else NOT_CHECKED
+    elif cited:
+        about = [registry.strip(text) for item in cited for text in (item.title, item.heading) if text]
+        judgement = check(words, [item.quote for item in cited], about, language)
+        verdict, method, reason = Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason
+    return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)
+
+
+def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
+    """Return whether the words of a claim are exactly one of the quotes, or a part of one, regardless of the layout."""
+    forms = {bare_words(words), bare_words(without_lead_in(words).strip())} - {""}
+    for quote in quotes:
+        shown = registry.strip(clean_characters(quote))
+        theirs = {bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown))}
+        if any(form in their if in_part else form == their for form in forms for their in theirs):
+            return True
+    return False
+
+
+def bare_words(text: str) -> str:
+    """Return the words and signs of a text without what only lays it out: fences, borders of cells, bullets."""
+    lines = BULLET.sub("", LAYOUT_LINE.sub("", text))
+    return " ".join(lines.translate(LAYOUT_SIGNS).split())
+
+
+def unquote_other_words(blocks: Blocks, quotes: Mapping[str, str], registry: KnownAddresses) -> tuple[Blocks, int]:
+    """Make plain the block quotes whose words the passages that they cite do not have, and count them.
+
+    `quotes` gives the words of passages by evidence id; where one is missing nothing is decided.
+    """
+    made: list[Block] = []
+    count = 0
+    for block in blocks:
+        inside = [unquote_other_words(part, quotes, registry) for part in block.parts]
+        count += sum(each for _, each in inside)
+        cited = find_claims((block,), uncited=False) if block.kind == "quote" else ()
+        pairs = [(claim.words, quotes[key]) for claim in cited for key in claim.evidence_ids if key in quotes]
+        if not all(is_word_for_word(words, [quote], registry, in_part=True) for words, quote in pairs):
+            count += 1
+            for part in block.parts[0]:
+                flat = tidy(inline for each in part.sentences for inline in (Run(each.gap), *each.inlines))
+                plain = part.kind == "paragraph"
+                made.append(replace(part, sentences=tuple(split(flat))) if plain else part)
+        else:
+            made.append(replace(block, parts=tuple(part for part, _ in inside)))
+    return tuple(made), count

@@ -19,9 +19,8 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
-from activities.reporting.addresses import KnownAddresses
-from activities.reporting.citations import without_markers
 from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs, words_around
+from activities.reporting.references import KnownAddresses, without_markers
 from activities.reporting.report_text import RenderedText, compose_text, pages_of, quality_words
 from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
 from activities.roles.grounding import load_texts
@@ -33,7 +32,7 @@ from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.plan import PlanContent
 from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, read_report
-from contracts.report_changes import VERDICT_SIGNS, ReportChanges, compare_reports
+from contracts.report_changes import VERDICT_SIGNS, compare_reports
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
 from contracts.strategies import usage_by_share
@@ -48,11 +47,10 @@ from providers.storage.stored_notebooks import Notebooks
 SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
 """The files of a corpus, by its name and digest, that could not be used."""
 
-FOREIGN: Final = (
-    "findings", "gaps", "decisions", "plan", "queries", "query_ledger", "degraded", "failed_branches", "limitations",
-    "agents", "guidance", "skipped_files", "changes",
-)  # fmt: skip
-"""Parts of the document that have words of models and pages."""
+OWN_PARTS: Final = frozenset(("report", "claims", "query", "effective_request"))
+"""Parts of the document whose addresses are those of the text and the request."""
+OWN_FIELDS: Final = frozenset(("url", "aliases", "source_url", "quote", "prefix", "suffix"))
+"""Fields that are addresses of sources, or words of their stored texts."""
 
 
 class RenderedForms(NamedTuple):
@@ -222,12 +220,13 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
 
     Raises `InvalidCall` for an unreadable report `before`.
     """
-    state, markdown, registry = inputs.state, report.written.text, inputs.registry
+    state, markdown = inputs.state, report.written.text
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
     opposed: defaultdict[str, list[str]] = defaultdict(list)
-    for pair in (*inputs.contradictions, *((other, one) for one, other in inputs.contradictions)):
-        opposed[pair[0].id].append(pair[1].id)
+    for one, other in inputs.contradictions:
+        opposed[one.id].append(other.id)
+        opposed[other.id].append(one.id)
     own = [section.label for section in report.sections]
     own += [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
     whole = Report.model_validate({
@@ -237,7 +236,6 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
         **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
         **_taken(state, "agents", "calls", "guidance", "query_ledger", "documents_searched"),
         "outcome_before_check": state.ending.outcome if state.ending else "",
-        "list_replaced": inputs.replaced_list,
         "skipped_files": inputs.skipped,
         "product_version": inputs.product_version,
         "kind": state.draft.kind if state.draft else ReportKind.REPORT,
@@ -247,20 +245,17 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
         "forms": {MARKDOWN_FILE: digest(markdown), HTML_FILE: digest(html)},
         "report": {
             "markdown": markdown,
+            "draft": inputs.draft,
             "sections": sections + own,
             "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
         },
         "sources": [_source(source, inputs) for source in state.sources.values()],
-        "artifacts": [
-            _plain(file) | {"name": registry.strip(file.name)} for file in artifacts_of(state.sources.values())
-        ],
+        "artifacts": artifacts_of(state.sources.values()),
         "evidence": [
-            _plain(passage.evidence)
-            | _taken(passage, "quote", "prefix", "suffix")
-            | {"heading": registry.strip(passage.evidence.heading)}
+            _plain(passage.evidence) | _taken(passage, "quote", "prefix", "suffix")
             for passage in inputs.passages.values()
         ],
-        "findings": [_plain(one) | {"contradicts": opposed[one.id]} for one in state.findings],
+        "findings": [_plain(finding) | {"contradicts": opposed[finding.id]} for finding in state.findings],
         "claims": [_claim(item, report) for item in inputs.claims],
         "citations": [
             {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
@@ -272,21 +267,23 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
         "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": _usage(state),
         "fidelity": inputs.fidelity,
-        "verification": _verification(inputs),
+        "verification": _plain(inputs.checked) | {
+            "corrections": inputs.corrections,
+            "review": state.verification.review,
+            "passages_matched": len(inputs.passages),
+            "markers_removed": inputs.unresolved,
+            "addresses_removed": len(inputs.foreign_urls),
+        },
     }, from_attributes=True)  # fmt: skip
     if before is not None:
-        whole = whole.model_copy(update={"changes": _changes_since(before, whole, state)})
+        earlier = read_report(before.encode())
+        if not isinstance(earlier, Report):
+            raise InvalidCall("the stored report before the refresh is malformed")
+        changes = compare_reports(earlier, whole, state.refresh.lost if state.refresh else None)
+        whole = whole.model_copy(update={"changes": changes})
     document = whole.model_dump(mode="json", context=WHOLE)
-    document |= {name: _without_addresses(document[name], registry) for name in FOREIGN}
+    document |= {key: _without_addresses(document[key], inputs.registry) for key in document.keys() - OWN_PARTS}
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
-def _changes_since(before: str, report: Report, state: ResearchState) -> ReportChanges:
-    """Return the differences from the report before a refresh."""
-    earlier = read_report(before.encode())
-    if not isinstance(earlier, Report):
-        raise InvalidCall("the stored report before the refresh is malformed")
-    return compare_reports(earlier, report, state.refresh.lost if state.refresh else None)
 
 
 def _taken(part: object, *names: str) -> dict[str, Any]:
@@ -304,16 +301,13 @@ def _without_addresses(value: Any, registry: KnownAddresses) -> Any:
     if isinstance(value, list):
         return [_without_addresses(item, registry) for item in value]
     if isinstance(value, dict):
-        return {key: _without_addresses(item, registry) for key, item in value.items()}
+        return {key: item if key in OWN_FIELDS else _without_addresses(item, registry) for key, item in value.items()}
     return value
 
 
 def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
-    shown: dict[str, Any] = _without_addresses(_plain(source), inputs.registry)
     files = artifacts_of([source])
-    return shown | {
-        "url": source.url,
-        "aliases": source.aliases,
+    return _plain(source) | {
         "content_hash": source.raw.hash if source.raw else source.content_hash,
         "file_id": files[0].file_id if files else None,
         "notes": [finding.id for finding in inputs.state.findings if source.id in finding.source_ids],
@@ -333,24 +327,8 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
         "start": start,
         "end": end,
         "citation_numbers": claim.numbers,
-        "marks": [mark.evidence_ids for one in claim.sentences for mark in one.marks],
         **_taken(claim, "section", "evidence_ids"),
         **_taken(item.judged, "verdict", "method", "reason"),
-    }
-
-
-def _verification(inputs: ReportInputs) -> dict[str, Any]:
-    """Return the figures, with what was corrected, reviewed and taken out."""
-    figures, strip = inputs.checked, inputs.registry.strip
-    return _plain(figures) | {
-        "corrections": [
-            _plain(each) | {"before": strip(each.before), "after": strip(each.after), "reason": strip(each.reason)}
-            for each in inputs.corrections
-        ],
-        "review": inputs.state.verification.review,
-        "passages_matched": len(inputs.passages),
-        "markers_removed": inputs.unresolved,
-        "addresses_removed": len(inputs.foreign_urls),
     }
 
 
@@ -361,11 +339,13 @@ def _usage(state: ResearchState) -> dict[str, Any]:
     """
     # Roles work side by side, so which one answered first is chance.
     known = {"by_role": dict(sorted(state.usage_by_role.items())), "by_phase": state.usage_by_phase}
-    limit = state.resolved.limits.max_tokens if state.resolved else None
-    used = usage_by_share(state.usage_by_role).items() if limit is not None else ()
-    shares = {share.value: {"limit": tokens_of_share(share, limit or 0), "tokens": tokens} for share, tokens in used}
     tables = {
         name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}
         for name, parts in known.items()
     }
-    return _plain(state.usage) | {name: table for name, table in ({"by_share": shares} | tables).items() if table}
+    if state.resolution.limits.max_tokens is not None:
+        limit, used = state.resolution.limits.max_tokens, usage_by_share(state.usage_by_role)
+        tables["by_share"] = {
+            share.value: {"limit": tokens_of_share(share, limit), "tokens": tokens} for share, tokens in used.items()
+        }
+    return _plain(state.usage) | {name: table for name, table in tables.items() if table}

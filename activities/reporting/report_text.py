@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
-from activities.reporting.markdown import Written, write
-from activities.reporting.tree import Block, Blocks, Inline, Run, heading, paragraph
+from activities.reporting.tree import Block, Blocks, Inline, Run, Written, heading, paragraph, write
 from activities.reporting.words import ReportWords
 from contracts.agents import NodeSummary, nodes_of_records
-from contracts.checking import Correction, CorrectionAction
+from contracts.checking import CorrectionAction
 from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.protected_sources import NAMED
@@ -78,10 +77,8 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
         top.append(Block("quote", parts=((paragraph(Run(f"{notice[0]}:", bold=True), f" {notice[1]} {see}"),),)))
     tail, sections = [], open_sections(inputs)
     for section in sections:
-        tail.append(heading(2, section.label))
-        tail += [paragraph(inputs.show(section.value))] if section.value else []
-        items = tuple((paragraph(inputs.show(item)),) for item in section.items)
-        tail += [Block("list", parts=items)] if items else []
+        first = (paragraph(inputs.show(section.value)),) if section.value else ()
+        tail += [heading(2, section.label), *first, *_listed(inputs, section.items)]
     if inputs.cited:
         tail.append(heading(2, say("sources")))
         tail.append(Block("list", parts=tuple((_source_line(inputs, item),) for item in inputs.cited)))
@@ -91,17 +88,16 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
 
 
 def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
-    say, why = inputs.words, _why(inputs)
-    unchecked = inputs.resolved.verify is Verify.OFF and any(
-        each.judged.verdict is Verdict.UNVERIFIED and each.claim.evidence_ids for each in inputs.claims
-    )
-    if inputs.ending.outcome is not Outcome.COMPLETED:
-        also = _shortfall(inputs) if inputs.checked.warning else ""
-        return say.name("outcome", inputs.ending.outcome), ". ".join(dict.fromkeys(filter(None, (why, also)))) + "."
+    say, outcome = inputs.words, inputs.ending.outcome
+    if outcome is not Outcome.COMPLETED:
+        reasons = [_why(inputs), *([_shortfall(inputs)] if inputs.checked.warning else [])]
+        return say.name("outcome", outcome), ". ".join(dict.fromkeys(reasons)) + "."
     if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
         # Other reports of passages say so themselves; a live one has its agreed headings alone.
-        return say.name("outcome", inputs.ending.outcome), say.without_model
-    return (say("not_verified"), say("not_checked")) if unchecked else None
+        return say.name("outcome", outcome), say.without_model
+    unverified = (each for each in inputs.claims if each.judged.verdict is Verdict.UNVERIFIED)
+    is_unchecked = inputs.resolved.verify is Verify.OFF and any(each.claim.evidence_ids for each in unverified)
+    return (say("not_verified"), say("not_checked")) if is_unchecked else None
 
 
 def _why(inputs: ReportInputs) -> str:
@@ -142,24 +138,26 @@ def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
 def _fact_item(inputs: ReportInputs, fact: Fact) -> Blocks:
     inlines: list[Inline | str] = [Run(f"{fact.label}:", bold=True), f" {inputs.show(fact.value)}"]
     inlines += [" ", Run(fact.command, code=True)] if fact.command else []
-    items = tuple((paragraph(inputs.show(item)),) for item in fact.items)
-    return (paragraph(*inlines), Block("list", parts=items)) if items else (paragraph(*inlines),)
+    return (paragraph(*inlines), *_listed(inputs, fact.items))
+
+
+def _listed(inputs: ReportInputs, items: Sequence[str]) -> Blocks:
+    return (Block("list", parts=tuple((paragraph(inputs.show(item)),) for item in items)),) if items else ()
 
 
 # --- what stays open ------------------------------------------------------------------------------------------------
-def section_titles(strategy: str, say: ReportWords) -> dict[ReportSection, str]:
-    """Return the headings of the sections that a strategy declares; none for an unknown one."""
-    declared = next((each.report_sections for each in list_declared() if each.name == strategy), ())
-    return {section: say(f"section_{section.value}") for section in declared}
-
-
 def open_sections(inputs: ReportInputs) -> list[Fact]:
-    """Return the declared sections, made of the gaps that nothing has closed; they have no claims."""
+    """Return the sections that the strategy declares, made of the gaps that nothing has closed; they have no claims."""
     say, found = inputs.words, []
-    for section, title in section_titles(inputs.resolved.strategy, say).items():
+    for section in _declared_sections(inputs):
         items = [_open_line(inputs, gap) for gap in inputs.state.gaps if _section_of(gap) is section]
-        found.append(Fact(title, "" if items else say(f"none_{section.value}"), items))
+        found.append(Fact(say(f"section_{section.value}"), "" if items else say(f"none_{section.value}"), items))
     return found
+
+
+def _declared_sections(inputs: ReportInputs) -> Sequence[ReportSection]:
+    strategy = inputs.resolved.strategy
+    return next((each.report_sections for each in list_declared() if each.name == strategy), ())
 
 
 def _section_of(gap: Gap) -> ReportSection | None:
@@ -185,19 +183,7 @@ def _open_line(inputs: ReportInputs, gap: Gap) -> str:
 # --- method and limits ------------------------------------------------------------------------------------------------
 def report_facts(inputs: ReportInputs) -> list[Fact]:
     """Return all facts in the order in which they are read."""
-    parts = (
-        _verification,
-        _outcome,
-        _engine,
-        _requested,
-        _corpus,
-        _agents,
-        _tree,
-        _searching,
-        _contradictions,
-        _limits,
-        _run,
-    )
+    parts = (_verification, _outcome, _engine, _requested, _corpus, _agents, _searching, _contradictions, _limits, _run)
     return [fact for part in parts for fact in part(inputs, inputs.words)]
 
 
@@ -233,7 +219,7 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
 
 
 def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give what is unsupported, what cites nothing, what was corrected, what was not reached, and the review."""
+    """Give what is unsupported, what cites nothing, what was corrected, and what was not reached."""
     claims, checked = inputs.claims, inputs.state.verification
     if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
         by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
@@ -246,24 +232,20 @@ def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield Fact(say("fact_doubtful"), words, _first(items, say))
     if uncited := [shorten(each.claim.words, 200) for each in claims if not each.claim.evidence_ids]:
         yield _fact(say, "uncited", _first(uncited, say), statements=say.count("statement", len(uncited)))
-    for name, gone in (("corrected", False), ("removed", True)):
-        made = [each for each in inputs.corrections if (each.action is CorrectionAction.REMOVE) is gone]
-        if items := [_correction_line(each, say) for each in made]:
+    changes: dict[str, list[str]] = {"corrected": [], "removed": []}
+    for made in inputs.corrections:
+        before = shorten(made.before, 200)
+        if made.action is CorrectionAction.REMOVE:
+            line = f"{made.section}: {before}{_because(made.reason, say)}".removeprefix(": ")
+            changes["removed"].append(line)
+        else:
+            line = f"{say.name('correction', made.action)}: {before} → {shorten(made.after, 200)}"
+            changes["corrected"].append(line)
+    for name, items in changes.items():
+        if items:
             yield _fact(say, name, _first(items, say), statements=say.count("statement", len(items)))
     if count := checked.summary.not_reached:
         yield Fact(say("judged_unverified"), say("unreached_words", statements=say.count("statement", count)))
-    if review := checked.review:
-        scores = {name: f"{value:g}" for name, value in review.scores.model_dump().items()}
-        method = say.name("reviewer", review.method)
-        yield _fact(say, "reviewed", overall=f"{review.overall:g}", method=method, **scores)
-
-
-def _correction_line(made: Correction, say: ReportWords) -> str:
-    """Return what became of a statement, or where one that is gone was and why it went."""
-    before = shorten(made.before, 200)
-    if made.action is CorrectionAction.REMOVE:
-        return f"{made.section}: {before}{_because(made.reason, say)}".removeprefix(": ")
-    return f"{say.name('correction', made.action)}: {before} → {shorten(made.after, 200)}"
 
 
 # --- how the work went -----------------------------------------------------------------------------------------------
@@ -284,9 +266,9 @@ def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         for kind in sorted(roles) or [inputs.resolved.engine.value]
     ]
     names = ", ".join(inputs.state.models_used)
-    first = f"{items[0]}." if len(items) == 1 else say("engines_differ")
-    value = f"{first} {say('models', names=names) if names else ''}".strip()
-    yield Fact(say("fact_engine"), value, items if len(items) > 1 else [])
+    models = say("models", names=names) if names else ""
+    first, rest = (say("engines_differ"), items) if len(items) > 1 else (f"{items[0]}.", [])
+    yield Fact(say("fact_engine"), f"{first} {models}".strip(), rest)
 
 
 def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
@@ -324,35 +306,30 @@ def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give the task of each agent, and what it brought back or what ended it; a tree of agents is another fact."""
-    lines = []
-    if any(record.result and record.result.node for record in inputs.state.agents):
+    """Give the task of each agent, and what it brought back or what ended it; or the tree of agents."""
+    records, sources = inputs.state.agents, inputs.state.sources
+
+    def nodes(found: Sequence[NodeSummary], above: str) -> Iterator[str]:
+        """Give each node with its place, level, sources and corrections, and why it ended."""
+        for number, node in enumerate(found, start=1):
+            known = [sources[name] for name in node.source_ids if name in sources]
+            titles = "; ".join(_first([source.title or source.url for source in known], say))
+            figures = {"level": node.level, "corrections": node.corrections, "sources": titles or "–"}
+            yield f"{above}{number} {say('node_words', goal=node.goal, end=say.name('end', node.end), **figures)}"
+            yield from nodes(node.below, f"{above}{number}.")
+
+    if any(record.result and record.result.node for record in records):
+        items = list(nodes(nodes_of_records(records), ""))
+        yield _fact(say, "tree", items, nodes=say.count("node", len(items)))
         return
-    for record in inputs.state.agents:
+    lines = []
+    for record in records:
         found = say.count("finding", len(record.result.finding_ids) if record.result else 0)
         interrupted = record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED)
         brought = f"{found}, {say.name('agent', record.status)}" if interrupted else found
         lines.append(f"{record.task.id}: {record.task.text} – {brought}")
     if lines:
         yield _fact(say, "agents", lines, agents=say.count("agent", len(lines)))
-
-
-def _tree(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give each node of a tree of agents with its place, level, sources and corrections, and why it ended."""
-    tops = nodes_of_records(inputs.state.agents)
-    if not any(record.result and record.result.node for record in inputs.state.agents):
-        return
-
-    def lines(nodes: Sequence[NodeSummary], above: str) -> Iterator[str]:
-        for number, node in enumerate(nodes, start=1):
-            known = [inputs.state.sources[name] for name in node.source_ids if name in inputs.state.sources]
-            titles = "; ".join(_first([source.title or source.url for source in known], say))
-            figures = {"level": node.level, "corrections": node.corrections, "sources": titles or "–"}
-            yield f"{above}{number} {say('node_words', goal=node.goal, end=say.name('end', node.end), **figures)}"
-            yield from lines(node.below, f"{above}{number}.")
-
-    items = list(lines(tops, ""))
-    yield _fact(say, "tree", items, nodes=say.count("node", len(items)))
 
 
 def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
@@ -395,14 +372,12 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     if fidelity := inputs.fidelity:
         figures = {name: f"{getattr(fidelity, name):.0%}" for name in ("fidelity", "lowest")}
         words = say("shown_words", **figures, band=say.name("band", fidelity.band))
-        share = fidelity.considered_share
-        words += f" {say('considered_words', share=f'{share:.0%}')}" if share is not None else ""
         dropped, unread = len(fidelity.dropped_content_ids), fidelity.not_analyzed
         words += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
         words += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""
         words += f" {say('low_fidelity')}" if fidelity.fidelity < LOW_FIDELITY else ""
         yield Fact(say("fact_shown"), words)
-    own_sections = section_titles(inputs.resolved.strategy, say)
+    own_sections = _declared_sections(inputs)
     gaps = [
         f"{say.translated(gap.description)} – {say.name('gap', gap.status)}, {say.name('severity', gap.severity)}"
         for gap in state.gaps
@@ -410,13 +385,10 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     ]
     if gaps:
         yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(gaps)), open=len(state.unaddressed_gaps()))
-    notes = [say.translated(note) for note in state.degraded]
-    if notes := notes + [
-        say("failed_branch", branch=branch) for branch in state.failed_branches if branch not in state.degraded
-    ]:
+    failed = (say("failed_branch", branch=branch) for branch in state.failed_branches if branch not in state.degraded)
+    if notes := [*map(say.translated, state.degraded), *failed]:
         yield _fact(say, "degraded", notes)
     limitations = [say.translated(line) for line in state.limitations]
-    limitations += [say("replaced_list")] * inputs.replaced_list
     for message, removed in (("markers_removed", inputs.unresolved), ("addresses_removed", inputs.foreign_urls)):
         limitations += [say(message, count=len(removed))] if removed else []
     described = {say.translated(gap.description) for gap in state.gaps}

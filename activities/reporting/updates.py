@@ -7,7 +7,8 @@ Sections are read one by one from the text that `write` made, so that a change c
 
 import asyncio
 import re
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -18,24 +19,9 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
-from activities.reporting.citations import cited_evidence
-from activities.reporting.drafts import (
-    TITLE_CHARACTERS,
-    parse_draft,
-    split_sections,
-    store_draft,
-    summarize,
-)
-from activities.reporting.markdown import write
-from activities.reporting.tree import (
-    PARSER,
-    Block,
-    Blocks,
-    Run,
-    heading,
-    one_line,
-    sentences,
-)
+from activities.reporting.drafts import count_words, describe_text, parse_draft, split_sections, store_draft
+from activities.reporting.references import cited_evidence
+from activities.reporting.tree import PARSER, Block, Blocks, Run, heading, one_line, sentences, write
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.report_updates import (
@@ -52,10 +38,8 @@ from contracts.report_updates import (
     UpdatesRequest,
     WithdrawRequest,
 )
-from contracts.texts import shorten
 from contracts.vocabulary import ReportKind
 from providers.interfaces import ContentStore
-from providers.text import words as words_of
 
 CACHED: Final = 2_000
 """Blocks that a process remembers: a change of a report parses and writes what it changes alone."""
@@ -172,13 +156,7 @@ def write_body(blocks: Blocks) -> str:
 
     Raises `UpdateRefused` for blocks that have no such form.
     """
-    merged: list[Block] = []
-    for block in blocks:
-        if merged and block.kind == "list" and _is_alike(merged[-1], block):
-            merged[-1] = _join_blocks([merged[-1], block])  # two lists would be read as one
-        else:
-            merged.append(block)
-    return "\n\n".join(map(_write_block, merged))
+    return "\n\n".join(map(_write_block, _join_parts(_parts_of(blocks))))
 
 
 def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
@@ -206,34 +184,16 @@ def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
 
 def describe_live(base: ReportDraft, report: LiveText) -> ReportDraft:
     """Return a draft with the figures of a live report, whose text is not stored yet."""
-    words = {name: sum(_figures_of(chunk)[0] for chunk in _chunks(body)) for name, body in report.sections}
-    cited = cited_by(report)
-    return base.model_copy(
-        update={
-            "title": shorten(report.title, TITLE_CHARACTERS),
-            "summary": next((summarize(read_body(body)) for _, body in report.sections if body), ""),
-            "sections": report.headings,
-            "word_count": sum(words.values()),
-            "words_by_section": words,
-            "characters": len(report.text.strip()),
-            "has_headings": bool(report.sections),
-            "evidence_ids": cited,
-            "empty": not cited,
-        }
-    )
+    bodies = {name: read_body(body) for name, body in report.sections}
+    below = (block for name, blocks in bodies.items() for block in (heading(2, name), *blocks))
+    draft = describe_text(base, (heading(1, report.title), *below), report.text)
+    words = {name: count_words(blocks) for name, blocks in bodies.items()}
+    return draft.model_copy(update={"words_by_section": words, "empty": not draft.evidence_ids})
 
 
 def cited_by(report: LiveText) -> list[str]:
     """Return the ids of the evidence that a live report cites, each once, in its order."""
-    chunks = (chunk for _, body in report.sections for chunk in _chunks(body))
-    return list(dict.fromkeys(key for chunk in chunks for key in _figures_of(chunk)[1]))
-
-
-@lru_cache(maxsize=CACHED)
-def _figures_of(chunk: str) -> tuple[int, list[str]]:
-    """Return the number of words of a block, and the evidence that it cites."""
-    blocks = _read_block(chunk)
-    return len(words_of(" ".join(sentence.words for sentence in sentences(blocks)))), cited_evidence(blocks)
+    return cited_evidence(block for _, body in report.sections for block in read_body(body))
 
 
 def measure(before: str, after: str) -> tuple[int, int]:
@@ -266,46 +226,54 @@ def _differing(old: str, new: str) -> tuple[int, int]:
 
 
 # --- operations ------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Element:
-    """A sentence of a paragraph, an item of a list, or another block that is no heading."""
-
-    block: int
-    part: int
-    content: Block
-    """The block with this sentence or this item alone."""
+BREAK: Final = Block("paragraph")
+"""Between the parts of two blocks."""
 
 
-def elements_of(blocks: Blocks) -> list[Element]:
-    """Return what operations may name, by numbers from 1."""
-    return [
-        Element(place, part, content)
-        for place, block in enumerate(blocks)
-        if block.kind != "heading"
-        for part, content in enumerate(_split_block(block))
-    ]
+def _parts_of(blocks: Blocks) -> list[Block]:
+    """Take blocks apart: paragraphs into sentences, lists into items, each as a block of its own."""
+    parts: list[Block] = []
+    for block in blocks:
+        parts += [BREAK] if parts else []
+        if block.kind == "paragraph":
+            parts += [replace(block, sentences=(each,)) for each in block.sentences]
+        elif block.kind == "list":
+            parts += [replace(block, parts=(item,)) for item in block.parts]
+        else:
+            parts.append(block)
+    return parts
 
 
-def write_element(element: Element) -> str:
+def _join_parts(parts: Iterable[Block]) -> Blocks:
+    """Join parts to blocks. Neighbouring lists are one, for they would be read as one."""
+    blocks: list[Block] = []
+    is_open = False
+    for part in parts:
+        before = blocks[-1] if blocks else BREAK
+        alike = before.kind == part.kind and (before.start is None) == (part.start is None)
+        if part is BREAK:
+            is_open = False
+        elif alike and (part.kind == "list" or (is_open and part.kind == "paragraph")):
+            sentences_of_both, items = before.sentences + part.sentences, before.parts + part.parts
+            blocks[-1] = replace(before, sentences=sentences_of_both, parts=items)
+        else:
+            blocks.append(part)
+            is_open = True
+    return tuple(blocks)
+
+
+def elements_of(blocks: Blocks) -> list[Block]:
+    """Return what operations may name, by numbers from 1: sentences, items of lists, other blocks but headings."""
+    return [part for part in _parts_of(blocks) if _is_element(part)]
+
+
+def _is_element(part: Block) -> bool:
+    return part is not BREAK and part.kind != "heading"
+
+
+def write_element(element: Block) -> str:
     """Return the Markdown of one element."""
-    return write([element.content]).text.strip()
-
-
-def _split_block(block: Block) -> list[Block]:
-    """Return a paragraph by sentences, a list by items, another block as it is."""
-    if block.kind == "paragraph":  # a gap before the first sentence of a paragraph has no effect
-        return [replace(block, sentences=(replace(each, gap=each.gap or " " * (not place)),))
-                for place, each in enumerate(block.sentences)]  # fmt: skip
-    if block.kind == "list":
-        return [replace(block, parts=(item,)) for item in block.parts]
-    return [block]
-
-
-def _join_blocks(parts: Sequence[Block]) -> Block:
-    """Join what `_split_block` split, all of one kind."""
-    joined = (each for part in parts for each in part.sentences)
-    items = (item for part in parts for item in part.parts)
-    return replace(parts[0], sentences=tuple(joined), parts=tuple(items)) if len(parts) > 1 else parts[0]
+    return write([element]).text.strip()
 
 
 def update_body(body: str, operations: Sequence[Operation], most_characters: int) -> tuple[str, int, int]:
@@ -330,67 +298,53 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
 
 @lru_cache(maxsize=CACHED)
 def _longest_part(block: Block) -> int:
-    return max(len(write([part]).text) for part in _split_block(block))
+    return max(len(write([part]).text) for part in _parts_of((block,)))
 
 
 def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
     """Return the blocks of a section after operations."""
-    elements = elements_of(blocks)
-    replaced: dict[tuple[int, int], Blocks] = {}
-    added: dict[tuple[int, int], list[Block]] = {}
+    parts = _parts_of(blocks)
+    named = [place for place, part in enumerate(parts) if _is_element(part)]
+    replaced: dict[int, list[Block]] = {}
+    added: defaultdict[int, list[Block]] = defaultdict(list)
     appended: list[Block] = []
     for operation in operations:
         text = read_operation(operation.text)
-        if operation.kind is OperationKind.APPEND or (operation.kind is OperationKind.PUT_AFTER and not elements):
-            appended += text
+        if operation.kind is OperationKind.APPEND or (operation.kind is OperationKind.PUT_AFTER and not named):
+            appended += [BREAK, *_parts_of(text)]
             continue
-        if not 1 <= operation.anchor <= len(elements):
-            raise UpdateRefused(f"anchor: {operation.anchor} is none of the section's numbers, 1 to {len(elements)}")
-        element = elements[operation.anchor - 1]
-        place = element.block, element.part
+        if not 1 <= operation.anchor <= len(named):
+            raise UpdateRefused(f"anchor: {operation.anchor} is none of the section's numbers, 1 to {len(named)}")
+        place = named[operation.anchor - 1]
         if operation.kind is OperationKind.PUT_AFTER:
-            added.setdefault(place, []).extend(text)
+            added[place] += _fit_parts(text, parts[place])
             continue
         if place in replaced:
             raise UpdateRefused(f"anchor: {operation.anchor} is replaced twice")
         if any(block.kind == "heading" for block in text):
             raise UpdateRefused("text: a heading cannot take the place of a sentence")
-        if cited_evidence((element.content,)) and not cited_evidence(text):
+        if cited_evidence((parts[place],)) and not cited_evidence(text):
             raise UpdateRefused(f"text: what takes the place of {operation.anchor} must cite a passage, too")
-        replaced[place] = text
-    changed: list[Block] = []
-    for number, block in enumerate(blocks):
-        is_changed = any(place == number for place, _ in (*replaced, *added))
-        changed += _change_block(number, block, replaced, added) if is_changed else (block,)
-    return (*changed, *appended)
+        replaced[place] = _fit_parts(text, parts[place])
+    changed = (each for place, part in enumerate(parts) for each in (*replaced.get(place, (part,)), *added[place]))
+    return _join_parts([*changed, *appended])
 
 
-def _change_block(
-    number: int, block: Block, replaced: dict[tuple[int, int], Blocks], added: dict[tuple[int, int], list[Block]]
-) -> Iterator[Block]:
-    """Give a block with its replaced and added parts; text of another kind divides it."""
-    run: list[Block] = []
-    for part, content in enumerate(_split_block(block)):
-        for new in (*replaced.get((number, part), (content,)), *added.get((number, part), ())):
-            fitting = _as_part_of(block, new)
-            if fitting is not None:
-                run += fitting
-                continue
-            if run:
-                yield _join_blocks(run)
-            run = []
-            yield new
-    if run:
-        yield _join_blocks(run)
-
-
-def _as_part_of(block: Block, new: Block) -> list[Block] | None:
-    """Return the parts that a new block adds to a paragraph or a list; None for one that cannot be a part of it."""
-    if block.kind == "list" and new.kind == "paragraph":
-        return [replace(block, parts=((new,),))]
-    if block.kind == new.kind and block.kind in ("paragraph", "list"):
-        return [replace(part, start=block.start) for part in _split_block(new)]
-    return [new] if new is block else None
+def _fit_parts(text: Blocks, neighbour: Block) -> list[Block]:
+    """Return the parts of a text beside a part of a section; a block of another kind divides that part's block."""
+    fitted: list[Block] = []
+    for block in text:
+        parts = _parts_of((block,))
+        if neighbour.kind == "list" and block.kind == "paragraph":
+            fitted.append(replace(neighbour, parts=((block,),)))
+        elif neighbour.kind == block.kind == "list":
+            fitted += [replace(part, start=neighbour.start) for part in parts]
+        elif neighbour.kind == block.kind == "paragraph":
+            first = block.sentences[0]
+            fitted += [replace(block, sentences=(replace(first, gap=first.gap or " "),)), *parts[1:]]
+        else:
+            fitted += [BREAK, *parts, BREAK]
+    return fitted
 
 
 def read_operation(text: str) -> Blocks:
@@ -424,106 +378,78 @@ def check_fences(text: str) -> None:
 
 
 # --- steps from one text to another ----------------------------------------------------------------------------------
-def steps_between(before: LiveText, after: LiveText, most_characters: int) -> tuple[list[LiveText], int]:
-    """Return the reports on the way from one text to another, sentence by sentence, and how many changes it lacks.
+def steps_between(
+    before: LiveText, after: LiveText, most_characters: int, *, forced: bool = False
+) -> tuple[list[LiveText], int]:
+    """Return the reports on the way from one text to another, part by part, and how many changes it lacks.
 
-    Each differs from the one before it by at most `most_characters`; a sentence, an item or a block that exceeds them
-    is not inserted. Title and headings are those of `before`.
+    Each differs from the one before it by at most `most_characters`; a part that exceeds them is not inserted or
+    removed unless `forced`. Title and headings are those of `before`.
     """
     steps: list[LiveText] = []
     report, unreached = before, 0
     for place, (_, body) in enumerate(after.sections):
-        current, candidate = report.sections[place][1], None
-        edits = _edits(read_body(current), read_body(body))
-        try:
-            state = next(edits)
-            while True:
-                text, fits = _try_body(state), False
-                if text is not None:
-                    fits = sum(measure(current, text)) <= most_characters
-                    if not fits and candidate is not None and candidate != current:
-                        report = report.with_body(place, candidate)
-                        steps.append(report)
-                        current, candidate = candidate, None
-                        fits = sum(measure(current, text)) <= most_characters
-                candidate = text if fits else candidate
-                unreached += not fits
-                state = edits.send(fits)
-        except StopIteration:
-            pass
-        if candidate is not None and candidate != current:
-            report = report.with_body(place, candidate)
+        way = _Way(report.sections[place][1], most_characters, forced=forced)
+        unreached += way.lead_to(body)
+        for text in way.texts():
+            report = report.with_body(place, text)
             steps.append(report)
     return steps, unreached
 
 
-def _try_body(blocks: Blocks) -> str | None:
-    try:
-        return write_body(blocks)
-    except UpdateRefused:
-        return None
+class _Way:
+    """The texts of one section on its way to another one."""
 
+    def __init__(self, body: str, most_characters: int, *, forced: bool) -> None:
+        self._texts, self._newest = [body], body
+        self._most_characters, self._forced = most_characters, forced
 
-Edits = Generator[Blocks, bool, None]
-"""Gives a section after each small change, and takes whether the change stays."""
+    def texts(self) -> list[str]:
+        """Return the texts after the first one."""
+        return [*self._texts[1:], self._newest] if self._newest != self._texts[-1] else self._texts[1:]
 
-
-def _edits(before: Blocks, after: Blocks) -> Edits:
-    """Change a section into another one, by one sentence, item or block at a time."""
-    cells = [_split_block(block) for block in before]
-    for place, (old, new) in enumerate(_pair(before, after)):
-        if old is None:
-            cells.insert(place, [])
-        if old is not new:
-            yield from _edit_parts(cells, place, _split_block(new) if new else [])
-
-
-def _pair(before: Blocks, after: Blocks) -> Iterator[tuple[Block | None, Block | None]]:
-    """Give the blocks of both sections in order: the same twice, those that become one another, and others alone."""
-    for kind, i1, i2, j1, j2 in _compare(before, after):
-        for old, new in zip_longest(before[i1:i2], after[j1:j2]):
-            if kind == "equal":
-                yield old, old
-            elif old and new and not _is_alike(old, new):
-                yield old, None
-                yield None, new
-            else:
-                yield old, new
-
-
-def _is_alike(old: Block, new: Block) -> bool:
-    """Return true for blocks whose parts may be mixed."""
-    return old.kind == new.kind and old.kind in ("paragraph", "list") and (old.start is None) == (new.start is None)
-
-
-def _edit_parts(cells: list[list[Block]], place: int, target: Sequence[Block]) -> Edits:
-    """Change the parts of one block; without any left it goes. What takes the place of a part that stays is dropped."""
-    old, parts, at = list(cells[place]), cells[place], 0
-    for kind, i1, i2, j1, j2 in _compare(old, target):
-        for gone, come in () if kind == "equal" else zip_longest(old[i1:i2], target[j1:j2]):
-            if gone:
-                del parts[at]
-                if not (yield _whole(cells)):
-                    parts.insert(at, gone)
-                    at += 1
+    def lead_to(self, body: str) -> int:
+        """Change the section by one part at a time, and return how many changes were not made."""
+        parts, target = (_parts_of(read_body(text)) for text in (self._newest, body))
+        before, after = ([write([part]).text for part in side] for side in (parts, target))
+        place = missed = 0
+        for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            for gone, come in zip_longest(range(i1, i2), target[j1:j2]):
+                rest = parts[:place] + parts[place + (gone is not None) :]
+                if kind != "equal" and gone is not None and not self._take(rest):
+                    place, missed = place + 1, missed + 1
                     continue
-            if come:
-                parts.insert(at, come)
-                if (yield _whole(cells)):
-                    at += 1
-                else:
-                    del parts[at]
-        at += (i2 - i1) * (kind == "equal")
+                changed = rest if come is None else [*rest[:place], come, *rest[place:]]
+                is_changed = kind == "equal" or come is None or self._take(changed)
+                parts, missed = changed if is_changed else rest, missed + (not is_changed)
+                place += is_changed and come is not None
+        return missed + (not missed and not self._take(parts))
+
+    def _take(self, parts: Sequence[Block]) -> bool:
+        """Make parts the newest text, behind a step where the bound needs one; return whether they are within it."""
+        try:
+            text = write_body(_join_parts(parts))
+        except UpdateRefused:
+            return False
+        if sum(measure(self._texts[-1], text)) > self._most_characters:
+            if not self._forced and sum(measure(self._newest, text)) > self._most_characters:
+                return False
+            self._texts += [self._newest] if self._newest != self._texts[-1] else []
+        self._newest = text
+        return True
 
 
-def _whole(cells: Sequence[Sequence[Block]]) -> Blocks:
-    return tuple(_join_blocks(parts) for parts in cells if parts)
+def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: int) -> list[LiveText]:
+    """Return the reports on the way to one without the sentences, items and blocks that cite any of these passages.
 
-
-def _compare(old: Sequence[Block], new: Sequence[Block]) -> list[tuple[str, int, int, int, int]]:
-    """Compare blocks by their Markdown."""
-    before, after = ([write([block]).text for block in side] for side in (old, new))
-    return list(SequenceMatcher(None, before, after, autojunk=False).get_opcodes())
+    Each differs from the one before it by at most `most_characters`, or by a single part that exceeds them.
+    """
+    after = report
+    for place, (_, body) in enumerate(report.sections):
+        parts = _parts_of(read_body(body))
+        rest = [part for part in parts if set(cited_evidence((part,))).isdisjoint(evidence_ids)]
+        after = after.with_body(place, write_body(_join_parts(rest))) if len(rest) < len(parts) else after
+    return steps_between(report, after, most_characters, forced=True)[0]
 
 
 # --- the activities --------------------------------------------------------------------------------------------------
@@ -543,42 +469,6 @@ def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -
     return after, inserted, removed
 
 
-def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: int) -> list[LiveText]:
-    """Return the reports on the way to one without the sentences, items and blocks that cite any of these passages.
-
-    Each differs from the one before it by at most `most_characters`, or by a single part that exceeds them.
-    """
-    steps: list[LiveText] = []
-    for place, (_, body) in enumerate(report.sections):
-        done = current = body
-        while (shorter := _without_first(current, evidence_ids)) is not None:
-            if current != done and sum(measure(done, shorter)) > most_characters:
-                report, done = report.with_body(place, current), current
-                steps.append(report)
-            current = shorter
-        if current != done:
-            report = report.with_body(place, current)
-            steps.append(report)
-    return steps
-
-
-def _without_first(body: str, evidence_ids: Collection[str]) -> str | None:
-    """Return a section without its first part that cites one of these passages; None where none does."""
-    cells = [_split_block(block) for block in read_body(body)]
-    for parts in cells:
-        for place, part in enumerate(parts):
-            if not set(cited_evidence((part,))).isdisjoint(evidence_ids):
-                del parts[place]
-                return write_body(_whole(cells))
-    return None
-
-
-def kind_after(draft: ReportDraft, update: ReportUpdate) -> ReportKind:
-    """Return `report` once a model has written a part of it."""
-    written = ReportKind.REPORT in (update.kind, draft.kind if not draft.empty else update.kind)
-    return ReportKind.REPORT if written else ReportKind.PASSAGES
-
-
 @dataclass(frozen=True, eq=False)
 class LiveReportActivities:
     """Changes live reports; their texts are in the content store."""
@@ -590,20 +480,21 @@ class LiveReportActivities:
         """Apply updates in order; one that is refused leaves the text unchanged, and says why."""
         async with attempt(RECORDS):
             base, report = await self._base(request)
-            outcomes, draft = list[AppliedUpdate](), base
+            outcomes, draft, newest = list[AppliedUpdate](), base, 0
             for update in request.updates:
                 try:
                     after, *_ = await asyncio.to_thread(apply_update, report, update, request.most_characters)
                 except UpdateRefused as refusal:
                     outcomes.append(AppliedUpdate(refusal=str(refusal)))
                     continue
-                draft = draft.model_copy(update={"kind": kind_after(draft, update)})
+                if draft.empty or update.kind is ReportKind.REPORT:  # what a model wrote a part of is its report
+                    draft = draft.model_copy(update={"kind": update.kind})
                 (step,) = await self._steps(draft, report, [after])
-                report, draft = after, step.draft
+                report, draft, newest = after, step.draft, len(outcomes)
                 outcomes.append(AppliedUpdate(step=step))
             followed = [
-                AppliedUpdate(step=_without_figures(each.step)) if each.step and each.step.draft is not draft else each
-                for each in outcomes
+                AppliedUpdate(step=_without_figures(each.step)) if each.step and place < newest else each
+                for place, each in enumerate(outcomes)
             ]
             return AppliedUpdates(base=None if request.base else base, outcomes=followed)
 
@@ -617,19 +508,19 @@ class LiveReportActivities:
             base, before = await self._base(request.model_copy(update={"outline": outline}))
             after = await asyncio.to_thread(fit_to_outline, target, before)
             reports, unreached = await asyncio.to_thread(steps_between, before, after, request.most_characters)
-            first = [] if request.base else [DraftStep(draft=base)]
-            steps = [*first, *await self._steps(request.after, before, reports)]
-            return DraftSteps(steps=[*map(_without_figures, steps[:-1]), *steps[-1:]], unreached=unreached)
+            steps = await self._steps(request.after, before, reports)
+            if not request.base:
+                first = DraftStep(draft=base)
+                steps.insert(0, _without_figures(first) if steps else first)
+            return DraftSteps(steps=steps, unreached=unreached)
 
     @activity.defn(name="withdraw_evidence")
     async def withdraw_evidence(self, request: WithdrawRequest) -> DraftSteps:
         """Store each text on the way to one that cites none of the passages."""
         async with attempt(RECORDS):
             base, before = await self._base(request)
-            keys = frozenset(request.evidence_ids)
-            reports = await asyncio.to_thread(withdraw, before, keys, request.most_characters)
-            steps = await self._steps(base, before, reports)
-            return DraftSteps(steps=[*map(_without_figures, steps[:-1]), *steps[-1:]])
+            reports = await asyncio.to_thread(withdraw, before, request.evidence_ids, request.most_characters)
+            return DraftSteps(steps=await self._steps(base, before, reports))
 
     async def _base(self, request: LiveReportRequest) -> tuple[ReportDraft, LiveText]:
         """Return the text to be changed; the headings of the outline where there is none."""
@@ -641,13 +532,16 @@ class LiveReportActivities:
         return step.draft, report
 
     async def _steps(self, base: ReportDraft, before: LiveText, reports: Sequence[LiveText]) -> list[DraftStep]:
-        """Store texts that follow each other; each has the figures of `base` that do not follow from it."""
+        """Store texts that follow each other, with the figures of `base` that do not follow from a text.
+
+        The last one alone has the longer figures.
+        """
         steps = list[DraftStep]()
         for report in reports:
             draft, step = await asyncio.to_thread(_describe_step, base, before, report)
             steps.append(step.model_copy(update={"draft": await store_draft(self.content, draft, report.text)}))
             before = report
-        return steps
+        return [*map(_without_figures, steps[:-1]), *steps[-1:]]
 
 
 def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tuple[ReportDraft, DraftStep]:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from activities.reporting.citations import without_markers
+from activities.reporting.references import without_markers
 from activities.roles.grounding import RoleWork, find_quote
 from activities.roles.untrusted import label_all
 from contracts import checking_roles

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from activities.reporting.citations import without_markers
+from activities.reporting.references import without_markers
 from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
 from activities.roles.report_writing import section_of

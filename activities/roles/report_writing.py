@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from activities.reporting.addresses import KnownAddresses
-from activities.reporting.citations import DraftMarks, cited_evidence
 from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
-from activities.reporting.markdown import write
+from activities.reporting.references import DraftMarks, KnownAddresses, cited_evidence
+from activities.reporting.tree import write
 from activities.reporting.updates import UpdateRefused, check_fences, first_text, read_body, read_live, update_body
 from activities.roles.grounding import RoleWork
 from activities.roles.untrusted import label_all

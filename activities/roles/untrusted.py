@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from activities.reporting.citations import with_escaped_markers
+from activities.reporting.references import with_escaped_markers
 from contracts.addresses import short_hash
 from contracts.lenient import line_of
 from contracts.roles import RoleInput

@@ -1,49 +1,323 @@
-"""The activities of a verification that make no paid call: extract claims, finalize a check, apply corrections.
+"""Verification of a draft: its claims, their verdicts, and corrections; and the activities, which make no paid call.
 
-Results are entries of the notebook; the workflow gets hashes and figures. All work on texts is done in a thread: it is
-linear in their length, at most a second for 8 kB of the worst Markdown, and no parser of documents takes part.
+The sentence of a proposal is judged as any sentence of a draft, and put into the draft only if all of it passes. A
+wrong statement for which none passes is removed, even where its section has no other one. Results are entries of the
+notebook; the workflow gets hashes and figures. All work on texts is done in a thread: it is linear in their length, at
+most a second for 8 kB of the worst Markdown, and no parser of documents takes part.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
-from activities.reporting.claims import Tallied, count_verdicts
-from activities.reporting.drafts import describe_draft, parse_draft, store_draft, without_source_lists
-from activities.reporting.markdown import write
-from activities.reporting.render import evidence_texts
-from activities.roles.grounding import load_texts
-from activities.verifying.claims import (
-    Material,
-    apply,
-    ask,
-    choose,
-    conclude,
-    extract_claims,
-    find_doubtful,
-    is_judged,
-    try_proposals,
+from activities.reporting.drafts import MARKDOWN, describe_draft, parse_draft, store_draft
+from activities.reporting.inputs import (
+    CitedWords,
+    FoundClaim,
+    Tallied,
+    claim_id,
+    count_verdicts,
+    find_claims,
+    judge,
+    show_passage,
 )
+from activities.reporting.references import KnownAddresses, without_source_lists
+from activities.reporting.render import evidence_texts
+from activities.reporting.tree import (
+    Block,
+    Blocks,
+    CitationPlace,
+    Inline,
+    Run,
+    Sentence,
+    change_sentences,
+    parse_words,
+    write,
+)
+from activities.roles.grounding import load_texts
 from contracts import checking, messages
 from contracts.addresses import digest
 from contracts.base import CompactModel
-from contracts.evidence import DocumentRef, ReportDraft, VerdictsEntry
+from contracts.checking import CorrectionAction
+from contracts.evidence import CheckMethod, ClaimVerdict, DocumentRef, Evidence, ReportDraft, Verdict, VerdictsEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, SessionStore
 from providers.storage.stored_notebooks import Notebooks
+from providers.verification.quantities import find_quantities
 
-MARKDOWN: Final = "text/markdown"
+Claims = Sequence[checking.ExtractedClaim]
+Answers = Mapping[str, checking.ClaimAnswer]
+"""Of checkers, by the fingerprint of the claim."""
+
+MOST_PASSAGES: Final = 4
+"""Of one claim that a checker is shown."""
+MOST_DOUBTFUL: Final = 20
+"""Claims that one round of corrections by a model takes on."""
+WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
+DOUBTFUL: Final = (*WRONG, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
+NOT_REACHED: Final = "The check did not get to this sentence."
+PASSAGES_SAY: Final = "The passages say: “{}”"
+WORTH: Final[Mapping[Verdict, float]] = {
+    Verdict.SUPPORTED: 1.0,
+    Verdict.PARTIAL: 0.4,
+    Verdict.NOT_ENOUGH_INFORMATION: 0.2,
+    Verdict.UNVERIFIED: 0.2,
+    Verdict.UNSUPPORTED: 0.0,
+    Verdict.CONTRADICTED: -1.0,
+}
+"""A higher one is a better verdict."""
 
 
+@dataclass(frozen=True)
+class Material:
+    """The passages and texts that the claims of a run are compared with."""
+
+    entry: checking.ClaimsEntry
+    texts: Mapping[str, str]
+    """Stored texts of sources by hash."""
+    by_model: bool
+    """Whether there is a checker."""
+
+    @cached_property
+    def evidence(self) -> dict[str, Evidence]:
+        """The passages of the run by id."""
+        return {item.id: item for item in self.entry.evidence}
+
+    @cached_property
+    def sources(self) -> dict[str, checking.CheckedSource]:
+        """The sources of the run by id."""
+        return {source.id: source for source in self.entry.sources}
+
+    @cached_property
+    def registry(self) -> KnownAddresses:
+        """The addresses that the run knows."""
+        return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
+
+
+def extract_claims(draft: str, material: Material) -> list[checking.ExtractedClaim]:
+    """Give the claims of a draft in order, each with the verdict that needs no model.
+
+    The draft is one that `write` has written: places of claims are of its text.
+    """
+    blocks = parse_draft(draft)
+    written = write(blocks)
+    found = find_claims(blocks, material.entry.language, uncited=material.entry.written_freely)
+    first = next((each.section for each in found if each.evidence_ids), "")
+    extracted = []
+    for each in found:
+        start, end = each.place(written)
+        weight = 0.2 + 0.2 * bool(each.evidence_ids) + 0.3 * (each.section == first)
+        weight += 0.3 * bool(find_quantities(each.words, material.entry.language))
+        extracted.append(
+            checking.ExtractedClaim(
+                id=each.id,
+                text=each.words,
+                section=each.section,
+                evidence_ids=each.evidence_ids,
+                start=start,
+                end=end,
+                fingerprint=claim_id(each.words, each.evidence_ids),
+                importance=round(weight, 2),
+                decided=_decide(each, material),
+                row=each.quoted or each.row,
+            )
+        )
+    return extracted
+
+
+def _decide(found: FoundClaim, material: Material) -> ClaimVerdict | None:
+    """Return the verdict of a claim that needs no checker; None for the others."""
+    words = [
+        CitedWords(each.quote, material.evidence[each.evidence_id].heading, each.title)
+        for each in show_all(found.evidence_ids, material)
+    ]
+    judged = judge(found.words, words, material.registry, material.entry.language, quoted=found.quoted)
+    is_open = judged.method is CheckMethod.RULES and judged.verdict not in (Verdict.CONTRADICTED, Verdict.SUPPORTED)
+    return None if is_open and material.by_model else judged.model_copy(update={"claim_id": found.id})
+
+
+def ask(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
+    """Return the claims that a checker is to judge, each once, the most important first, but those that are `known`."""
+    waiting = {
+        each.fingerprint: each
+        for each in sorted(claims, key=lambda each: -each.importance)
+        if each.decided is None and each.fingerprint not in known
+    }
+    return [as_asked(each, material) for each in waiting.values()]
+
+
+def is_judged(answer: checking.ClaimAnswer | None) -> bool:
+    """Return whether an answer has a verdict."""
+    return answer is not None and answer.verdict is not Verdict.UNVERIFIED
+
+
+def as_asked(each: checking.ExtractedClaim, material: Material) -> checking.AskedClaim:
+    """Return the claim in the form for checkers and correctors."""
+    return checking.AskedClaim(
+        fingerprint=each.fingerprint,
+        text=each.text,
+        passages=show_all(each.evidence_ids[:MOST_PASSAGES], material),
+    )
+
+
+def show_all(identities: Sequence[str], material: Material) -> list[checking.ShownPassage]:
+    """Return the passages of these ids with the words around them, as far as their texts are known."""
+    shown = []
+    for item in (material.evidence[identity] for identity in identities if identity in material.evidence):
+        source = material.sources.get(item.source_id)
+        if source is not None and source.text.hash in material.texts:
+            shown.append(show_passage(item, source.title, material.texts[source.text.hash]))
+    return shown
+
+
+def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
+    """Return the verdict on each claim: the one that needed no model, else the checker's, else none."""
+    verdicts = []
+    for claim in claims:
+        answer = answers.get(claim.fingerprint)
+        if claim.decided is not None:
+            verdict = claim.decided
+        elif answer is None:
+            verdict = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
+        else:
+            method = CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE
+            reason = answer.reason or (PASSAGES_SAY.format(answer.quote) if answer.quote else "")
+            verdict = ClaimVerdict(claim_id="", verdict=answer.verdict, method=method, reason=reason)
+        verdicts.append(verdict.model_copy(update={"claim_id": claim.id}))
+    return verdicts
+
+
+# --- corrections ----------------------------------------------------------------------------------------------------
+def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Material) -> checking.DoubtfulEntry:
+    """Return the claims to be corrected, the most important first.
+
+    Rows of tables and quoted passages are not corrected: no sentence can take their place.
+    """
+    chosen = [number for number, each in enumerate(claims) if not each.row and verdicts[number].verdict in DOUBTFUL]
+    chosen.sort(key=lambda number: (-claims[number].importance, WORTH[verdicts[number].verdict], number))
+    doubtful = []
+    for number in chosen[:MOST_DOUBTFUL]:
+        asked, found = as_asked(claims[number], material), verdicts[number]
+        doubtful.append(checking.DoubtfulClaim(number=number, asked=asked, verdict=found.verdict, reason=found.reason))
+    return checking.DoubtfulEntry(claims=doubtful)
+
+
+def try_proposals(proposals: Sequence[checking.Proposal], material: Material) -> list[checking.TriedProposal]:
+    """Take apart into claims what each proposal would write; the first proposal for a claim counts."""
+    tried: dict[int, checking.TriedProposal] = {}
+    for each in proposals:
+        inlines = _inlines_of(each, material.registry)
+        if inlines and each.number not in tried:
+            text = write([Block("paragraph", (Sentence(inlines),))]).text
+            tried[each.number] = checking.TriedProposal(proposal=each, claims=extract_claims(text, material))
+    return list(tried.values())
+
+
+def choose(
+    claims: Claims, verdicts: Sequence[ClaimVerdict], tried: Sequence[checking.TriedProposal], answers: Answers
+) -> tuple[list[checking.Proposal], list[checking.Correction]]:
+    """Return the proposals whose sentences pass and a removal of every other wrong statement, and a record of each.
+
+    A corrector that is silent, or objects to no statement, does not save one.
+    """
+    accepted: list[checking.Proposal] = []
+    corrections: list[checking.Correction] = []
+    tried_by_number = {each.proposal.number: each for each in tried}
+    for number, (each, before) in enumerate(zip(claims, verdicts, strict=True)):
+        item = tried_by_number.get(number)
+        now = _verdict_if_it_passes(item, before.verdict, answers) if item else None
+        if item and now:
+            proposal = item.proposal
+        elif before.verdict in WRONG:
+            proposal = checking.Proposal(number=number, action=CorrectionAction.REMOVE, reason=before.reason)
+        else:
+            continue
+        accepted.append(proposal)
+        corrections.append(
+            checking.Correction(
+                claim_id=each.id,
+                section=each.section,
+                action=proposal.action,
+                before=each.text,
+                after=proposal.text if now else "",
+                reason=proposal.reason,
+                verdict=now or before.verdict,
+            )
+        )
+    return accepted, corrections
+
+
+def _verdict_if_it_passes(item: checking.TriedProposal, before: Verdict, answers: Answers) -> Verdict | None:
+    """Return the worst verdict on the text of a proposal, if that is good enough."""
+    worst = min((given.verdict for given in conclude(item.claims, answers)), key=WORTH.__getitem__, default=None)
+    if worst is None or WORTH[worst] <= WORTH[before]:
+        return None
+    # A softened statement must only be better supported than before.
+    enough = Verdict.PARTIAL if item.proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
+    return worst if WORTH[worst] >= WORTH[enough] else None
+
+
+def apply(draft: str, claims: Claims, proposals: Sequence[checking.Proposal], registry: KnownAddresses) -> Blocks:
+    """Return the tree of a draft with these proposals in it, at most one for a claim."""
+    blocks = parse_draft(draft)
+    places = write(blocks).places
+    changed: dict[Sentence, Sentence] = {}
+    for proposal in proposals:
+        claim, inlines = claims[proposal.number], _inlines_of(proposal, registry)
+        for each, (start, end) in places.items():
+            if claim.start <= start and end <= claim.end:
+                changed[each] = replace(each, inlines=inlines)
+                inlines = ()
+    return change_sentences(blocks, lambda each: changed.get(each, each))
+
+
+def _inlines_of(proposal: checking.Proposal, registry: KnownAddresses) -> tuple[Inline, ...]:
+    """Return the words of a proposal with its citation; empty for a removal."""
+    words, evidence_ids = registry.strip(parse_words(proposal.text)), tuple(proposal.evidence_ids)
+    if not words:
+        return ()
+    return (Run(words), Run(" "), CitationPlace(evidence_ids)) if evidence_ids else (Run(words),)
+
+
+def to_plain_draft(markdown: str) -> str:
+    """Return the draft in the form that is checked: written again from its tree, without lists of sources."""
+    return write(without_source_lists(parse_draft(markdown))).text
+
+
+def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.ClaimAnswer]:
+    """Return the answer that counts for each claim: the first one that judges it, else the last one."""
+    known = {answer.fingerprint: answer for answer in answers}
+    return known | {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
+
+
+def correct(
+    draft: str, material: Material, tried: checking.CorrectedEntry, known: Answers
+) -> tuple[list[checking.Correction], Material, ReportDraft, str]:
+    """Put the proposals that pass into a draft.
+
+    Returns what was corrected, the material with the claims of the new draft, and that draft with its text, which is
+    yet to be stored.
+    """
+    claims = material.entry.claims
+    accepted, corrections = choose(claims, conclude(claims, known), tried.tried, known)
+    changed = apply(draft, claims, accepted, material.registry)
+    described, text = describe_draft(ReportDraft(document=material.entry.draft), changed)
+    stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
+    update = {"draft": stored, "claims": extract_claims(text, material)}
+    return corrections, replace(material, entry=material.entry.model_copy(update=update)), described, text
+
+
+# --- the activities --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class VerifyingActivities:
     """Made with the stores."""
@@ -73,7 +347,7 @@ class VerifyingActivities:
     async def apply_corrections(self, request: messages.ApplyRequest) -> messages.ExtractedClaims:
         """Store the claims of what every proposal would write, and those of them that need a checker."""
         async with attempt(RECORDS):
-            _, material = await self._load(request.claims_entry, by_model=request.by_model)
+            material = await self._load(request.claims_entry, by_model=request.by_model)
             read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
             proposals = [one for each in read for one in each.proposals]
             known = {answer.fingerprint for answer in await self._answers(request.answers)}
@@ -89,14 +363,15 @@ class VerifyingActivities:
         """Combine the verdicts, choose the corrections to accept, and name the doubtful claims."""
         async with attempt(RECORDS):
             known = best_answers(await self._answers(request.answers))
-            tried = checking.CorrectedEntry(before=request.claims_entry)
-            if request.corrected_entry:
-                tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
-            written, material = await self._load(tried.before, by_model=request.by_model)
-            corrections, draft = list[checking.Correction](), None
-            if entry := request.corrections_entry:
+            entry, corrections, draft = request.corrections_entry, list[checking.Correction](), None
+            if entry:
                 corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).corrections
-            if request.corrected_entry:
+            if not request.corrected_entry:
+                material = await self._load(request.claims_entry, by_model=request.by_model)
+            else:
+                tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
+                material = await self._load(tried.before, by_model=request.by_model)
+                written = await self.content.get_text(material.entry.draft)
                 made, corrected, described, text = await asyncio.to_thread(correct, written, material, tried, known)
                 if made:
                     material, corrections = corrected, [*corrections, *made]
@@ -120,7 +395,7 @@ class VerifyingActivities:
                     mode=request.mode,
                     not_reached=request.unreached,
                     correction_counts=dict(sorted(counts.items())),
-                    **count_verdicts(judged, counts[checking.CorrectionAction.REMOVE]),
+                    **count_verdicts(judged, counts[CorrectionAction.REMOVE]),
                 ),
                 verdicts=[one.verdict for one in verdicts],
                 draft=draft,
@@ -139,14 +414,14 @@ class VerifyingActivities:
         )
 
     async def _written(self, entry: CompactModel) -> str:
-        """Hash of a stored entry; empty for an empty one."""
+        """Return the hash of a stored entry; empty for an empty one."""
         return await self.notebooks.write(entry) if entry != type(entry)() else ""
 
-    async def _load(self, entry: str, *, by_model: bool) -> tuple[str, Material]:
-        """The draft of stored claims, and the material for their comparison."""
+    async def _load(self, entry: str, *, by_model: bool) -> Material:
+        """Return the material for the comparison of stored claims."""
         claims = await self.notebooks.read(entry, checking.ClaimsEntry)
         texts = await load_texts(self.content, [source.text for source in claims.sources])
-        return await self.content.get_text(claims.draft), Material(claims, texts, by_model)
+        return Material(claims, texts, by_model)
 
     async def _answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
         read = await self.notebooks.read_all(entries, checking.AnswersEntry)
@@ -158,7 +433,7 @@ def _size(claim: CompactModel) -> int:
 
 
 def _claims_entry(state: ResearchState, draft: DocumentRef) -> checking.ClaimsEntry:
-    """The passages of a run and every text that was read, with which its claims are compared."""
+    """Return the passages of a run and every text that was read, with which its claims are compared."""
     resolved = state.resolution
     return checking.ClaimsEntry(
         draft=draft,
@@ -172,32 +447,3 @@ def _claims_entry(state: ResearchState, draft: DocumentRef) -> checking.ClaimsEn
             if source.text is not None
         ],
     )
-
-
-# --- work on texts, pure ----------------------------------------------------------------------------------------------
-def to_plain_draft(markdown: str) -> str:
-    """The draft in the form that is checked: written again from its tree, without lists of sources."""
-    return write(without_source_lists(parse_draft(markdown))).text
-
-
-def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.ClaimAnswer]:
-    """Return the answer that counts for each claim: the first one that judges it, else the last one."""
-    known = {answer.fingerprint: answer for answer in answers}
-    return known | {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
-
-
-def correct(
-    draft: str, material: Material, tried: checking.CorrectedEntry, known: Mapping[str, checking.ClaimAnswer]
-) -> tuple[list[checking.Correction], Material, ReportDraft, str]:
-    """Put the proposals that pass into a draft.
-
-    Returns what was corrected, the material with the claims of the new draft, and that draft with its text, which is
-    yet to be stored.
-    """
-    claims = material.entry.claims
-    accepted, corrections = choose(claims, conclude(claims, known), tried.tried, known)
-    text = apply(draft, claims, accepted, material.registry)
-    stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
-    described, text = describe_draft(ReportDraft(document=stored), parse_draft(text))
-    update = {"draft": stored, "claims": extract_claims(text, material)}
-    return corrections, replace(material, entry=material.entry.model_copy(update=update)), described, text

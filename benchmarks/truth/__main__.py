@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from activities.reporting.claims import CitedWords
+from activities.reporting.inputs import CitedWords
 from benchmarks.truth.corruption import names_in
 from benchmarks.truth.reports import Cited, measure, measure_reports
 from benchmarks.truth.whole_reports import measure_whole_reports

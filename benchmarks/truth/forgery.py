@@ -1,15 +1,18 @@
 """A finished report with one sentence changed by somebody who knows how reports are made."""
 
 import copy
+import re
+from itertools import chain, zip_longest
 from typing import Any, Final
 
-from activities.reporting.citations import ReportMarks
-from activities.reporting.claims import claim_id, claim_key, find_claims
-from activities.reporting.markdown import write
-from activities.reporting.tree import parse
+from activities.reporting.inputs import claim_id, find_claims
+from activities.reporting.references import ReportMarks
+from activities.reporting.tree import parse, write
 from contracts.addresses import digest
 
 PLACES: Final = ("start", "end")
+NUMBERS: Final = re.compile(r"(?:\[[0-9]+\])+")
+SIGN: Final = re.compile(r" \*\([^)]*\)\*\Z")
 
 
 def forge(
@@ -24,6 +27,7 @@ def forge(
     first, last, moved = claim["start"], claim["end"], len(words) - len(claim["text"])
     text = forged["report"]["markdown"]
     forged["report"]["markdown"] = text[:first] + words + text[last:]
+    forged["report"]["draft"] = _in_draft(forged["report"]["draft"], claim["text"], words)
     for other in forged["claims"]:
         for place in PLACES:
             if other[place] >= last:
@@ -35,9 +39,19 @@ def forge(
     return forged
 
 
+def _in_draft(draft: str, before: str, after: str) -> str:
+    """The draft with a statement changed as in the report; its citations name passages where the report has numbers."""
+    old, new = (NUMBERS.split(SIGN.sub("", text)) for text in (before, after))
+    found = re.search(r"((?:\[ev-\w+\])+)".join(map(re.escape, old)), draft)
+    if found is None:
+        return draft
+    words = "".join(chain.from_iterable(zip_longest(new, found.groups(), fillvalue="")))
+    return draft[: found.start()] + words + draft[found.end() :]
+
+
 def _id_of(report: dict[str, Any], claim: dict[str, Any]) -> str:
     blocks = parse(report["report"]["markdown"], ReportMarks())
     written = write(blocks)
     found = find_claims(blocks, report["language"])
     words = next((one.words for one in found if one.place(written)[0] == claim["start"]), claim["text"])
-    return claim_id(claim_key(words, claim["evidence_ids"]), 0)
+    return claim_id(words, claim["evidence_ids"])

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from activities.reporting.addresses import KnownAddresses
-from activities.reporting.claims import CitedWords, judge
+from activities.reporting.inputs import CitedWords, judge
+from activities.reporting.references import KnownAddresses
 from benchmarks.passages import answer, index, load
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict

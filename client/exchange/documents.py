@@ -21,8 +21,7 @@ from docx.shared import Cm, Pt, RGBColor
 from docx.text.paragraph import Paragraph
 from docx.text.run import Run as WordRun
 
-from activities.reporting.addresses import KnownAddresses
-from activities.reporting.citations import ReportMarks
+from activities.reporting.references import KnownAddresses, ReportMarks
 from activities.reporting.tree import Block, Blocks, Run, Sentence, one_line, parse, sentences
 from activities.reporting.words import ReportWords
 from contracts.report import Report

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.reporting.addresses import addresses_of
+from activities.reporting.references import addresses_of
 from client.agent_events import AnyAgentEvent, ToolCallEvent, ToolCallResult, Translation
 from contracts.evidence import Candidate, DocumentRef
 from contracts.outcome import Ending

@@ -9,13 +9,10 @@ from typing import Any, Final
 import pytest
 
 from activities.assessment.source_assessment import content_quality, declared_quality
-from activities.reporting.addresses import KnownAddresses, find_addresses
-from activities.reporting.citations import with_escaped_markers, without_markers
-from activities.reporting.claims import bare_words, claim_key, find_claims, is_word_for_word
 from activities.reporting.drafts import describe_draft, parse_draft
-from activities.reporting.inputs import words_around
-from activities.reporting.markdown import escape, write
-from activities.reporting.tree import clean_characters
+from activities.reporting.inputs import bare_words, claim_key, find_claims, is_word_for_word, words_around
+from activities.reporting.references import KnownAddresses, find_addresses, with_escaped_markers, without_markers
+from activities.reporting.tree import clean_characters, escape, write
 from activities.roles.grounding import find_quote
 from activities.roles.prompt_rendering import cut_line, excerpt, guard_lines
 from activities.roles.untrusted import data, guard, guard_line

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activities.verifying.claims import Material, ask, choose, conclude, extract_claims, try_proposals
+from activities.verifying.verification import Material, ask, choose, conclude, extract_claims, try_proposals
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
 from contracts.checking import CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, ExtractedClaim, Proposal

@@ -43,7 +43,8 @@ class Forms:
 
     def in_text(self, old: str, new: str) -> None:
         assert old in self.report["report"]["markdown"]
-        self.report["report"]["markdown"] = self.report["report"]["markdown"].replace(old, new, 1)
+        for form in ("markdown", "draft"):
+            self.report["report"][form] = self.report["report"][form].replace(old, new, 1)
 
     def in_page(self, old: str, new: str) -> None:
         assert old in self.html
@@ -197,7 +198,9 @@ FOUND: dict[str, Alteration] = {
     "a number in a statement": both("an age of 50 million", "an age of 90 million"),
     "a statement without its sign": text(" *(± Supported in part)*", ""),
     "statements in another order": field(turned, "claims"),
-    "the passages of a citation": field([["ev-0"]], "claims", 0, "marks"),
+    "the passages of a citation": field(
+        lambda draft: draft.replace(Sample().rule.id, Sample().freezing.id), "report", "draft"
+    ),
     "the number of a citation": text("forever. [1]", "forever. [2]"),
     "the numbers of two sources": lambda forms: [
         citation.update(number=3 - citation["number"]) for citation in forms.report["citations"][:2]

@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.addresses import KnownAddresses
-from activities.reporting.citations import DraftMarks, number_citations
-from activities.reporting.claims import CitedWords, FoundClaim, Tallied, count_verdicts, find_claims, judge
 from activities.reporting.drafts import parse_draft
-from activities.reporting.markdown import Written, write
-from activities.reporting.tree import parse
+from activities.reporting.inputs import CitedWords, FoundClaim, Tallied, count_verdicts, find_claims, judge
+from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
+from activities.reporting.tree import Written, parse, write
 from contracts.checking import VerificationSummary
 from contracts.evidence import CheckMethod, Evidence, Verdict
 from tests.unit.activities.reporting.sample import SAMPLE, rendered

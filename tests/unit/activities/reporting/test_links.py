@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from activities.reporting.addresses import REMOVED, KnownAddresses
-from activities.reporting.markdown import write
+from activities.reporting.references import REMOVED, KnownAddresses
 from activities.reporting.render import RenderedForms
-from activities.reporting.tree import parse
+from activities.reporting.tree import parse, write
 from contracts.evidence import Gap
 from contracts.vocabulary import GapStatus
 from tests.unit.activities.reporting.hostile import HOSTILE

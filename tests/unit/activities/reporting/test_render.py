@@ -7,9 +7,8 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.reporting.claims import find_claims
 from activities.reporting.drafts import parse_draft
-from activities.reporting.inputs import QuotedPassage, cut_passages
+from activities.reporting.inputs import QuotedPassage, cut_passages, find_claims
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
 from contracts.addresses import digest

@@ -6,8 +6,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.markdown import escape, write
-from activities.reporting.tree import Blocks, Sentence, clean_characters, one_line, paragraph, parse, parse_words
+from activities.reporting.tree import (
+    Blocks,
+    Sentence,
+    clean_characters,
+    escape,
+    one_line,
+    paragraph,
+    parse,
+    parse_words,
+    write,
+)
 
 SCRAPS = """* ** _ ` `` [ ] ( ) < > & \\ ! | \n \n\n # ## - + 1. 12) > a b. Word É === --- ~~~ ``` |---| [1] &#91; &amp; ~ = : $
 { } % ; ? @ / , ' " 0 <a> <!-- ev-1""".split(" ")

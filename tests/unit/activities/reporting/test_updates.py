@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from activities.reporting.citations import cited_evidence
 from activities.reporting.drafts import parse_draft
-from activities.reporting.markdown import write
+from activities.reporting.references import cited_evidence
+from activities.reporting.tree import write
 from activities.reporting.updates import (
     STALE,
     LiveText,
@@ -100,7 +100,7 @@ def test_headings_within_code_are_no_sections() -> None:
 def test_operations_append_put_behind_and_replace_one_sentence_or_item() -> None:
     """Anchors are the numbers of the text before the update, whatever the others change (S2-028)."""
     report = report_of(a=f"One [{ev(1)}]. Two is here.\n\n- three [{ev(3)}]\n- four")
-    assert [each.content.kind for each in elements_of(read_body(report.sections[0][1]))] == [
+    assert [each.kind for each in elements_of(read_body(report.sections[0][1]))] == [
         *("paragraph", "paragraph", "list", "list")
     ]
     text = changed(
@@ -203,7 +203,7 @@ OPERATIONS = st.lists(
 def citations_of(body: str, but: set[int]) -> list[str]:
     """The citations of a section without those of some of its elements."""
     elements = enumerate(elements_of(read_body(body)), start=1)
-    return [key for number, each in elements if number not in but for key in cited_evidence((each.content,))]
+    return [key for number, each in elements if number not in but for key in cited_evidence((each,))]
 
 
 @settings(max_examples=80, deadline=None)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from activities.reporting.citations import cited_evidence
-from activities.reporting.markdown import write
+from activities.reporting.references import cited_evidence
+from activities.reporting.tree import write
 from activities.roles.grounding import RoleWork
 from activities.roles.report_writing import clean_text, ground_report
 from activities.roles.untrusted import label_key, label_of

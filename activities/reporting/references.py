@@ -1,19 +1,26 @@
-"""Citations: recognised in drafts, numbered by source in order of first appearance, and recognised in reports again.
+"""References of a text: the addresses that it may name, and its citations. Both are passes over a tree.
+
+Links and text name the addresses of sources and of the question, and no others. An address of a source is written as
+the registry has it, never as a page or a model spelled it: the difference of two spellings (tracking parameters,
+sessions, fragments) can carry data out.
 
 A draft cites passages (`[ev-…]`), a report cites numbers (`[1]`) or links with the title of the source. Only names that
-the writer was given count. What is in a quotation is a page's word: it stays a word, and never becomes a citation.
+the writer was given count. A quotation has the words of a page: they stay words, and never become a citation.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import unescape
 from typing import Final
 
-from activities.reporting.addresses import KnownAddresses
 from activities.reporting.tree import (
+    PLAIN_BRACKETS,
+    Block,
     Blocks,
     CitationPlace,
     Inline,
+    Pass,
     Run,
     Sentence,
     change_sentences,
@@ -21,11 +28,30 @@ from activities.reporting.tree import (
     sentences,
 )
 from activities.reporting.words import all_signs
+from contracts.addresses import canonical_url
 from contracts.evidence import Evidence, Source
+from contracts.names import CORPUS_SCHEME
 from contracts.outcome import Citation
+from contracts.outlines import SOURCE_HEADING
+from contracts.protected_sources import NAMED
+from contracts.report import ReportSource
 from contracts.request import CitationStyle
 from contracts.texts import shorten
+from contracts.vocabulary import SourceStatus
 
+REMOVED: Final = "(link removed)"
+MAIL: Final = r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
+ADDRESS: Final = re.compile(
+    r"(?:(?:https?|ftp|wss?):(?=[/\\]*+[\w\[])|(?<![^\W_])(?:www\.|mailto:)"
+    r"|(?<![:/\\])(?<![^\W_])[/\\]{2}(?=\[[\da-f:.]{2,45}+\]|[\w-]++\.\w)"
+    rf"|(?<![^\W_])corpus:[\w.-]++/)|(?P<mail>{MAIL})",
+    re.IGNORECASE,
+)
+"""The beginning of an address, as a renderer or a browser may read it, and mail addresses as a whole."""
+REST: Final = re.compile(r"[^\s<>\"`|^{}()\[\]]*+")
+WEB_ADDRESS: Final = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)", re.IGNORECASE)
+"""Without a user name: `https://good.test@evil.test/` reads as another host than it leads to."""
+UNSAFE: Final = re.compile(r"[\s<>\\`\x00-\x1f]")
 TITLE_CHARACTERS: Final = 80
 """Of a source in the words of a link that cites it."""
 ITEM: Final = (
@@ -46,6 +72,131 @@ PROMPT_TEXT: Final = re.compile(
 """Elements and ids of a prompt: no reader knows them."""
 
 
+# --- addresses -------------------------------------------------------------------------------------------------------
+def addresses_of(sources: Iterable[Source | ReportSource]) -> list[str]:
+    """Return the addresses that a report may name: of sources that were read, tried, or named by the request.
+
+    A hit that was not chosen is a stranger's address: a page could send a reader there.
+    """
+    return [each.url for each in sources if each.status != SourceStatus.NOT_FETCHED or each.provider == NAMED]
+
+
+@dataclass(frozen=True)
+class KnownAddresses:
+    """The addresses that a report may name: those of its sources, as links, and those of the question, as text."""
+
+    sources: Mapping[str, str]
+    """Each address as it is registered, by the form that addresses are compared in."""
+    question: Mapping[str, str] = field(default_factory=dict)
+    mail: frozenset[str] = frozenset()
+    """Mail addresses in quotes: words of the source, shown as code, for many renderers make links of them."""
+
+    @classmethod
+    def of(cls, urls: Iterable[str], question: str = "", quotes: Iterable[str] = ()) -> "KnownAddresses":
+        """Make the registry of a run; `quotes` are the words of its evidence."""
+        mail = (text for quote in quotes if "@" in quote for text in find_addresses(quote) if re.fullmatch(MAIL, text))
+        asked = {_comparable(found): found for found in find_addresses(question)}
+        return cls({_comparable(url): url for url in urls}, asked, frozenset(mail))
+
+    def link_of(self, url: str) -> str | None:
+        """Return a source's own address for any spelling of it, if a browser can open it."""
+        own = self.sources.get(_comparable(url), "") if WEB_ADDRESS.match(url) else ""
+        return own if WEB_ADDRESS.match(own) and not UNSAFE.search(own) and own == one_line(own) else None
+
+    def text_of(self, url: str) -> str | None:
+        """Return how a text may name an address; None for a foreign one."""
+        if url.startswith(CORPUS_SCHEME):
+            # Paths can contain blanks, and the address in the text ends there.
+            return url if any(known.startswith(url) for known in (*self.sources, *self.question)) else None
+        if url in self.mail:
+            return url
+        return self.sources.get(_comparable(url)) or self.question.get(_comparable(url))
+
+    def strip(self, text: str) -> str:
+        """Return a text without foreign addresses."""
+        return "".join(piece if own is None else own for piece, own in self._pieces(text, []))
+
+    def filter(self, foreign: list[str]) -> Pass:
+        """Make the pass that takes out foreign links and addresses, which it adds to `foreign`; the last pass."""
+
+        def filtered(run: Inline) -> Iterator[Inline]:
+            if not isinstance(run, Run):
+                yield run
+                return
+            link = None if run.link is None else self.link_of(run.link)
+            if run.link and link is None and not run.link.startswith("#") and not run.link.endswith(run.text):
+                foreign.append(run.link)
+            run = replace(run, text=run.text.translate(PLAIN_BRACKETS), link=link)
+            for piece, own in self._pieces(run.text, foreign):
+                if own is None or run.code or link:
+                    yield replace(run, text=piece if own is None else own)
+                else:
+                    yield replace(run, text=own, link=self.link_of(own), code=own in self.mail)
+
+        return lambda inlines, _: [each for inline in inlines for each in filtered(inline)]
+
+    def _pieces(self, text: str, foreign: list[str]) -> Iterator[tuple[str, str | None]]:
+        """Split a text into words and addresses, each address with what takes its place."""
+        # Some reader may take entities for what they stand for.
+        if "&" in text and find_addresses(shown := unescape(text)) != find_addresses(text):
+            text = shown
+        last = 0
+        for start, end in _address_spans(text):
+            own = self.text_of(text[start:end])
+            if own is None:
+                foreign.append(text[start:end])
+            yield text[last:start], None
+            yield text[start:end], REMOVED if own is None else own
+            last = end
+        yield text[last:], None
+
+
+def find_addresses(text: str) -> list[str]:
+    """Return every address written in a text, in order."""
+    return [text[start:end] for start, end in _address_spans(text)]
+
+
+def _comparable(url: str) -> str:
+    """Return the form that addresses are compared in; one that cannot be parsed, or names a user, is its own."""
+    if url.startswith(CORPUS_SCHEME):
+        return url
+    full = url if re.match(r"(?:https?|ftp|wss?):", url, re.IGNORECASE) else "http://" + url
+    try:
+        return canonical_url(full) if WEB_ADDRESS.match(full) else url
+    except ValueError:
+        return url
+
+
+def _address_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Find addresses; what follows one is searched again, for it may contain the next."""
+    place = 0
+    while match := ADDRESS.search(text, place):
+        start = match.start()
+        end = match.end() if match["mail"] else _end_of_address(text, start, match.end())
+        place = max(end, start + 1)
+        if match["mail"] or end > match.end():
+            yield start, end
+
+
+def _end_of_address(text: str, start: int, place: int) -> int:
+    """Return where an address ends: before the first bracket that is not opened in it, without punctuation."""
+    depth = {")": 0, "]": 0}
+    while rest := REST.match(text, place):
+        place = rest.end()
+        sign = text[place : place + 1]
+        if sign in ("(", "["):
+            depth[")" if sign == "(" else "]"] += 1
+        elif depth.get(sign):
+            depth[sign] -= 1
+        else:
+            break
+        place += 1
+    while place > start and text[place - 1] in ".,;:!?'*_~":
+        place -= 1
+    return place
+
+
+# --- citations -------------------------------------------------------------------------------------------------------
 @dataclass
 class DraftMarks:
     """The pass that recognises the citations of a draft.
@@ -77,10 +228,10 @@ class DraftMarks:
 
     def _without_prompt_text(self, run: Run) -> Run:
         """Take out what a writer copied from its prompt, and note it; a quotation has the words of a page."""
-        quotes = [match.span() for match in INLINE_QUOTE.finditer(run.text)]
+        quotes = _quoted_places(run.text)
 
         def taken_out(match: re.Match[str]) -> str:
-            if any(start <= match.start() < end for start, end in quotes):
+            if match.start() in quotes:
                 return match[0]
             self.unresolved.append(match[0].strip())
             self.copied = True
@@ -89,15 +240,14 @@ class DraftMarks:
         return replace(run, text=PROMPT_TEXT.sub(taken_out, run.text))
 
     def _read(self, run: Run, *, quoted: bool) -> list[Inline]:
-        quotes = [match.span() for match in INLINE_QUOTE.finditer(run.text)]
+        quotes = _quoted_places(run.text)
         pieces: list[Inline] = []
         last = 0
         for match in (OWN_GROUP if self.exact else GROUP).finditer(run.text):
             names = [name.lstrip("^").lower() for name in re.findall(ITEM, match["items"], re.IGNORECASE)]
             known = [identity for name in names for identity in self.passages.get(name, ())]
             unknown = [name for name in names if name not in self.passages]
-            quoted_here = quoted or any(start <= match.start() < end for start, end in quotes)
-            if unknown and (quoted_here or match[0][0] in "(（"):
+            if unknown and (quoted or match.start() in quotes or match[0][0] in "(（"):
                 continue
             self.unresolved += unknown
             before = run.text[last : match.start()]
@@ -105,6 +255,10 @@ class DraftMarks:
             pieces += [CitationPlace(tuple(dict.fromkeys(known)))] if known else []
             last = match.end()
         return [*pieces, replace(run, text=run.text[last:])]
+
+
+def _quoted_places(text: str) -> set[int]:
+    return {place for match in INLINE_QUOTE.finditer(text) for place in range(*match.span())}
 
 
 def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
@@ -128,23 +282,32 @@ def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
     """Make one citation of several with at most a comma between them."""
     merged: list[Inline] = []
     for inline in inlines:
-        if isinstance(inline, Run):
-            merged.append(inline)
-            continue
-        match merged[-2:]:
-            case [CitationPlace(), Run(text)] if text.strip(" ") in ("", ",", ";"):
+        match inline, merged[-2:]:
+            case CitationPlace(), [CitationPlace(), Run(text)] if text.strip(" ") in ("", ",", ";"):
                 merged.pop()
-        earlier: tuple[str, ...] = ()
-        if merged and isinstance(before := merged[-1], CitationPlace):
-            earlier = before.evidence_ids
-            merged.pop()
-        merged.append(CitationPlace(tuple(dict.fromkeys((*earlier, *inline.evidence_ids)))))
+        if isinstance(inline, CitationPlace) and merged and isinstance(before := merged[-1], CitationPlace):
+            merged[-1] = CitationPlace(tuple(dict.fromkeys((*before.evidence_ids, *inline.evidence_ids))))
+        else:
+            merged.append(inline)
     return merged
 
 
-def cited_evidence(blocks: Blocks) -> list[str]:
+def cited_evidence(blocks: Iterable[Block]) -> list[str]:
     """Return the evidence ids that a draft cites, in order of first appearance."""
     return list(dict.fromkeys(key for each in sentences(blocks) for mark in each.marks for key in mark.evidence_ids))
+
+
+def without_source_lists(blocks: Blocks) -> Blocks:
+    """Return the blocks without sections that list sources: a report lists those that are true."""
+    kept: list[Block] = []
+    skipped = 0
+    """Level of the heading of the list; 0 outside of one."""
+    for block in blocks:
+        if block.kind == "heading" and (not skipped or block.level <= skipped):
+            skipped = block.level if block.level > 1 and SOURCE_HEADING.fullmatch(block.words) else 0
+        if not skipped:
+            kept.append(block)
+    return tuple(kept)
 
 
 def without_markers(text: str) -> str:
@@ -204,16 +367,12 @@ def citation_labels(
     }
 
 
-@dataclass
+@dataclass(frozen=True)
 class ReportMarks:
-    """The pass that recognises the citations of a finished report and the signs of its verdicts.
-
-    What looks like a citation and is none is noted.
-    """
+    """The pass that recognises the citations of a finished report and the signs of its verdicts."""
 
     labels: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Numbers by the words and the address of the links that stand for them."""
-    unknown: list[str] = field(default_factory=list)
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG002 - a pass of `parse`
         """Replace numbers in brackets and labels by citations."""
@@ -226,16 +385,7 @@ class ReportMarks:
             elif number := self.labels.get((inline.text, inline.link or "")):
                 found.append(CitationPlace(number=number, label=inline.text, link=inline.link))
             else:
-                found += self._read(inline)
+                pieces = re.split(r"(?<!\\)\[([0-9]{1,3})\]", inline.text)
+                for place, piece in enumerate(pieces):
+                    found.append(CitationPlace(number=int(piece)) if place % 2 else replace(inline, text=piece))
         return found
-
-    def _read(self, run: Run) -> list[Inline]:
-        pieces: list[Inline] = []
-        last = 0
-        for match in OWN_GROUP.finditer(run.text):
-            if re.fullmatch(r"\[[0-9]{1,3}\]", match[0]):
-                pieces += [replace(run, text=run.text[last : match.start()]), CitationPlace(number=int(match["items"]))]
-                last = match.end()
-            else:
-                self.unknown.append(match[0])
-        return [*pieces, replace(run, text=run.text[last:])]
