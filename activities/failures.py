@@ -1,15 +1,8 @@
 """Failures of calls to the outside, as Temporal sees them: their type, whether they may pass, when to try again.
 
-`FAILURES` lists every error with its reason. A failure that may pass is retried by Temporal until the time of its call
-is over (`workflows/run/calls.py`); any other ends the call at once.
-
-A workflow finds the type (`contracts.failures`) and one dictionary in `details`:
-
-- `kind`: reason that a document cannot be used (`SourceUnreadable`), its effect on readers (`InputUnprocessable`), or
-  the kind of a call that is refused (`InvalidCall`);
-- `problem`: the fault of an answer, at most 600 characters, fit for a repair prompt (`InvalidModelOutput` only);
-- `usage`: cost without a result, of this attempt and of those before it, the fields of `contracts.outcome.Usage`;
-- `model`: the model that gave an unusable answer.
+A failure that may pass is retried by Temporal until the time of its call is over (`workflows/run/calls.py`). The one
+dictionary in `details` may have `kind` (of unusable text, or of a refused call), `problem` (fault of an answer, fit
+for a repair prompt), `usage` (cost without a result, of this attempt and those before it) and `model`.
 """
 
 import asyncio
@@ -53,7 +46,7 @@ FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
     (errors.RateLimited, failures.RATE_LIMITED),  # 429, or a limit of ours: it names the time to wait
     (errors.CallInFlight, failures.CALL_IN_FLIGHT),  # another attempt finishes the call, or its lease ends
     (errors.StorageFull, failures.STORAGE_FULL),  # an operator makes room
-    (errors.StoreUnavailable, failures.STORE_UNAVAILABLE),  # object store or Redis come back, whatever needed them
+    (errors.StoreUnavailable, failures.STORE_UNAVAILABLE),  # object store or Redis come back
     (errors.Unavailable, "unavailable"),  # 5xx, 529, timeout, refused or reset connection, failed name look-up
     # These cannot pass.
     (errors.WorkerLost, failures.WORKER_LOST),  # several workers died of this call: the next one would, too
@@ -73,10 +66,9 @@ FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
 EXPECTED: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreadable)
 """Part of everyday work: no entry in the worker's error log."""
 LONGEST_DELAY_SECONDS: Final = 300.0
-"""Of a Retry-After: a service that names a longer time is asked again after this one. Up to a tenth is added, so that
-calls that failed together do not return together. Without one the server doubles its pauses from 1 s to 30 s."""
-MOST_LOSSES: Final = 3
-"""Attempts that ended without a report because their worker died: a document that kills its workers is given up."""
+"""Longest Retry-After that is followed. Up to a tenth is added, so that calls that failed together do not return
+together. Without one the server doubles its pauses from 1 s to 30 s."""
+MOST_LOSSES: Final = 3  # attempts whose worker died, after which a document that kills its workers is given up
 FIRST_BEAT_SECONDS: Final = 1.25
 """Most searches, pages and short calls end before. A beat costs the server a sixth of a short activity (0019)."""
 BEAT_SECONDS: Final = 0.5  # workers send one beat a second at most, so a cancellation arrives in about a second
@@ -85,19 +77,19 @@ BEAT_SECONDS: Final = 0.5  # workers send one beat a second at most, so a cancel
 class AttemptHistory(BaseModel):
     """Earlier attempts of a call. Heartbeats carry it, so the server hands it to the next attempt."""
 
-    reported: int = 0
-    """Attempts that ended with a failure of their own."""
-    usage: Usage = Usage()
-    """Their cost without a result."""
-    losses: int = 0
-    """Attempts whose worker died."""
+    reported: int = 0  # attempts that ended with a failure of their own
+    usage: Usage = Usage()  # their cost without a result
+    losses: int = 0  # attempts whose worker died
 
 
 @asynccontextmanager
-async def attempt(area: Area) -> AsyncIterator[AttemptHistory]:
+async def attempt(
+    area: Area, patience: float | None = None, longest_wait: float | None = None
+) -> AsyncIterator[AttemptHistory]:
     """Send heartbeats while the block runs, and raise its provider errors as `ApplicationError`.
 
-    A call that `MOST_LOSSES` workers did not survive is given up before the block.
+    A service that does not answer is called again for `patience` seconds after the first attempt, one that names a
+    delay for `longest_wait`; None: as long as the call has time.
     """
     began, info = time.monotonic(), activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
@@ -109,8 +101,12 @@ async def attempt(area: Area) -> AsyncIterator[AttemptHistory]:
     except ProviderError as error:
         before = info.current_attempt_scheduled_time - info.scheduled_time  # both by the server's clock
         waited = before.total_seconds() + time.monotonic() - began
+        limit = longest_wait if isinstance(error, errors.RateLimited) else patience
+        is_service = isinstance(error, (errors.RateLimited, errors.Unavailable))
+        is_service = is_service and not isinstance(error, errors.StoreUnavailable)
+        left = limit - waited if is_service and limit is not None else None
         # Without its cause: a client library's own message may repeat the request.
-        raise _reported(history, application_error(error, area, history.usage, waited), error) from None
+        raise _reported(history, application_error(error, area, history.usage, left), error) from None
     except ApplicationError as failure:
         raise _reported(history, failure) from None
     except asyncio.CancelledError:
@@ -128,18 +124,15 @@ async def attempt(area: Area) -> AsyncIterator[AttemptHistory]:
 
 
 def application_error(
-    error: ProviderError, area: Area, spent: Usage | None = None, waited_seconds: float = 0.0
+    error: ProviderError, area: Area, spent: Usage | None = None, seconds_left: float | None = None
 ) -> ApplicationError:
-    """Translate an error. `spent` is the cost of earlier attempts, `waited_seconds` the time since the first one.
-
-    A failure that may pass is final where the error sets a patience that has run out.
-    """
+    """Translate an error. `spent` is the cost of earlier attempts; without `seconds_left` there is no next one."""
     name = next(name for kind, name in FAILURES if isinstance(error, kind))
-    delay, final = None, not isinstance(error, Retryable)
+    delay, final = None, True
     if isinstance(error, Retryable):
         if error.retry_after is not None:
             delay = max(0.0, min(error.retry_after, LONGEST_DELAY_SECONDS)) * random.uniform(1.0, 1.1)  # noqa: S311
-        final = error.patience is not None and waited_seconds + (1.0 if delay is None else delay) > error.patience
+        final = seconds_left is not None and (1.0 if delay is None else delay) > seconds_left
     usage, details = (spent or Usage()).plus(error.usage), dict[str, Any]()
     if isinstance(error, (errors.UnusableText, errors.InvalidCall)):
         details["kind"] = error.kind
@@ -149,15 +142,14 @@ def application_error(
         details["problem"] = str(error)[:600]
     if isinstance(error, errors.AnswerUnusable) or usage != Usage():
         details["usage"] = usage.model_dump(mode="json")
+    expected = isinstance(error, EXPECTED)
     return ApplicationError(
         (str(error) or type(error).__name__)[:300],
         *([details] if details else []),
         type=str(getattr(area, name, name)),
         non_retryable=final,
         next_retry_delay=None if final or delay is None else timedelta(seconds=delay),
-        category=ApplicationErrorCategory.BENIGN
-        if isinstance(error, EXPECTED)
-        else ApplicationErrorCategory.UNSPECIFIED,
+        category=ApplicationErrorCategory.BENIGN if expected else ApplicationErrorCategory.UNSPECIFIED,
     )
 
 

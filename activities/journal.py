@@ -15,9 +15,7 @@ from providers.models import answers
 from providers.shared.paid_calls import CallLease, CallStore
 from providers.shared.shared_value import running
 
-LEASE_SECONDS: Final = 12.0
-"""A killed attempt blocks its call for this long at most: its lease has expired when the server lets the next attempt
-in, 15 s after its last heartbeat."""
+LEASE_SECONDS: Final = 12.0  # less than the 15 s after the last heartbeat in which the server begins the next attempt
 RENEW_SECONDS: Final = 4.0
 
 log = structlog.get_logger()
@@ -32,10 +30,10 @@ class CallJournal:
     renew_seconds: float = RENEW_SECONDS
 
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
-        """The stored answer of this very request, else a new one.
+        """Return the stored answer of this very request, else a new one; an unusable one was paid, and is stored too.
 
         Raises the errors of the engine, `CallInFlight` while another attempt has the lease, `ContentCorrupt` if the
-        stored answer cannot be read. An unusable answer was paid too: it is stored, and raised again.
+        stored answer cannot be read.
         """
         request = task.input
         # The key is the request, not its purpose: a run never pays for the same request twice.
@@ -48,7 +46,7 @@ class CallJournal:
             return await self._make(engine, task, begun)
 
     def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
-        """A stored answer. One that was made for another operation of the run has no further cost."""
+        """Read a stored answer. One that was made for another operation of the run has no further cost."""
         operation, _, text = stored.partition("\n")
         same = operation == task.input.operation
         try:

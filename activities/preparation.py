@@ -4,15 +4,20 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from contracts import presets
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from contracts import failures, presets
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, least_call, reasoning_room
-from contracts.parse_request import unknown_to_strategy
+from contracts.parse_request import SPECIAL_LIMITS, unknown_to_strategy
 from contracts.presets import with_choice
 from contracts.protected_sources import protected_sources_of
 from contracts.recursive_roles import LIBRARIAN, MOST_SEARCHES
 from contracts.request import (
+    Approve,
+    Checks,
     Depth,
     EngineChoice,
+    Gates,
     Mode,
     ResearchRequest,
     SearchPolicy,
@@ -32,7 +37,13 @@ from contracts.resolved import (
     where_text_goes,
 )
 from contracts.roles import AGAIN_CHARACTERS, ANALYZER
-from contracts.strategies import FEWEST_SUB_QUERIES, StrategyDeclaration, calls_by_role, declaration
+from contracts.strategies import (
+    FEWEST_SUB_QUERIES,
+    StrategyDeclaration,
+    calls_by_role,
+    declaration,
+    list_selectable,
+)
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from providers.text import detect_language
@@ -40,16 +51,15 @@ from providers.text import detect_language
 CORPUS: Final = "corpus"
 UNCHANGEABLE: Final = frozenset({"strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of"})
 """Fields of a request that the findings of its run depend on."""
+NO_SETTINGS: Final = frozenset(
+    "query context metadata protected_sources exclude follow_up_of continue_from refresh tenant".split()
+)
+"""Fields of a request that belong to one question or to one client."""
 NOT_STORED: Final = frozenset({"query", "tenant", "continue_from", "refresh"})
 """Fields of a request that are no settings of its run."""
 Candidates = dict[str, list[str]]  # by tier the model that is called first, then those that may take over from it
-
-
 Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
-"""From the named providers (None: any) and the requested types of sources to all providers that are candidates.
-
-Raises ValueError for an unknown name.
-"""
+"""From names of providers (None: any) and types of sources to the candidates. Raises ValueError for an unknown name."""
 DEFAULT_SEARCH = EffectiveSearch(source_types=[SourceType.WEB, SourceType.ACADEMIC])
 
 
@@ -60,24 +70,23 @@ class ResearchConfiguration:
     models: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Names of models by tier: the next one takes over where one does not answer; empty when none is configured."""
     model_host: Callable[[str], str | None] = lambda _: None
-    """Where a model is asked, by its name, as `host` or `host:port`; None for one that cannot be asked."""
+    """Endpoint of a model by its name, as `host` or `host:port`; None for one that cannot be called."""
     reasoning_tokens: Callable[[str], int | None] = lambda _: None
     """The most that a model may generate unseen, per call, by its name; None where it is not known."""
     reasons: Callable[[str], bool] = lambda _: False
-    """Whether a model reasons by itself before it answers, by its name."""
+    """Whether a model, by its name, reasons by itself before it answers."""
     takes_tools: Callable[[str], bool] = lambda _: True
-    """Whether a model, by its name, can call tools where it is asked."""
+    """Whether a model, by its name, can call tools at its endpoint."""
     model_price: Callable[[str], ModelPrice | None] = lambda _: None
-    """What a model costs by its name; None where the price is unknown."""
+    """Price of a model by its name; None where it is unknown."""
     call_usd: Callable[[str, int, int], float | None] = lambda *_: None
     """US dollars of a call by the model's name and its tokens, in and out; None where the price is unknown."""
     search_usd: Callable[[str], float | None] = lambda _: None
     """US dollars of a search by the provider's name; None where the price is unknown."""
     choose_providers: Choose = lambda *_: []
     search_advice: Callable[[Sequence[ProviderChoice]], list[str]] = lambda _: []
-    """What would make searches better, naming what to set."""
-    search: EffectiveSearch = DEFAULT_SEARCH
-    """Options of a search that a request does not name."""
+    """Lines about settings that would make searches better."""
+    search: EffectiveSearch = DEFAULT_SEARCH  # options of a search that a request does not name
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     presets: Mapping[tuple[str, Depth], EffectiveLimits] = field(default_factory=dict)
     """The operator's own presets; the documented ones apply where none is given."""
@@ -86,16 +95,19 @@ class ResearchConfiguration:
     tokens: TokenSettings = field(default_factory=TokenSettings)
     digest: str = ""
     product_version: str = ""
-    collection: str = ""
-    """Place of the sessions: a folder, or the URL of a store without credentials."""
+    collection: str = ""  # place of the sessions: a folder, or the URL of a store without credentials
 
 
-class RunRefused(Exception):
-    """The run cannot start; the message names the reason and the remedy."""
+class RunRefused(ApplicationError):
+    """The run cannot start, by no fault of the worker; the message names the reason and the remedy."""
 
     def __init__(self, message: str, reason: StopReason = StopReason.INVALID_INPUT) -> None:
-        super().__init__(message)
+        details, category = {"stop_reason": reason.value}, ApplicationErrorCategory.BENIGN
+        super().__init__(message, details, type=failures.REFUSED, non_retryable=True, category=category)
         self.reason = reason
+
+    def __str__(self) -> str:  # the base class puts the type before the message
+        return self.message
 
 
 def resolve(
@@ -106,7 +118,7 @@ def resolve(
     *,
     search_attributes: bool,
 ) -> ResolvedResearch:
-    """Everything that the run needs to know. Raises `RunRefused`."""
+    """Resolve a request. Raises `RunRefused`."""
     if lines := unknown_to_strategy(request, request.strategy):
         raise RunRefused("\n".join(lines))
     engine = _engine(request, configuration)
@@ -118,15 +130,16 @@ def resolve(
     limits, choices = _limits(request, configuration, reasoning)
     # The host of the report's writer comes first.
     hosts = [configuration.model_host(name) for names in reversed(candidates.values()) for name in names]
-    host = ", ".join(dict.fromkeys(each for each in hosts if each is not None)) or None
+    host = ", ".join(dict.fromkeys(filter(None, hosts))) or None
     reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
-    providers = _providers(request, corpus, configuration)
+    changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
+    search = configuration.search.model_copy(update=changes)
+    providers = _providers(request, corpus, configuration, search.source_types)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     strategy = declaration(request.strategy)
     gates = presets.effective_gates(strategy.gates, request.gates, engine)
     if lacks := _unmet_need(strategy, engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
-    search = _search(request, configuration)
     protected, problems = protected_sources_of(request, search)
     if problems:
         raise RunRefused("\n".join(problems))
@@ -178,9 +191,8 @@ def resolve_again(
 ) -> ResolvedResearch:
     """Resolve a resumed run: settings that its new request names replace those of the first one.
 
-    Engine, models and depth stay those of the run unless they are named, and so does the state of its corpus unless a
-    newer `corpus` is given. Raises `RunRefused` for another question, and
-    by name for settings that a run cannot change.
+    Engine, models, depth and corpus stay those of the run unless they are given. Raises `RunRefused` for another
+    question, and by name for settings that a run cannot change.
     """
     if request.query != stored.query:
         raise RunRefused("query: this id belongs to another question; choose another id")
@@ -261,7 +273,7 @@ def _limits(
 
 
 def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
-    """`auto` means a model if one is configured; a request that names one requires one. Raises `RunRefused`."""
+    """Choose the engine: `auto` means a model if one is configured or named. Raises `RunRefused`."""
     named = request.models.model_dump(exclude_none=True)
     if request.engine is not EngineChoice.EXTRACTIVE and configuration.models:
         return EngineKind.MODEL
@@ -303,12 +315,11 @@ def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dic
 def _check_summarizers(configuration: ResearchConfiguration) -> None:
     """Raise `RunRefused` for a summarizer that is no configured model."""
     tokens, known = configuration.tokens, {name for names in configuration.models.values() for name in names}
-    first = [tokens.summarization_provider] if tokens.summarization_provider else []
-    named = {"summarization_provider": first, "summarization_providers": tokens.summarization_providers}
-    for key, names in named.items():
-        if unknown := [name for name in names if name not in known]:
+    others = [("summarization_providers", name) for name in tokens.summarization_providers]
+    for key, name in [("summarization_provider", tokens.summarization_provider), *others]:
+        if name and name not in known:
             remedy = f"name one of {', '.join(sorted(known))}, or add it to [models]"
-            raise RunRefused(f"tokens.{key}: no model called {unknown[0]} is configured: {remedy}")
+            raise RunRefused(f"tokens.{key}: no model called {name} is configured: {remedy}")
 
 
 def _hook(request: ResearchRequest, configuration: ResearchConfiguration) -> Hook | None:
@@ -320,11 +331,10 @@ def _hook(request: ResearchRequest, configuration: ResearchConfiguration) -> Hoo
     return configuration.hooks[name] if name else None
 
 
-# --- needs of the strategy --------------------------------------------------------------------------------------------
 def _unmet_need(
     strategy: StrategyDeclaration, engine: EngineKind, candidates: Candidates, configuration: ResearchConfiguration
 ) -> str:
-    """The unmet need of a strategy whose roles call tools, with its remedy; empty if there is none."""
+    """Return the unmet need of a strategy whose roles call tools, with its remedy; empty if there is none."""
     calling = [role for role in strategy.roles if role.tools]
     unscripted = [role.name for role in calling if not role.has_fallback]
     if engine is EngineKind.EXTRACTIVE:
@@ -340,16 +350,13 @@ def _unmet_need(
 
 
 # --- searching --------------------------------------------------------------------------------------------------------
-def _search(request: ResearchRequest, configuration: ResearchConfiguration) -> EffectiveSearch:
-    """The search options of the request, else those that are configured."""
-    changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
-    return configuration.search.model_copy(update=changes)
-
-
 def _providers(
-    request: ResearchRequest, corpus: CorpusSnapshot | None, configuration: ResearchConfiguration
+    request: ResearchRequest,
+    corpus: CorpusSnapshot | None,
+    configuration: ResearchConfiguration,
+    source_types: Sequence[SourceType],
 ) -> list[ProviderChoice]:
-    """The corpus first, then the web's providers in order, each with its reason. Raises `RunRefused` if none is."""
+    """List the corpus, then the web providers in order, each with its reason. Raises `RunRefused` if there is none."""
     if corpus and not corpus.files:
         message = f"corpus {corpus.name} has no readable document ({corpus.skipped} skipped)"
         raise RunRefused(f"{message}: see `research corpus status`", StopReason.NO_PROVIDERS)
@@ -362,7 +369,7 @@ def _providers(
     needed = request.corpus is None or bool(web) if request.web is None else request.web
     if needed and web != []:
         try:
-            chosen += configuration.choose_providers(web, _search(request, configuration).source_types)
+            chosen += configuration.choose_providers(web, source_types)
         except ValueError as error:
             raise RunRefused(f"search.providers: {error}") from None
     if not any(choice.available for choice in chosen):
@@ -379,20 +386,12 @@ def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) 
     estimates = [one for one in (_estimated(each, configuration) for each in possible) if one is not None]
     if not estimates:
         return None
-    costs = [one.cost_usd for one in estimates if one.cost_usd is not None]
-    return estimates[0].model_copy(
-        update={
-            "calls": _span([one.calls for one in estimates]),
-            "tokens": _span([one.tokens for one in estimates]),
-            "searches": _span([one.searches for one in estimates]),
-            "cost_usd": _span(costs) if len(costs) == len(estimates) else None,
-            "unpriced": list(dict.fromkeys(name for one in estimates for name in one.unpriced)),
-        }
-    )
-
-
-def _span(ranges: Sequence[Range]) -> Range:
-    return min(low for low, _ in ranges), max(high for _, high in ranges)
+    changes: dict[str, Any] = {"unpriced": list(dict.fromkeys(name for one in estimates for name in one.unpriced))}
+    for name in ("calls", "tokens", "searches", "cost_usd"):
+        ranges = [getattr(one, name) for one in estimates]
+        known = None not in ranges
+        changes[name] = (min(low for low, _ in ranges), max(high for _, high in ranges)) if known else None
+    return estimates[0].model_copy(update=changes)
 
 
 def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
@@ -440,7 +439,7 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
 def _searches(
     resolved: ResolvedResearch, configuration: ResearchConfiguration
 ) -> tuple[tuple[int, int], Mapping[str, float | None]]:
-    """Return fewest and most searches, and US dollars per search by provider; None where the price is unknown."""
+    """Return fewest and most searches, and US dollars of one by provider; None where the price is unknown."""
     available = [choice for choice in resolved.providers if choice.available]
     usd = {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
     limits = resolved.limits
@@ -454,3 +453,57 @@ def _searches(
 def _capped(amount: Sequence[float], cap: float | None) -> Range:
     high = amount[1] if cap is None else min(amount[1], cap)
     return min(amount[0], high), high
+
+
+# --- metadata for front ends ------------------------------------------------------------------------------------------
+def described_strategy() -> StrategyDeclaration:
+    """Return the strategy whose plans wait for a yes, else the default of requests."""
+    waiting = (each for each in list_selectable() if each.gates.approve is Approve.PLAN)
+    return next(waiting, declaration(ResearchRequest.model_fields["strategy"].default))
+
+
+def settings_schema(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> dict[str, Any]:
+    """Return the schema of the settings that a strategy knows, each with the value in force where it is not named."""
+    schema = ResearchRequest.model_json_schema()
+    known = _inlined(schema, schema["$defs"], _defaults(strategy, configuration))["properties"]
+    for names in SPECIAL_LIMITS.values():
+        if not any(getattr(limits, names[-1]) for limits in strategy.presets.values()):
+            for name in names:
+                del known["limits"]["properties"][name]
+    known["strategy"] = {"const": strategy.name, "default": strategy.name}
+    known["mode"]["enum"] = [Mode.AUTO.value, Mode.DEEP.value, *(mode.value for mode in strategy.modes)]
+    return {"type": "object", "properties": {name: part for name, part in known.items() if name not in NO_SETTINGS}}
+
+
+def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> dict[str, Any]:
+    """Return the values in force: presets, the operator's search, models and gates."""
+    depth = presets.depth_of(Depth.AUTO)
+    limits = configuration.presets.get((strategy.name, depth)) or presets.preset(strategy.name, depth)
+    engine = EngineKind.MODEL if configuration.models else EngineKind.EXTRACTIVE
+    verify = presets.effective_verify(None, engine, depth)
+    parts = {
+        "limits": limits,
+        "gates": presets.effective_gates(strategy.gates, Gates(), engine),
+        "search": configuration.search,
+        "checks": presets.effective_checks(Checks(), verify, engine),
+    }
+    models = {tier: names[0] for tier, names in configuration.models.items() if names}
+    whole = {name: part.model_dump(mode="json") for name, part in parts.items()}
+    return whole | {"depth": depth.value, "models": models, "verify": verify.value}
+
+
+def _inlined(part: Mapping[str, Any], definitions: Mapping[str, Any], value: Any = None) -> dict[str, Any]:
+    """Return a schema with its references resolved and this default, without titles and alternatives to `null`."""
+    kinds = [each for each in part.get("anyOf", ()) if each != {"type": "null"}]
+    inner = definitions[part["$ref"].rpartition("/")[2]] if "$ref" in part else kinds[0] if len(kinds) == 1 else None
+    if inner is not None:
+        own = {key: each for key, each in part.items() if key not in ("$ref", "anyOf")}
+        return _inlined({**inner, **own}, definitions, value)
+    made = {key: each for key, each in part.items() if key not in ("$defs", "title", "default")}
+    if "items" in part:
+        made["items"] = _inlined(part["items"], definitions)
+    if "properties" in part:
+        values, inside = value or {}, part["properties"].items()
+        return made | {"properties": {name: _inlined(each, definitions, values.get(name)) for name, each in inside}}
+    default = part.get("default") if value is None else value
+    return made if default is None else made | {"default": default}

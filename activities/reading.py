@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -18,58 +17,47 @@ from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit, SourceDetails
 from contracts.lenient import line_of
 from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import MOST_LINKS, SourceEntry
-from providers.domains import domains_named
-from providers.errors import RateLimited, SourceUnreadable, StoreUnavailable, Unavailable
+from providers.domains import Domains, domains_named
+from providers.errors import SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
 from providers.storage.stored_notebooks import Notebooks
 
-MOST_WARNINGS: Final = 5
-MOST_AUTHORS: Final = 50
-LONGEST_TITLE: Final = 500
-LONGEST_NAME: Final = 200
-LONGEST_LABEL: Final = 100
+MOST_WARNINGS, MOST_AUTHORS = 5, 50
+LONGEST_TITLE, LONGEST_NAME, LONGEST_LABEL = 500, 200, 100  # characters
 WAIT_SECONDS: Final = 180.0  # longest wait for a page whose site names a delay, or is being read by others
 MARGIN: Final = 8  # times its limit up to which a statement of a page is cleaned
 
 
-def now() -> datetime:
-    """Return the time, in UTC."""
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, eq=False)
 class ReadingActivities:
-    """The activity with its reader, its stores and the assessment of quality."""
+    """The activity that reads sources."""
 
     reader: SourceReader
     content: ContentStore
     judge: Judge
     notebooks: Notebooks
-    clock: Callable[[], datetime] = now
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @activity.defn(name="read_source")
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store."""
-        async with attempt(READING):
+        async with attempt(READING, request.patience_seconds, WAIT_SECONDS):
             check_permission(request.permitted)
             if request.exposes_private_text:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
-            if request.known_entry:
-                return await self._read_again(request)
-            request, hit = await self.notebooks.complete_read(request)
             domains = domains_named(request.domains_allow, request.domains_deny)
-            with _patience(request):
-                document = await self.reader.read(request.url, tenant=request.tenant, domains=domains)
+            if request.known_entry:
+                return await self._read_again(request, domains)
+            request, hit = await self.notebooks.complete_read(request)
+            document = await self.reader.read(request.url, tenant=request.tenant, domains=domains)
             return await self._archive(request, hit or SearchHit(url=request.url, provider=""), document)
 
-    async def _read_again(self, request: ReadRequest) -> ReadRecord:
-        """Read a document anew; where its text is the same, the record is that of the stored entry about it."""
+    async def _read_again(self, request: ReadRequest, domains: Domains) -> ReadRecord:
+        """Read a document past the caches; where its text is the same, the record is that of the stored entry."""
         known = await self.notebooks.read(request.known_entry, SourceEntry)
         assert known.raw is not None
         assert known.text is not None
-        domains = domains_named(request.domains_allow, request.domains_deny)
-        with _patience(request):
-            document = await self.reader.read_again(request.url, known.validators, domains=domains)
+        document = await self.reader.read_again(request.url, known.validators, domains=domains)
         if document is None or digest(document.text) == known.text.hash:
             return ReadRecord(
                 content_hash=known.raw.hash, text=known.text, quality=known.quality, entry=request.known_entry
@@ -131,17 +119,6 @@ class ReadingActivities:
             cached=document.cached,
             entry=await self.notebooks.write(found),
         )
-
-
-@contextmanager
-def _patience(request: ReadRequest) -> Iterator[None]:
-    """Say with an error for how long the document may be tried."""
-    try:
-        yield
-    except (RateLimited, Unavailable) as error:
-        if not isinstance(error, StoreUnavailable):
-            error.patience = WAIT_SECONDS if isinstance(error, RateLimited) else request.patience_seconds
-        raise
 
 
 def _line(text: str | None, limit: int) -> str:

@@ -2,19 +2,24 @@
 
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from activities.failures import RECORDS, attempt
-from activities.metadata import described_strategy, settings_schema
-from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
+from activities.preparation import (
+    ResearchConfiguration,
+    RunRefused,
+    described_strategy,
+    resolve,
+    resolve_again,
+    settings_schema,
+)
 from activities.searching import sources_to_offer
 from contracts import failures, messages
 from contracts.agents import PrepareAgentRequest
@@ -48,15 +53,11 @@ class RecordsActivities:
 
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
-        """Resolve the request; load the session of a resumed run; take the run's turn if there is room for it.
-
-        The session of a new run that may begin is stored.
-        """
+        """Resolve the request, load or store the session, and take the run's turn if there is room for it."""
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
-            with _refusals():
-                work = self._resume(request, asked) if asked.continue_from else self._start(request.research_id, asked)
-                prepared = await work
+            work = self._resume(request, asked) if asked.continue_from else self._start(request.research_id, asked)
+            prepared = await work
             if request.continued or prepared.stored_result is not None:
                 return prepared
             # The queue frees the place of a run that is refused afterwards.
@@ -73,12 +74,10 @@ class RecordsActivities:
         """Resolve the request as `prepare_research` would, and store nothing; files of a corpus are not counted."""
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
-            with _refusals():
-                stored = (await self._stored(request.research_id, asked)).resolved if asked.continue_from else None
-                if stored is not None:
-                    return resolve_again(stored, asked, self.configuration)
-                corpus = CorpusSnapshot(name=asked.corpus, files=1) if asked.corpus else None
-                return resolve(request.research_id, asked, self.configuration, corpus, search_attributes=False)
+            if asked.continue_from:
+                return resolve_again((await self._stored(request.research_id, asked))[1], asked, self.configuration)
+            corpus = CorpusSnapshot(name=asked.corpus, files=1) if asked.corpus else None
+            return resolve(request.research_id, asked, self.configuration, corpus, search_attributes=False)
 
     @activity.defn(name="describe_research")
     async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
@@ -126,23 +125,14 @@ class RecordsActivities:
         )
 
     async def _start(self, research_id: str, asked: ResearchRequest) -> messages.Prepared:
-        resolved = resolve(
-            research_id,
-            asked,
-            self.configuration,
-            await self._corpus(asked.corpus),
-            search_attributes=await self._has_search_attributes(),
-        )
-        resolved = resolved.model_copy(
-            update={
-                "follow_up": await self._follow_up(resolved, asked.follow_up_of) if asked.follow_up_of else None,
-                "canary": await self._canary(resolved),
-            }
-        )
+        corpus, attributes = await self._corpus(asked.corpus), await self._has_search_attributes()
+        resolved = resolve(research_id, asked, self.configuration, corpus, search_attributes=attributes)
+        followed = await self._follow_up(resolved, asked.follow_up_of) if asked.follow_up_of else None
+        resolved = resolved.model_copy(update={"follow_up": followed, "canary": await self._canary(resolved)})
         return messages.Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
 
-    async def _stored(self, research_id: str, asked: ResearchRequest) -> ResearchState:
-        """The stored state that a request goes on from. Raises `RunRefused`."""
+    async def _stored(self, research_id: str, asked: ResearchRequest) -> tuple[ResearchState, ResolvedResearch]:
+        """Load the state and the resolution that a request continues. Raises `RunRefused`."""
         session = asked.continue_from or ""
         if session != research_id:
             raise RunRefused(f"continue_from: a run goes on under its own id: start it as {session}")
@@ -151,20 +141,17 @@ class RecordsActivities:
             raise RunRefused(f"there is no session {session} to go on from: see `research list`")
         if state.resolved is None:
             raise RunRefused(f"session {session} was never started: ask again")
-        return state
+        return state, state.resolved
 
     async def _resume(self, request: messages.PrepareRequest, asked: ResearchRequest) -> messages.Prepared:
-        state = await self._stored(request.research_id, asked)
-        assert state.resolved is not None
+        state, stored = await self._stored(request.research_id, asked)
         if request.continued:
-            return messages.Prepared(
-                resolved=state.resolved, packed_state=state.pack(), resolved_entry=state.resolved_entry
-            )
+            return messages.Prepared(resolved=stored, packed_state=state.pack(), resolved_entry=state.resolved_entry)
         if asked.refresh:
-            await self._require_refreshable(state)
-        corpus = state.resolved.corpus if asked.refresh else None
+            await self._require_refreshable(state, stored)
+        corpus = stored.corpus if asked.refresh else None
         newest = await self._corpus(corpus.name, refresh=True) if corpus else None
-        resolved = resolve_again(state.resolved, asked, self.configuration, newest)
+        resolved = resolve_again(stored, asked, self.configuration, newest)
         finished = not asked.refresh and state.result is not None and state.result.outcome is Outcome.COMPLETED
         return messages.Prepared(
             resolved=resolved,
@@ -173,19 +160,18 @@ class RecordsActivities:
             resolved_entry=await self.notebooks.write(resolved),
         )
 
-    async def _require_refreshable(self, state: ResearchState) -> None:
+    async def _require_refreshable(self, state: ResearchState, resolved: ResolvedResearch) -> None:
         """Raise `RunRefused` for a run whose report cannot change by updates, or that has none to compare with."""
-        assert state.resolved is not None
-        if not declaration(state.resolved.strategy).live_report:
+        if not declaration(resolved.strategy).live_report:
             names = [strategy.name for strategy in list_selectable() if strategy.live_report]
             raise RunRefused(
-                f"refresh: a report of the strategy {state.resolved.strategy} does not change by updates, as those of "
+                f"refresh: a report of the strategy {resolved.strategy} does not change by updates, as those of "
                 f"{' and '.join(names)} do: ask again instead"
             )
         if state.refresh is not None and state.ending is None:
             return  # a refresh that was interrupted goes on
         if state.result is None or state.result.files is None or state.draft is None:
-            raise RunRefused(f"refresh: the run has no finished report: `research resume {state.resolved.research_id}`")
+            raise RunRefused(f"refresh: the run has no finished report: `research resume {resolved.research_id}`")
         try:
             await self.content.get_text(state.result.files.json_document)
         except ContentMissing:
@@ -208,9 +194,9 @@ class RecordsActivities:
         )
 
     async def _canary(self, resolved: ResolvedResearch) -> str:
-        """A new canary, or that of an earlier start of this run, so that its paid answers are found again.
+        """Return the canary of an earlier start of this run, so that its paid answers are found again, or a new one.
 
-        Raises `RunRefused` where the id is another tenant's: its session would be overwritten.
+        Raises `RunRefused` for an id of another tenant, whose session would be overwritten.
         """
         try:
             state = await self._state(resolved.research_id)
@@ -253,7 +239,7 @@ class RecordsActivities:
     async def _document(self, request: messages.DocumentPieceRequest) -> str:
         state = await self._state(request.research_id)
         if state is None or (state.resolved is not None and state.resolved.tenant != request.tenant):
-            # In the same words: whether there is one is not disclosed to another tenant.
+            # The same words for both: another tenant does not learn that there is one.
             raise ContentMissing("there is no such session")
         if request.name == "session.json":
             complete = await self.notebooks.complete_state(state)
@@ -261,71 +247,47 @@ class RecordsActivities:
             artifacts = [file for source in sources.values() for file in source["artifacts"]]
             shown = complete.model_dump(mode="json") | {"sources": sources, "artifacts": artifacts}
             return json.dumps(shown, ensure_ascii=False)
-        files, source = state.result.files if state.result else None, state.sources.get(request.name)
-        named = {} if files is None else {
-            "report.md": files.markdown, "report.html": files.html, "report.json": files.json_document
-        }  # fmt: skip
-        document = named.get(request.name) or (source.text if source else None) or _draft(state, request.name)
+        named = {key: source.text for key, source in state.sources.items()}
+        named |= {revision: DocumentRef(hash=revision) for revision in state.revisions}
+        if state.draft:
+            named |= dict.fromkeys(("draft.md", state.draft.document.hash), state.draft.document)
+        if state.result and (files := state.result.files):
+            named |= {"report.md": files.markdown, "report.html": files.html, "report.json": files.json_document}
+        document = named.get(request.name)
         if document is None:
             raise ContentMissing("the run has no such document")
         return await self.content.get_text(document)
 
 
-def _draft(state: ResearchState, name: str) -> DocumentRef | None:
-    """Return the newest text of a report, or an earlier one that the record names by its hash."""
-    newest = state.draft.document if state.draft else None
-    if newest is not None and name in ("draft.md", newest.hash):
-        return newest
-    return DocumentRef(hash=name) if name in state.revisions else None
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Raise the failure of a run in place of `RunRefused`: a request that cannot be met is no fault of a worker."""
-    try:
-        yield
-    except RunRefused as refusal:
-        raise ApplicationError(
-            str(refusal),
-            {"stop_reason": refusal.reason.value},
-            type=failures.REFUSED,
-            non_retryable=True,
-            category=ApplicationErrorCategory.BENIGN,
-        ) from None
-
-
 async def changed_state(
     sessions: SessionStore, notebooks: Notebooks, research_id: str, change: messages.StateChange
 ) -> dict[str, Any]:
-    """The stored state of a run with a change of it.
+    """Apply a change to the stored state of a run, once.
 
-    A change that was made already is not made again. Raises `ApplicationError` of the type `SessionChanged` where the
-    stored state is another one, and the errors of the store.
+    Raises `ApplicationError` of the type `SessionChanged` where the stored state is another one, and the errors of the
+    store.
     """
+    message = "the stored session is not the one that was changed: it is written again as a whole"
+    other_session = ApplicationError(message, type=failures.SESSION_CHANGED, non_retryable=True)
     before: dict[str, Any] = {}
     if change.base:
         try:
             stored = json.loads(await sessions.load(research_id) or "{}")
-            result = stored.get("result")
-            if result and result.get("report_ref"):  # the workflow's state has no text of the report
-                stored["result"] = {name: value for name, value in result.items() if name != "report"}
-            before = without_entry_texts(stored)
         except ContentCorrupt:
-            raise _another_session() from None
+            raise other_session from None
+        result = stored.get("result")
+        if result and result.get("report_ref"):  # the workflow's state has no text of the report
+            stored["result"] = {name: value for name, value in result.items() if name != "report"}
+        before = without_entry_texts(stored)
         known = digest_of(before)
         if known == change.digest:
             return await notebooks.with_entry_texts(before)
         if known != change.base:
-            raise _another_session()
+            raise other_session
     after: dict[str, Any] = apply_change(before, unpack_json(change.packed))
     if digest_of(after) != change.digest:
-        raise _another_session()
+        raise other_session
     return await notebooks.with_entry_texts(after)
-
-
-def _another_session() -> ApplicationError:
-    message = "the stored session is not the one that was changed: it is written again as a whole"
-    return ApplicationError(message, type=failures.SESSION_CHANGED, non_retryable=True)
 
 
 def is_news(place: int, known: int) -> bool:

@@ -15,7 +15,7 @@ from contracts.outcome import Usage
 from contracts.request import EARLIER
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
-from providers.errors import NotConfigured, RateLimited, StoreUnavailable, Unavailable
+from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 from providers.storage.stored_notebooks import Notebooks
 from providers.text import question_stems, stems
@@ -49,7 +49,7 @@ class SearchingActivities:
     @activity.defn(name="search")
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Hits in rank order; none is an answer, a failure is raised."""
-        async with attempt(SEARCHING) as history:
+        async with attempt(SEARCHING, request.patience_seconds, request.patience_seconds) as history:
             check_permission(request.permitted)
             if request.provider == EARLIER:
                 known = await self.notebooks.read(request.earlier_entry, HitsEntry)
@@ -57,12 +57,7 @@ class SearchingActivities:
             provider = self.providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
-            try:
-                found = await provider.search(request)
-            except (RateLimited, Unavailable) as error:
-                error.patience = None if isinstance(error, StoreUnavailable) else request.patience_seconds
-                raise
-            response = await self._by_reference(request, found)
+            response = await self._by_reference(request, await provider.search(request))
             if history.usage == Usage():
                 return response
             return response.model_copy(update={"spent_before": history.usage})

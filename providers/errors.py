@@ -18,9 +18,6 @@ class ProviderError(Exception):
 class Retryable(ProviderError):
     """Trying again may help."""
 
-    patience: float | None = None
-    """Seconds after the first attempt for which the call is tried again; None: as long as it has time."""
-
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after

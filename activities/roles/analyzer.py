@@ -15,8 +15,7 @@ from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, Propos
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 
-STATEMENT_CHARACTERS: Final = 320
-"""Of a finding that has the words of a passage."""
+STATEMENT_CHARACTERS: Final = 320  # of a finding that has the words of a passage
 Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
 

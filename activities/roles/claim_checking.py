@@ -25,8 +25,7 @@ from providers.text import detect_language
 from providers.verification.rules import UNDECIDED, check, check_numbers, shared_words
 
 REASON_CHARACTERS: Final = 240
-MOST_CITED: Final = 3
-"""Passages that a corrected sentence cites."""
+MOST_CITED: Final = 3  # passages that a corrected sentence cites
 STATEMENTS: Final = (
     "The lighthouse of Ervandsund was painted yellow by its keeper in spring.",
     "A baker in Tolmsby has kept eleven grey parrots above his shop.",
@@ -39,8 +38,7 @@ NO_VERDICT: Final = "The checker gave no usable verdict on it."
 CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
 WITHOUT_WORDS: Final = "The checker called it supported, yet named no words of its passages."
 OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
-UNUSABLE: Final = (NO_VERDICT, CREDULOUS, WITHOUT_WORDS, OTHER_WORDS)
-"""Reasons for no verdict."""
+UNUSABLE: Final = (NO_VERDICT, CREDULOUS, WITHOUT_WORDS, OTHER_WORDS)  # reasons for no verdict
 Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
 

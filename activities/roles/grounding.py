@@ -22,8 +22,7 @@ from providers.interfaces import ContentStore
 I = TypeVar("I", bound=RoleInput)
 A = TypeVar("A", bound=RoleAnswer)
 
-SHORTEST_QUOTE: Final = 8
-"""Characters; shorter ones support nothing and occur everywhere."""
+SHORTEST_QUOTE: Final = 8  # characters; shorter ones support nothing and occur everywhere
 LONGEST_QUOTE: Final = 2_000
 VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
 """Characters that a quote must have; it may lack those that a prompt does not contain, and the marks of code."""
@@ -40,10 +39,8 @@ class RoleWork(Generic[I, A]):
     role: RoleSpec[Any, Any]
     request: I
     answer: A
-    documents: Mapping[str, str]
-    """Stored texts by hash."""
-    engine: EngineKind
-    """The engine that answered."""
+    documents: Mapping[str, str]  # stored texts by hash
+    engine: EngineKind  # the engine that answered
     warnings: list[str] = field(default_factory=list)
     """One short line for each thing that was changed or dropped; never with words of a page."""
     texts: list[str] = field(default_factory=list)

@@ -87,8 +87,7 @@ class PromptFile:
 
     version: str
     system: str
-    common: Template
-    """Comes before `template`: text that is the same in the run's other calls of this role."""
+    common: Template  # comes before `template`: text that is the same in the run's other calls of this role
     template: Template
 
 
@@ -108,24 +107,19 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
     return PromptFile(parts[1], parts[2].strip(), common, template)
 
 
-MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")
-"""Of a passage in a stored draft."""
+MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")  # of a passage in a stored draft
 ITEM_CHARACTERS: Final = 600
 PASSAGE_CHARACTERS: Final = 500
-CONTEXT_CHARACTERS: Final = 100
-"""On each side of a passage."""
-SHORTEST: Final = 60
-"""Characters of a passage or a title that are shown at least."""
+CONTEXT_CHARACTERS: Final = 100  # on each side of a passage
+SHORTEST: Final = 60  # characters of a passage or a title that are shown at least
 ASKED_OF_SUMMARY: Final = 0.8
-BEST_SOURCES: Final = 5
-"""Sources of a call that keep at least 30 % of their text."""
+BEST_SOURCES: Final = 5  # sources of a call that keep at least 30 % of their text
 QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}
 CONFIDENCE_VALUES: Final = {
     Confidence.CONFIRMED: 1.0, Confidence.HIGH: 0.8, Confidence.MEDIUM: 0.5, Confidence.LOW: 0.25,
     Confidence.SPECULATION: 0.0,
 }  # fmt: skip
-OLDEST_YEARS: Final = 10
-"""Age of a source at which its recency is 0."""
+OLDEST_YEARS: Final = 10  # age of a source at which its recency is 0
 
 
 class PromptBlock(str):
@@ -139,10 +133,8 @@ class PromptBlocks:
     """Content of one prompt."""
 
     request: Any
-    documents: Mapping[str, str]
-    """Stored texts by hash."""
-    levels: Mapping[str, Level] = field(default_factory=dict)
-    """Of the items that are not whole, by id."""
+    documents: Mapping[str, str]  # stored texts by hash
+    levels: Mapping[str, Level] = field(default_factory=dict)  # of the items that are not whole, by id
     shown: list[ContentItem] = field(default_factory=list)
     """The items of the content, in their order, whole or not."""
     characters: list[tuple[int, int]] = field(default_factory=list)

@@ -20,8 +20,7 @@ PROMPT_IN_REPORT: Final = (
     "the text has names or tags of the prompt (src-…, ev-…, </…>): write none into sentences; only the markers of "
     "passages belong there, each in square brackets behind its statement"
 )
-MOST_OF_SOURCE: Final = 3
-"""Most passages that a citation of a source as a whole is replaced by."""
+MOST_OF_SOURCE: Final = 3  # most passages that a citation of a source as a whole is replaced by
 
 
 def clean_text(

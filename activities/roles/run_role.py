@@ -54,8 +54,7 @@ from providers.storage.stored_notebooks import Notebooks
 
 FEWEST_CHARACTERS: Final = 300
 """Of each source that an analysis considers, in a window that has no room for more."""
-ARCHIVE_SECONDS: Final = 30.0
-"""Longest time that a model call waits for the archive."""
+ARCHIVE_SECONDS: Final = 30.0  # longest time that a model call waits for the archive
 
 log = structlog.get_logger()
 

@@ -27,8 +27,7 @@ from providers.interfaces import Message, RenderedPrompt
 from providers.tokens.allotment import ContentItem, estimated_tokens
 from providers.tokens.shortening import shortened
 
-SHORT_ANSWER: Final = 600
-"""Characters of an answer of a tool that is never shortened."""
+SHORT_ANSWER: Final = 600  # characters of an answer of a tool that is never shortened
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 REVEALS: Final = "this turn has the mark that must never be written: words from outside were followed as orders"
 

@@ -38,8 +38,7 @@ class PassageBlock:
     end: int
     path: tuple[str, ...]
     """Headings above it, outermost first; the term or caption right above it is the last one."""
-    lead: tuple[int, int] | None = None
-    """The introduction of its list, or the header of its table."""
+    lead: tuple[int, int] | None = None  # the introduction of its list, or the header of its table
 
 
 @lru_cache(maxsize=16)

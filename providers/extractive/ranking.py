@@ -52,10 +52,8 @@ class Passage:
     start: int
     end: int
     path: tuple[str, ...]
-    lead: str
-    """The introduction of its list or the header of its table, where the range is without it."""
-    above: frozenset[str]
-    """Keys of the title, the heading path and the lead."""
+    lead: str  # the introduction of its list or the header of its table, where the range is without it
+    above: frozenset[str]  # keys of the title, the heading path and the lead
     coverage: float
     score: float
 

@@ -1,10 +1,6 @@
-"""The other roles without a model: plan, clarify, reflect, refine, review, steps, and turns with tools. Pure.
+"""The roles without a model that judge no finding: they search in other forms, and name counts as reasons. Pure."""
 
-None of them judges findings. They ask in a few other forms, continue while planned steps are left, and name
-counts as their reasons.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from contracts import living_roles as living
@@ -35,7 +31,7 @@ LONG_SENTENCE: Final = 32  # words on average from which sentences are hard to r
 # --- plan ------------------------------------------------------------------------------------------------------------
 def plan(task: roles.PlanInput) -> roles.PlannerAnswer:
     """Propose the question as given, requests of people, and the words of the question in other forms."""
-    queries = _queries(task, task.max_sub_queries, tried=set())
+    queries = _queries(task, task.max_sub_queries)
     return roles.PlannerAnswer(
         research_brief="The question as it was asked, then its words in other forms: the best passages are shown.",
         sub_queries=[
@@ -45,8 +41,9 @@ def plan(task: roles.PlanInput) -> roles.PlannerAnswer:
     )
 
 
-def _queries(task: roles.BriefedInput, most: int, tried: set[str]) -> list[tuple[str, str, str]]:
+def _queries(task: roles.BriefedInput, most: int, tried: Iterable[str] = ()) -> list[tuple[str, str, str]]:
     """Return queries with their reasons and facets, none of them twice or among those that were tried."""
+    known = set(map(normalized_text, tried))
     question = " ".join(task.query.split())[:QUERY_CHARACTERS]
     subject = " ".join(meaning_words(question, task.language)[:SUBJECT_WORDS]) or question
     guided = [each.text for each in task.guidance if each.origin != "rules"]
@@ -61,15 +58,15 @@ def _queries(task: roles.BriefedInput, most: int, tried: set[str]) -> list[tuple
         query = text.strip()[:QUERY_CHARACTERS]
         if len(query) < SHORTEST_QUERY:
             query = f"{query}: {language_data(task.language).forms[0]}"
-        if (known := normalized_text(query)) not in tried:
-            tried.add(known)
+        if (words := normalized_text(query)) not in known:
+            known.add(words)
             found.append((query, rationale, facet))
     return found[: max(1, most)]
 
 
 def decompose(task: living.DecomposeInput) -> living.DecomposerAnswer:
     """Propose the question, its words in other forms, and a heading for each of them; ask only without a subject."""
-    queries = _queries(task, task.most_queries, tried=set())
+    queries = _queries(task, task.most_queries)
     headings = iter(language_data(task.language).headings)
     asked = clarify(roles.ClarifyInput(query=task.query, language=task.language, rounds=task.rounds))
     return living.DecomposerAnswer(
@@ -81,19 +78,18 @@ def decompose(task: living.DecomposeInput) -> living.DecomposerAnswer:
 
 
 def clarify(task: roles.ClarifyInput) -> roles.ClarifierAnswer:
-    """Ask only where the question has no words of meaning, or where the request wants a person to be asked."""
+    """Ask only where the question has no words of meaning, or where the request requires a clarification."""
     words = meaning_words(task.query, task.language)
     subject = " ".join(words[:SUBJECT_WORDS]) or task.query.strip()[:100]
+    reason, question = "the question names a subject", ""
     if task.rounds:
-        return roles.ClarifierAnswer(clear=True, reason="the person was asked, and the run goes by the answers")
-    if not words and not task.context:
-        return roles.ClarifierAnswer(
-            clear=False, questions=[f"What do you want to know about “{subject}”?"], reason="no subject"
-        )
-    if task.required:
-        asked = f"The research is about “{subject}”: is there anything that must be in it?"
-        return roles.ClarifierAnswer(clear=False, questions=[asked], reason="the request wants a person to be asked")
-    return roles.ClarifierAnswer(clear=True, reason="the question names a subject")
+        reason = "the person has answered"
+    elif not words and not task.context:
+        reason, question = "no subject", f"What do you want to know about “{subject}”?"
+    elif task.required:
+        reason = "the request requires a clarification"
+        question = f"The research is about “{subject}”: is there anything that must be in it?"
+    return roles.ClarifierAnswer(clear=not question, questions=[question] if question else [], reason=reason)
 
 
 # --- gates and gaps --------------------------------------------------------------------------------------------------
@@ -175,16 +171,10 @@ def review(task: ReviewInput, documents: Mapping[str, str]) -> ReviewerAnswer:
 def classify(task: reflective.ClassifyInput) -> reflective.CoordinatorAnswer:
     """Classify by the number of words of meaning; research is always done."""
     count = len(meaning_words(task.query, task.language))
-    few, many = count <= FEW_WORDS, count > MANY_WORDS or task.query.count("?") > 1
-    complexity = (
-        reflective.Complexity.COMPLEX
-        if many
-        else reflective.Complexity.SIMPLE
-        if few
-        else reflective.Complexity.MODERATE
-    )
-    asked = roles.ClarifyInput(query=task.query, language=task.language, rounds=task.rounds, required=task.required)
-    questions = clarify(asked).questions if task.required else []
+    complexity = reflective.Complexity.SIMPLE if count <= FEW_WORDS else reflective.Complexity.MODERATE
+    if count > MANY_WORDS or task.query.count("?") > 1:
+        complexity = reflective.Complexity.COMPLEX
+    questions = clarify(task).questions if task.required else []
     return reflective.CoordinatorAnswer(
         complexity=complexity,
         is_ambiguous=bool(questions),
@@ -195,13 +185,13 @@ def classify(task: reflective.ClassifyInput) -> reflective.CoordinatorAnswer:
 
 def investigate(task: reflective.InvestigateInput) -> reflective.QueriesAnswer:
     """Search for the question and its words in other forms."""
-    return reflective.QueriesAnswer(queries=[query for query, _, _ in _queries(task, task.most_queries, tried=set())])
+    return reflective.QueriesAnswer(queries=[query for query, _, _ in _queries(task, task.most_queries)])
 
 
 def plan_steps(task: reflective.PlanStepsInput) -> reflective.StepPlannerAnswer:
     """Propose a step for each suggestion of a reflection, then for each form of the question that has none yet."""
-    tried = {normalized_text(step.title) for step in task.steps}
-    texts = [*task.suggested_changes, *(query for query, _, _ in _queries(task, task.most, tried))]
+    queries = _queries(task, task.most, tried=[step.title for step in task.steps])
+    texts = [*task.suggested_changes, *(query for query, _, _ in queries)]
     return reflective.StepPlannerAnswer(
         title=task.query,
         thought="The question as it was asked, then its words in other forms.",
@@ -219,36 +209,26 @@ def search_for_step(task: reflective.ResearchStepInput) -> reflective.Researcher
 def reflect_on_step(task: reflective.ReflectOnStepInput) -> reflective.ReflectorAnswer:
     """Continue while steps are planned; adjust where the last one brought nothing and a gap is open."""
     done = [step for step in task.steps if step.status is NodeStatus.COMPLETED]
+    decision = reflective.ReflectionDecision.CONTINUE
     if not task.pending:
-        decision, reasoning = reflective.ReflectionDecision.COMPLETE, "Every step is done."
+        decision = reflective.ReflectionDecision.COMPLETE
     elif done and not done[-1].finding_count and task.may_adjust and task.open_gaps:
-        decision, reasoning = (
-            reflective.ReflectionDecision.ADJUST,
-            "The last step found nothing that can be quoted.",
-        )
-    else:
-        decision, reasoning = (
-            reflective.ReflectionDecision.CONTINUE,
-            f"Still planned: {plural(len(task.pending), 'step')}.",
-        )
+        decision = reflective.ReflectionDecision.ADJUST
+    reasoning = f"Steps done: {len(done)}, still planned: {len(task.pending)}, open gaps: {len(task.open_gaps)}."
     return reflective.ReflectorAnswer(decision=decision, reasoning=reasoning)
 
 
 # --- turns of the strategy orchestrator ------------------------------------------------------------------------------
 def take_in(task: orchestrator.IntakeInput, _: Transcript) -> TurnAnswer:
     """Ask what the clarifier would ask; else hand the question over to the plan."""
-    fields = task.model_dump(include=set(roles.ClarifyInput.model_fields), exclude_unset=True)
-    questions = clarify(roles.ClarifyInput.model_validate(fields)).questions
-    return (
-        scripted_turn((orchestrator.ASK_PERSON, orchestrator.AskArguments(questions=questions)))
-        if questions
-        else scripted_turn((orchestrator.GENERATE_PLAN, NoArguments()))
-    )
+    if questions := clarify(task).questions:
+        return scripted_turn((orchestrator.ASK_PERSON, orchestrator.AskArguments(questions=questions)))
+    return scripted_turn((orchestrator.GENERATE_PLAN, NoArguments()))
 
 
 def outline(task: orchestrator.OutlineInput) -> orchestrator.OutlinerAnswer:
     """Propose a step for each form of the question."""
-    queries = _queries(task, task.most, tried=set())
+    queries = _queries(task, task.most)
     return orchestrator.OutlinerAnswer(
         approach="The question as it was asked, then its words in other forms.",
         steps=[orchestrator.OutlinedStep(step=query, facet=facet) for query, _, facet in queries],
@@ -257,24 +237,15 @@ def outline(task: orchestrator.OutlineInput) -> orchestrator.OutlinerAnswer:
 
 def orchestrate(task: orchestrator.OrchestrateInput, _: Transcript) -> TurnAnswer:
     """Send an agent for each step that has none, all at once; then ask for the report."""
-    tasks = [
-        (
-            orchestrator.RESEARCH_AGENT,
-            orchestrator.AgentArguments(task=task.steps[number - 1][:QUERY_CHARACTERS], steps=[number]),
-        )
-        for number in task.unserved
-        if 0 < number <= len(task.steps)
-    ]
+    unserved = [number for number in task.unserved if 0 < number <= len(task.steps)]
+    steps = [(number, task.steps[number - 1][:QUERY_CHARACTERS]) for number in unserved]
+    tasks = [(orchestrator.RESEARCH_AGENT, orchestrator.AgentArguments(task=step, steps=[at])) for at, step in steps]
     if tasks and (not task.offered or orchestrator.RESEARCH_AGENT.name in task.offered):
         return scripted_turn(*tasks[: task.most_calls])
     if tasks and orchestrator.THINK.name in task.offered:
         # After a failed agent a model has to think before it sends the next one, and this stands in for the model.
-        return scripted_turn(
-            (
-                orchestrator.THINK,
-                orchestrator.ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent."),
-            )
-        )
+        thought = orchestrator.ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent.")
+        return scripted_turn((orchestrator.THINK, thought))
     return scripted_turn((orchestrator.ORCHESTRATOR_REPORT, NoArguments()))
 
 
@@ -311,7 +282,7 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
 # --- sources and trees of the strategy recursive ---------------------------------------------------------------------
 def judge_scope(task: recursive.ScopeInput) -> recursive.ManagerAnswer:
     """Give the question, and what people want besides, as queries; whether they are too wide is computed elsewhere."""
-    found = [query for query, _, facet in _queries(task, task.most_queries, tried=set()) if facet != OTHER_FORM]
+    found = [query for query, _, facet in _queries(task, task.most_queries) if facet != OTHER_FORM]
     reason = "Only its size was judged, without a model."
     judged = [recursive.JudgedQuery(query=query, feasible=True, reason=reason) for query in task.edited or found]
     return recursive.ManagerAnswer(queries=judged)
@@ -322,7 +293,7 @@ def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswe
     tried = {normalized_text(text) for text in task.asked}
     need = roles.PlanInput(query=task.need, language=task.language)
     works = [text for text in task.works if normalized_text(text) not in tried]
-    found = [query for query, _, _ in _queries(need, task.most_searches, tried)]
+    found = [query for query, _, _ in _queries(need, task.most_searches, task.asked)]
     return recursive.LibrarianAnswer(searches=[*found[:1], *works, *found[1:]][: task.most_searches])
 
 

@@ -1,14 +1,13 @@
 """Replies of models: read from the wire, checked against the role's schema, and written for the journal of paid calls.
 
-An answer of a schema is the input of the answer tool, else the first JSON object in the text that fits, else the same
-object after repair. A problem is stated in lines `path: message` without any words of the answer: they go into the
-prompt of the repair call.
+An answer of a schema is the input of the answer tool, else the first JSON object in the text that fits, repaired if
+needed. A problem has lines `path: message` without any words of the answer: they go into the prompt of a repair.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, TypeGuard
 
@@ -27,8 +26,7 @@ from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts, shown_name
 
 Role = RoleSpec[Any, Any]
-MAX_ANSWER_CHARACTERS: Final = 200_000
-"""Three times the longest cap of a role; repairing as much takes two seconds of processor time at most."""
+MAX_ANSWER_CHARACTERS: Final = 200_000  # three times the longest cap of a role; repaired in two seconds at most
 COMPLETE: Final = {"end_turn", "stop_sequence", "tool_use"}
 CUT: Final = {"max_tokens", "model_context_window_exceeded", "pause_turn", "length"}
 REFUSED: Final = {"refusal", "content_filter"}
@@ -44,10 +42,9 @@ within a JSON object or a sentence are words like others."""
 
 # --- from the wire ---------------------------------------------------------------------------------------------------
 def read_reply(body: bytes, requested_model: str) -> ChatReply:
-    """Read a response of status 200.
+    """Read a response of status 200. Raises `Unavailable` when the body is no message: no answer was given.
 
-    Raises `Unavailable` when the body is no message at all (an HTML page, an error object, no bytes): no answer was
-    given, and trying again may help. A message that nests too deep to be read was given and paid: an empty reply.
+    A message that nests too deep to be read was given and paid: an empty reply.
     """
     try:
         message = _read_json(body)
@@ -60,11 +57,11 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
     blocks = [block for block in message["content"] if isinstance(block, dict)]
     tokens, warnings = read_tokens(message.get("usage"))
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
-    called = [block for block in blocks if block.get("type") == "tool_use" and block.get("name") == ANSWER_TOOL]
+    called = (block for block in blocks if block.get("type") == "tool_use" and block.get("name") == ANSWER_TOOL)
     model, stop_reason = message.get("model"), message.get("stop_reason")
     return ChatReply(
         text="\n".join(text for text in texts if isinstance(text, str)),
-        tool_input=called[0].get("input") if called else None,
+        tool_input=next((block.get("input") for block in called), None),
         stop_reason=shown_name(stop_reason) if isinstance(stop_reason, str) else None,
         tokens=tokens,
         model=shown_name(model) if isinstance(model, str) else requested_model,
@@ -97,13 +94,8 @@ def _read_json(body: bytes) -> Any:
     try:
         return from_json(body)
     except ValueError:
-        # What strict JSON forbids: lone surrogates, bytes that are no UTF-8, endless numbers. The answer was paid.
-        return _encodable(json.loads(body.decode("utf-8", "replace"), parse_int=_integer))
-
-
-def _integer(digits: str) -> int:
-    """Read an integer of at most 19 digits, as 64 bits have; Python refuses to read more than 4,300."""
-    return int(digits[:19])
+        # Lone surrogates, and bytes that are no UTF-8, are not strict JSON. The answer was paid.
+        return _encodable(json.loads(body.decode("utf-8", "replace")))
 
 
 def _encodable(value: Any) -> Any:
@@ -115,7 +107,7 @@ def _encodable(value: Any) -> Any:
 # --- answers of a schema ---------------------------------------------------------------------------------------------
 @lru_cache(maxsize=64)
 def schema_text(answer: type[RoleAnswer]) -> str:
-    """JSON schema of an answer, fields in the order of their declaration."""
+    """Return the JSON schema of an answer, fields in the order of their declaration."""
     return json.dumps(answer.model_json_schema())
 
 
@@ -175,7 +167,7 @@ def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, l
 
 def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
     """JSON objects of a text in order, each with the liberties taken to read it; the last one may be a repaired one."""
-    decoder, place = json.JSONDecoder(strict=False, parse_int=_integer), 0  # models write bare line breaks
+    decoder, place = json.JSONDecoder(strict=False), 0  # models write bare line breaks
     for _ in range(20):  # more objects than any answer needs
         start = OBJECT_START.search(text, place)
         if start is None:
@@ -189,7 +181,7 @@ def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
             if whole and not error.msg.startswith("Unterminated string"):
                 yield json_repair.loads(text[start.start() :], skip_json_loads=True), ["faulty JSON was repaired"]
             return
-        except RecursionError:  # nesting beyond every schema
+        except (ValueError, RecursionError):  # digits or nesting beyond every schema
             return
         around = len(text) > place - start.start()
         yield value, ["text around the JSON was ignored"] if around else []
@@ -227,20 +219,15 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
 
 
 # --- the journal of paid calls ---------------------------------------------------------------------------------------
-UNUSABLE: Final[Sequence[type[AnswerUnusable]]] = (InvalidOutput, AnswerCut, AnswerRefused)
 
 
 def request_fingerprint(task: EngineTask) -> str:
     """SHA-256, in hexadecimal, over everything that decides the answer: equal requests are paid only once."""
+    role, request = task.role, task.input
     parts: dict[str, Any] = {
-        "role": task.role.name,
-        "system": task.system,
-        "prompt": task.whole.prompt,
-        "repair": task.input.repair,
-        "model": task.input.model,
-        "schema": schema_text(task.role.answer),
-        "plain_text": task.role.plain_text,
-        "output_tokens": task.role.output_tokens,
+        "role": [role.name, schema_text(role.answer), role.plain_text, role.output_tokens],
+        "prompt": [task.system, task.whole.prompt, request.repair],
+        "model": request.model,
         "messages": [[message.role, message.content] for message in task.whole.messages],
         "tools": tool_definitions(task),
     }
@@ -278,8 +265,8 @@ def answer_from_json(text: str, role: Role) -> EngineAnswer:
                 items=[ItemFidelity.model_validate(item) for item in entry.get("items", [])],
                 fidelity=CallFidelity.model_validate(figures) if (figures := entry.get("fidelity")) else None,
             )
-        kind = {each.__name__: each for each in UNUSABLE}[entry["unusable"]]
+        kind = next(each for each in (InvalidOutput, AnswerCut, AnswerRefused) if each.__name__ == entry["unusable"])
         error = kind(str(entry["problem"]), usage=usage, model=entry["model"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
         raise ContentCorrupt("an answer in the journal cannot be read") from None
     raise error

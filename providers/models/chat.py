@@ -1,7 +1,4 @@
-"""One exchange with a language model, in the terms of the Messages API and free of any client library.
-
-Messages of errors are ours: an endpoint's own may echo the prompt.
-"""
+"""One exchange with a language model, in the terms of the Messages API and free of any client library."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,30 +11,24 @@ from providers.service_calls import retry_after_seconds
 
 ANSWER_TOOL = "give_answer"  # name of the tool whose input is the answer of a role without tools of its own
 SILENCE_SECONDS: Final = 25.0
-"""A call that sends nothing for so long is made again; the Messages API sends a ping every few seconds. A run may lose
-45 s to an outage: a call that began just before its end waits all of this."""
-FAILOVER_SILENCE_SECONDS: Final = 10.0
-"""The same where another endpoint can answer in place of this one."""
+"""A call that sends nothing for so long is made again; the Messages API sends a ping every few seconds, and a run may
+lose 45 s to an outage."""
+FAILOVER_SILENCE_SECONDS: Final = 10.0  # the same where another endpoint can answer in place of this one
 
 
 class ChatMode(StrEnum):
     """Ways to request an answer of a JSON schema, from the strongest guarantee to the weakest."""
 
-    NATIVE = "native"
-    """The schema is the output format of the request."""
-    TOOL = "tool"
-    """The schema is the input of one tool."""
-    TEXT = "text"
-    """The schema is a part of the prompt."""
+    NATIVE = "native"  # the schema is the output format of the request
+    TOOL = "tool"  # the schema is the input of one tool
+    TEXT = "text"  # the schema is a part of the prompt
 
 
 class ToolUse(StrEnum):
     """Tool support of an endpoint, from the strongest to none."""
 
-    FORCED = "forced"
-    """A request can demand that a tool is called."""
-    OFFERED = "offered"
-    """The model may call tools."""
+    FORCED = "forced"  # a request can demand that a tool is called
+    OFFERED = "offered"  # the model may call tools
     NONE = "none"
 
 
@@ -60,8 +51,7 @@ class ChatRequest:
     """`role` and `content` of each message after the prompt; the last one is the user's."""
     tools: Sequence[Mapping[str, Any]] = ()
     """Tools of the role, as the Messages API has them; excludes `json_schema`."""
-    must_call: bool = False
-    """Demand a call of a tool; some endpoints accept tools but cannot force one."""
+    must_call: bool = False  # demand a call of a tool; some endpoints accept tools but cannot force one
     silence_seconds: float = SILENCE_SECONDS
     """Longest silence of an endpoint without a setting of its own."""
 
@@ -87,14 +77,12 @@ class ChatReply:
     """The reply to a request, usable or not."""
 
     text: str
-    tool_input: object | None
-    """Input of `ANSWER_TOOL`; None if the model did not call it."""
+    tool_input: object | None  # input of `ANSWER_TOOL`; None if the model did not call it
     stop_reason: str | None
     tokens: TokenCounts
     model: str
     warnings: list[str] = field(default_factory=list)
-    blocks: list[dict[str, Any]] = field(default_factory=list)
-    """The content blocks, unchanged."""
+    blocks: list[dict[str, Any]] = field(default_factory=list)  # the content blocks, unchanged
 
 
 class Chat(Protocol):
@@ -128,7 +116,7 @@ ODD_IN_NAMES: Final = re.compile(r"[^\w.:/@-]")
 
 @dataclass(frozen=True)
 class EndpointPlaces:
-    """Names of the settings that an operator changes for an endpoint."""
+    """Settings that an operator changes for an endpoint."""
 
     credential: str = "ANTHROPIC_API_KEY"
     address: str = ADDRESS_VARIABLE

@@ -46,14 +46,10 @@ class ModelEndpoint:
     """One Messages API."""
 
     name: str
-    host: str
-    """`host` or `host:port`."""
-    chat: Chat | None
-    """None for one that cannot be used."""
-    capabilities: Callable[[str], "EndpointCapabilities"]
-    """Capabilities of a model there, by its name."""
-    remedy: str = ""
-    """What to set so that it can be used."""
+    host: str  # `host` or `host:port`
+    chat: Chat | None  # None for one that cannot be used
+    capabilities: Callable[[str], "EndpointCapabilities"]  # capabilities of a model there, by its name
+    remedy: str = ""  # what to set so that it can be used
 
     @property
     def service(self) -> str:

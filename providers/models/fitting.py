@@ -29,10 +29,8 @@ from providers.tokens.allotment import (
     fidelity_of,
 )
 
-REPAIR_TOKENS: Final = 200
-"""Of the longest reasons for a repair."""
-FITTING_ROUNDS: Final = 3
-"""Attempts to allot the room, each with what the one before took around the items."""
+REPAIR_TOKENS: Final = 200  # of the longest reasons for a repair
+FITTING_ROUNDS: Final = 3  # attempts to allot the room, each with what the one before took around the items
 BREVITY_TOKENS: Final = 20
 BREVITY: Final = "\n\nKeep the whole answer under {words} words."
 JSON_INSTRUCTION: Final = """
@@ -51,12 +49,9 @@ class FittedRequest:
     """A request that fits, and what of its content it shows."""
 
     request: ChatRequest
-    estimate: int
-    """Input tokens, rather too many than too few."""
-    items: Sequence[ItemFidelity]
-    """The items of the content; empty where all are whole."""
-    fidelity: CallFidelity | None
-    """None where the content has no items."""
+    estimate: int  # input tokens, rather too many than too few
+    items: Sequence[ItemFidelity]  # the items of the content; empty where all are whole
+    fidelity: CallFidelity | None  # None where the content has no items
     warnings: list[str]
 
 

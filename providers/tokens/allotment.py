@@ -13,13 +13,11 @@ from typing import Final
 
 from contracts.tokens import RATIOS, CallFidelity, ItemFidelity, Level, TokenSettings
 
-LARGEST_OVERHEAD: Final = 0.25
-"""Share of a window that the overhead takes at most."""
+LARGEST_OVERHEAD: Final = 0.25  # share of a window that the overhead takes at most
 LARGEST_OUTPUT: Final = 0.5
 SMALLEST_OUTPUT: Final = 0.25
 """Shares of what is left that are kept for the answer at most: the smaller one where the content would not fit."""
-UNKNOWN: Final = 0.5
-"""Value of a part of a priority that is not known."""
+UNKNOWN: Final = 0.5  # value of a part of a priority that is not known
 LETTERS: Final = f"{string.ascii_letters} \n".encode()
 BEYOND_ASCII: Final = bytes(range(128, 256))
 
@@ -28,10 +26,8 @@ class Rank(IntEnum):
     """The class of an item: a class is shortened only when the ones before it are on their last levels."""
 
     REGULAR = 0
-    PRIORITY = 1
-    """One of the five best sources, or a finding of high confidence."""
-    PROTECTED = 2
-    """Named by the person."""
+    PRIORITY = 1  # one of the five best sources, or a finding of high confidence
+    PROTECTED = 2  # named by the person
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,21 +35,15 @@ class ContentItem:
     """A part of the content of a call."""
 
     id: str
-    kind: str
-    """`source`, `finding`, `passage`, `answer`, `draft` or `turn`."""
-    render: Callable[[Level], str]
-    """Its text in the prompt at a level; empty where it is dropped."""
+    kind: str  # `source`, `finding`, `passage`, `answer`, `draft` or `turn`
+    render: Callable[[Level], str]  # its text in the prompt at a level; empty where it is dropped
     rank: Rank = Rank.REGULAR
-    priority: float = UNKNOWN
-    """From 0 to 1; of a class the least important item is lowered first."""
-    last: Level = Level.TRUNCATED
-    """The lowest level at which it may be shown."""
-    levels: Sequence[Level] = tuple(Level)
-    """The levels that it has besides the whole."""
+    priority: float = UNKNOWN  # from 0 to 1; of a class the least important item is lowered first
+    last: Level = Level.TRUNCATED  # the lowest level at which it may be shown
+    levels: Sequence[Level] = tuple(Level)  # the levels that it has besides the whole
     originals: Callable[[], Sequence[str]] = tuple
     """Its texts that nothing is quoted from, which a summary may replace."""
-    measure: Callable[[str], float] | None = None
-    """Tokens of a rendered text; None: as estimated."""
+    measure: Callable[[str], float] | None = None  # tokens of a rendered text; None: as estimated
 
     @cached_property
     def ladder(self) -> list[Level]:

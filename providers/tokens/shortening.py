@@ -19,10 +19,8 @@ SEARCHED_CHARACTERS: Final = 60_000
 PARAGRAPH: Final = re.compile(r"\S(?:[^\n]|\n(?![ \t\r]*\n))*")
 SEPARATORS: Final = ("\n", ". ", "。", " ")
 GAP: Final = "\n[…]\n"
-LONGEST_PIECE: Final = 300
-"""Characters of a sentence that is taken or left as a whole."""
-SHORTEST_BEGINNING: Final = 80
-"""Characters of a text of which only the beginning is shown."""
+LONGEST_PIECE: Final = 300  # characters of a sentence that is taken or left as a whole
+SHORTEST_BEGINNING: Final = 80  # characters of a text of which only the beginning is shown
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------

@@ -174,12 +174,8 @@ def model_world(
 
     `window` is that of its models, at an endpoint with or without `caching`; where `tokens` name a summarizer, those are models of the simple tier.
     """
-    own = (
-        {}
-        if window is None
-        else {"default": EndpointCapabilities(window=window, reasoning_tokens=500, caching=caching)}
-    )
-    engine = engine_over({"default": base_url}, own=own)
+    own = None if window is None else EndpointCapabilities(window=window, reasoning_tokens=500, caching=caching)
+    engine = engine_over({"default": base_url}, own={"default": own} if own else {})
     tokens = tokens or TokenSettings()
     summarizers = [tokens.summarization_provider, *tokens.summarization_providers]
     models = {tier.value: ["test-model"] for tier in Tier} | {
@@ -188,7 +184,7 @@ def model_world(
     configuration = ResearchConfiguration(
         models=models,
         model_host=lambda _: "127.0.0.1",
-        reasoning_tokens=lambda _: None if window is None else 500,
+        reasoning_tokens=lambda _: own.reasoning_tokens if own else None,
         tokens=tokens,
         product_version="0.1.0",
     )

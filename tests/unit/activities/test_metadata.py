@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from activities.metadata import described_strategy, settings_schema
-from activities.preparation import ResearchConfiguration
+from activities.preparation import ResearchConfiguration, described_strategy, settings_schema
 from contracts.presets import preset
 from contracts.request import Depth, ResearchRequest
 from contracts.resolved import EffectiveSearch
