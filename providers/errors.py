@@ -1,6 +1,27 @@
 """All errors of the outside world as one tree: leaves name the event, parents the reaction.
 
-`Retryable`: trying again may help. `Rejected`: it cannot. `AnswerUnusable`: a paid answer that cannot be used.
+ProviderError
+├── Retryable                 trying again may help
+│   ├── RateLimited           a service demands a pause of `retry_after` seconds
+│   ├── Unavailable           5xx, overloaded, connection reset, timeout
+│   │   └── StoreUnavailable  a store of ours does not answer: documents, sessions
+│   │       └── SharedStateUnavailable  the store that workers share
+│   ├── CallInFlight          another attempt has the lease of this call (`retry_after`)
+│   └── StorageFull           no room left in the data folder
+├── Rejected                  trying again cannot help
+│   ├── NotConfigured         a key or an address is missing or wrong (the message names it to set)
+│   ├── InvalidCall           the provider refuses this very call
+│   ├── WorkerLost            every worker that tried this call died of it
+│   ├── UnusableText          a text from outside (`kind` is the typed reason)
+│   │   ├── InputUnprocessable   one that ended the processes working on it (timeout, memory, crash, failed)
+│   │   └── SourceUnreadable     a document that cannot be used
+│   ├── CorpusUnknown         no such corpus, or its folder is gone
+│   └── ContentMissing        a stored document is gone
+│       └── ContentCorrupt    a stored document differs from its hash
+└── AnswerUnusable            a paid answer that cannot be used
+    ├── InvalidOutput         not of the schema (the message is fit for a repair prompt)
+    ├── AnswerCut             stopped at the output cap
+    └── AnswerRefused         the model declined
 """
 
 from collections.abc import Sequence
