@@ -222,8 +222,8 @@ async def open_search_providers(
 ) -> AsyncIterator[dict[str, SearchProvider]]:
     """Open all usable providers by name, or only `names`; they are closed after the block.
 
-    Where a configured model searches the web there is the provider `anthropic`, whether a run would choose it or not.
-    Raises `NotConfigured` for an unknown provider, or one that lacks a key or an address.
+    The provider `anthropic` is among them where a configured model searches the web. Raises `NotConfigured` for an
+    unknown provider, or one that lacks a key or an address.
     """
     model = search_model(settings)
     choices = {choice.name: choice for choice in search_choices(settings)}

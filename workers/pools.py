@@ -21,10 +21,7 @@ WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run costs well under a megabyte
 WORKFLOW_TASKS = 40
 DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, "records": 16}
-"""Activities at once per worker; fixed, because processor and memory do not show a provider's quota.
-
-A model call only waits: a run makes one per sub-query at a time, so 200 serve some forty runs without queueing.
-"""
+"""Activities at once per worker. A model call only waits: 200 serve some forty runs without queueing."""
 DRAIN: Mapping[str, timedelta] = {
     "workflows": timedelta(seconds=10),
     "models": timedelta(minutes=3),
@@ -32,10 +29,7 @@ DRAIN: Mapping[str, timedelta] = {
     "reading": timedelta(seconds=30),
     "records": timedelta(seconds=30),
 }
-"""Time in which a stopping worker lets its activities finish: an answer of a model is paid for.
-
-Then it cancels them, and another worker runs them.
-"""
+"""Time in which a stopping worker lets its activities finish before it cancels them: a model's answer is paid for."""
 STICKY = timedelta(seconds=2.5)
 """How long a task of a run waits for the worker that has it cached: after a crash, a cancellation waits so long."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
@@ -184,9 +178,8 @@ PASSED_THROUGH: Sequence[str] = (
 )
 """Modules that pass through the workflow sandbox besides the standard library, temporalio and pydantic.
 
-The sandbox imports everything else again for each run: the entry workflow, the driver, and strategies from outside the
-product. All of ours took it 17 ms per run, in which the worker did nothing else. `tests/architecture` checks that these
-modules use nothing that the sandbox would refuse.
+The sandbox imports all others again for each run, which took 17 ms of the worker for all of ours. `tests/architecture`
+checks that these modules use only what the sandbox would permit.
 """
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -77,8 +77,8 @@ class Retention:
     async def remove(self, research_ids: Iterable[str], *, named: bool = True) -> Removed:
         """Remove session, journal, histories and the documents that no other run uses, of runs that are not open.
 
-        Those that a person `named` lose their records in the archive. The journal goes first: while it cannot be
-        removed, everything of that run stays. Raises `SharedStateUnavailable`, `RPCError`, and errors of the archive.
+        Runs that a person `named` lose their records in the archive. While the journal cannot be removed, all of a run
+        stays. Raises `SharedStateUnavailable`, `RPCError`, and errors of the archive.
         """
         documents = await self._sessions.documents()
         removed, unnamed = Removed(), set[str]()
@@ -104,8 +104,7 @@ class Retention:
     async def sweep(self, research_ids: Iterable[str], *, others: bool = True) -> Removed:
         """Remove runs, expired records of the archive, and `others`: documents older than the journal, of no run.
 
-        Such documents were put by lost calls, or belong to deleted runs. They stay where there is no session at all:
-        perhaps it is the sessions that are missing. Raises what `remove` raises.
+        Those stay where there is no session at all: perhaps the sessions are missing. Raises what `remove` raises.
         """
         known, archived = bool(await self._sessions.list()), bool(await self._archive.read())
         removed, others = await self.remove(research_ids, named=False), others and known and self._sole
@@ -125,8 +124,8 @@ class Retention:
     async def _used(self) -> tuple[frozenset[str], datetime | None]:
         """Return the documents that sessions or archive name, and when the oldest open run began. Raises `UsesUnknown`.
 
-        What an open run has read since its last checkpoint is in no session, but was put after it began. Open runs are
-        listed first: one that ends in between has saved its session before the sessions are read.
+        Documents that an open run has read since its last checkpoint were put after it began. Open runs are listed
+        first: one that ends in between has saved its session before the sessions are read.
         """
         began = await self._open_runs()
         documents = await self._sessions.documents()
@@ -178,10 +177,8 @@ async def sweep_now_and_then(retention: Retention, days: int | None, shared: Sha
             if await shared.swap(SWEPT, None, b"1", SWEPT_EVERY_SECONDS):
                 old = [] if days is None else await retention.older_than(timedelta(days=days))
                 removed = await retention.sweep(old, others=days is not None)
-                if removed.runs or removed.documents or removed.remaining:
-                    logger.info(
-                        "retention.swept", runs=removed.runs, documents=removed.documents, remaining=removed.remaining
-                    )
+                if removed != Removed():
+                    logger.info("retention.swept", **asdict(removed))
         except (ProviderError, RPCError) as error:
             logger.warning("retention.not_swept", error=type(error).__name__)
             with suppress(ProviderError):

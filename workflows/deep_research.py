@@ -140,7 +140,7 @@ class DeepResearchWorkflow(PersonMessages):
         )
         try:
             work = self._host.execute(activities.PREPARE_RESEARCH, argument, options)
-            # A stored session has something to report from: it is loaded, stopped or not.
+            # A stored session is loaded, stopped or not: there is something to report from.
             return await (work if request.continue_from else within_limits(self._host, self._inbox, work))
         except Interrupted:
             raise _stopped_before_work() from None
@@ -210,11 +210,9 @@ class DeepResearchWorkflow(PersonMessages):
         web = [one.name for one in resolved.providers if one.available and one.name != names.CORPUS_PROVIDER]
         if not web or _is_continued():
             return
-        argument = CheckProvidersRequest(
-            research_id=resolved.research_id, tenant=resolved.tenant, providers=web, permitted=run.is_permitted
-        )
-        remaining = run.clock.remaining_work_seconds()
-        operation = run.operation("check-providers")
+        owner = {"research_id": resolved.research_id, "tenant": resolved.tenant}
+        argument = CheckProvidersRequest(providers=web, permitted=run.is_permitted, **owner)
+        operation, remaining = run.operation("check-providers"), run.clock.remaining_work_seconds()
         options = call_options(names.SEARCH_QUEUE, operation, "check the search providers", remaining)
         try:
             checked = await run.within_limits(run.host.execute(activities.CHECK_PROVIDERS, argument, options))
@@ -259,7 +257,7 @@ class DeepResearchWorkflow(PersonMessages):
             add_end(self._state, workflow.now().isoformat(timespec="milliseconds"), kind, error.message)
 
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
-        """An error that no fallback could take: the session stays resumable from its last checkpoint."""
+        """Return the failure of a run, whose session stays resumable from its last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
         record_ending(result, self._state, message)
         run.state.last_failure = message
@@ -314,7 +312,7 @@ def _parse(request: RawValue) -> ResearchRequest:
 
 
 def _refusal_of(error: ActivityError) -> ApplicationError:
-    """A run that cannot start: the reason, and a result with the outcome `refused`."""
+    """Return the failure of a run that cannot start."""
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
@@ -325,13 +323,12 @@ def _refusal_of(error: ActivityError) -> ApplicationError:
 
 
 def _stopped_before_work() -> ApplicationError:
-    return _end_early(
-        Outcome.FAILED, StopReason.USER_STOPPED, "stopped before the run began: there is nothing to report"
-    )
+    message = "stopped before the run began: there is nothing to report"
+    return _end_early(Outcome.FAILED, StopReason.USER_STOPPED, message)
 
 
 def _end_early(outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
-    """The end of a run that did not start, with the reason in its result; a refusal's type is its stop reason."""
+    """Return the failure of a run that did not start; a refusal's type is its stop reason."""
     kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
     result = ResearchResult(
