@@ -7,7 +7,7 @@ from typing import Any, Final
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures, presets
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, expected_call, least_call, reasoning_room
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, REASONING_TOKENS, expected_call, least_call
 from contracts.parse_request import SPECIAL_LIMITS, unknown_to_strategy
 from contracts.presets import with_choice
 from contracts.protected_sources import protected_sources_of
@@ -16,7 +16,6 @@ from contracts.request import (
     Approve,
     Checks,
     Depth,
-    EngineChoice,
     Gates,
     Mode,
     ResearchRequest,
@@ -203,7 +202,7 @@ def resolve_again(
     fixed |= {
         "context": [turn.model_dump() for turn in stored.context],
         "corpus": stored.corpus.name if stored.corpus else None,
-        "engine": EngineChoice.AUTO if request.models.model_fields_set else stored.engine.value,
+        "engine": "auto" if request.models.model_fields_set else stored.engine.value,
         "models": stored.models,
     }
     whole = ResearchRequest.model_validate(merge(merge(stored.requested, fixed), _named(request)))
@@ -275,9 +274,9 @@ def _limits(
 def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> EngineKind:
     """Choose the engine: `auto` means a model if one is configured or named. Raises `RunRefused`."""
     named = request.models.model_dump(exclude_none=True)
-    if request.engine is not EngineChoice.EXTRACTIVE and configuration.models:
+    if request.engine != "extractive" and configuration.models:
         return EngineKind.MODEL
-    if request.engine is EngineChoice.MODEL or (named and request.engine is EngineChoice.AUTO):
+    if request.engine == "model" or (named and request.engine == "auto"):
         which = f"the request names a model (models.{next(iter(named))}), but " if named else ""
         raise RunRefused(
             f"{which}no model is configured: set RESEARCH_MODEL together with ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL "
@@ -412,7 +411,8 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
     at_length = min(1.0, limits.max_sources / shown) if shown else 1.0
     usual = round(at_length * longest + (1 - at_length) * min(longest, AGAIN_CHARACTERS))
     most = {"sources": limits.max_sources_per_query, "findings": findings, "source_characters": usual}
-    most["reasoning_tokens"] = reasoning_room(resolved.reasoning_tokens)
+    reasoning = resolved.reasoning_tokens
+    most["reasoning_tokens"] = REASONING_TOKENS if reasoning is None else reasoning
     calls, tokens = [0.0, 0.0], [0.0, 0.0]
     # The providers share the searches: the dearest bounds from above, the cheapest from below.
     usd = [searches[0] * min(known), searches[1] * max(known)]

@@ -147,7 +147,6 @@ LABEL: Final = re.compile(r"\s*(?:doi\s*:\s*)?(?=10\.)", re.IGNORECASE)
 ARXIV: Final = re.compile(
     r"/(?:abs|pdf|html)/([0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[A-Za-z]{2})?/[0-9]{7})(?:v[0-9]+)?(?:\.pdf)?/?"
 )
-BRACKETS: Final = {")": "(", "]": "[", ">": "<"}
 LONGEST: Final = 2_048
 
 
@@ -171,18 +170,8 @@ def doi_of(text: str | None) -> str | None:
         written = text[label.end() :]
     else:
         return None
-    doi = _trim(written.strip().lower())
+    doi = written.strip().lower().rstrip(".,;:/")
     return doi if DOI.fullmatch(doi) else None
-
-
-def _trim(doi: str) -> str:
-    """Remove punctuation of the sentence at the end; identifiers themselves may contain pairs of brackets."""
-    before = ""
-    while doi != before:
-        before, doi = doi, doi.rstrip(".,;:/")
-        if doi.endswith(tuple(BRACKETS)) and doi.count(doi[-1]) > doi.count(BRACKETS[doi[-1]]):
-            doi = doi[:-1]
-    return doi
 
 
 def digest(data: str | bytes) -> str:

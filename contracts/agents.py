@@ -40,9 +40,7 @@ class AgentTask(CompactModel):
     Its findings belong to the node of the run's plan with this id.
     """
     text: str = Field(min_length=1, max_length=TASK_CHARACTERS)
-    """The query of the scoped run, complete in itself."""
     strategy: str
-    """Name of a scoped strategy."""
     seconds: float | None = None
     """Time after which it ends its work and reports its findings; None: the preset of its strategy."""
     most_seconds: float | None = None
@@ -98,20 +96,15 @@ class NodeSummary(CompactModel):
     goal: str
     level: int = Field(default=1, ge=1)
     source_ids: list[str] = []
-    """Sources that its own leaves are about."""
     corrections: int = 0
     end: NodeEnd = NodeEnd.SUFFICIENT
     usage: Usage = Usage()
     """Its own, without those below it."""
     below: list["NodeSummary"] = []
-    """Nodes of agents that it started, in the order of their tasks."""
 
 
 class TaskResult(CompactModel):
-    """Result of one agent, however it ended: it never raises.
-
-    Its findings, sources and gaps are in the run's state by the time that a strategy sees the result.
-    """
+    """Result of one agent, however it ended; its findings, sources and gaps are then in the run's state."""
 
     stop_reason: StopReason
     problem: str = ""
@@ -124,19 +117,15 @@ class TaskResult(CompactModel):
     source_ids: list[str] = []
     """Sources that it read or was given as read."""
     gap_ids: list[str] = []
-    """Gaps that it left open."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
-    """Without times; the sum is `usage`."""
     lost: LostWork = LostWork()
     failed_branches: list[str] = []
     node: NodeSummary | None = None
     """Its part of a tree; None where its strategy works on none."""
     calls: dict[str, dict[str, int]] = {}
-    """Number of calls of one role by another, by caller and role, those of its own agents included."""
     agents: list[AgentProgress] = []
-    """Agents that it started."""
     packed: str = ""
     """The agent's state, packed, on its way to the run; empty once it is in the run's state."""
 
@@ -149,14 +138,12 @@ class AgentRecord(Contract):
     workflow_id: str = ""
     starts: int = 0
     share: AgentShare | None = None
-    """None before shares are divided."""
     known_queries: int = 0
     """Length of the run's list of queries when the task was given; so much of it is the agent's ledger."""
     known_sources: int = 0
     started_at: str = ""
     ended_at: str = ""
     result: TaskResult | None = None
-    """Its last result, without the parts that are in the state."""
 
     @property
     def is_over(self) -> bool:
@@ -169,7 +156,6 @@ class AgentRequest(CompactModel):
 
     task: AgentTask
     resolved: ResolvedResearch
-    """With the task as its query; nothing else in it is about the question of the run."""
     started_at: str = ""
     """Of the run: its date is the date of all calls."""
     deadline_at: float = 0.0

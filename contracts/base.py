@@ -1,6 +1,6 @@
 """The base of every value that travels between processes."""
 
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -56,3 +56,9 @@ class CompactModel(Contract):
     def whole(self) -> dict[str, Any]:
         """All fields as JSON, for people and programs of theirs."""
         return self.model_dump(mode="json", context=WHOLE)
+
+
+class ListEntry(CompactModel, Generic[T]):
+    """Items of one kind, as an entry of a run's notebook."""
+
+    items: list[T] = []

@@ -113,7 +113,7 @@ def least_call(role: RoleSpec[Any, Any], source_characters: int) -> CallSize:
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> CallSize:
     """Bound for one call with this input: its fields as text, and the stored text that its prompt will contain."""
     fields = _tokens(request.model_dump_json(exclude=MATERIAL))
-    tools = sum(_tokens(tool.description + json.dumps(tool.schema())) + LINE_TOKENS for tool in role.tools)
+    tools = sum(_tokens(tool.description + json.dumps(tool.schema)) + LINE_TOKENS for tool in role.tools)
     size = FIXED_INPUT_TOKENS + fields + tools + _material_tokens(request)
     return CallSize(size, worst_output(role, reasoning_tokens))
 
@@ -125,14 +125,9 @@ def worst_report(findings: int, reasoning_tokens: int | None = None) -> CallSize
     return CallSize(size, worst_output(roles.SYNTHESIZER, reasoning_tokens))
 
 
-def reasoning_room(known: int | None) -> int:
-    """Most tokens of hidden reasoning in one call, as far as known."""
-    return REASONING_TOKENS if known is None else known
-
-
 def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) -> int:
-    """Most tokens that an endpoint may generate for a role: its cap and the room for reasoning."""
-    return role.output_tokens + reasoning_room(reasoning_tokens)
+    """Return the most tokens that an endpoint may generate for a role: its cap and the room for reasoning."""
+    return role.output_tokens + (REASONING_TOKENS if reasoning_tokens is None else reasoning_tokens)
 
 
 def most_sources(request: RoleInput) -> int:

@@ -23,10 +23,7 @@ def contains_canary(text: str, canary: str) -> bool:
 
 
 def exposes_private_text(url: str, canary: str, private: Iterable[str], public: Iterable[str]) -> bool:
-    """Return true if an address contains the canary, or its query 20 letters and digits in a row of a private text.
-
-    Fragments that the public texts contain as well are no leak: searches send those texts anyway.
-    """
+    """Return true if an address contains the canary, or its query 20 letters and digits of a private text alone."""
     plain = unquote_plus(url)
     if contains_canary(plain, canary):
         return True

@@ -1,11 +1,9 @@
-"""Checks and corrections of the claims of a draft.
-
-Entries of a run's notebook, and their figures for the workflow: hashes, sizes, counts.
-"""
+"""Checks and corrections of the claims of a draft: entries of a run's notebook, and their figures for the workflow."""
 
 from enum import StrEnum
+from typing import TypeAlias
 
-from contracts.base import BoundedList, CompactModel, Contract
+from contracts.base import BoundedList, CompactModel, Contract, ListEntry
 from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
@@ -33,10 +31,8 @@ class AskedClaim(CompactModel):
     passages: list[ShownPassage] = []
 
 
-class AskedEntry(CompactModel):
-    """The claims of one text that a checker is to judge, the most important first."""
-
-    claims: list[AskedClaim] = []
+AskedEntry: TypeAlias = ListEntry[AskedClaim]
+"""The claims of one text that a checker is to judge, the most important first."""
 
 
 class ClaimAnswer(CompactModel):
@@ -49,10 +45,8 @@ class ClaimAnswer(CompactModel):
     """The deciding words of the passages, as stored."""
 
 
-class AnswersEntry(CompactModel):
-    """Answers of one call of a checker."""
-
-    answers: list[ClaimAnswer] = []
+AnswersEntry: TypeAlias = ListEntry[ClaimAnswer]
+"""Answers of one call of a checker."""
 
 
 class ExtractedClaim(CompactModel):
@@ -66,9 +60,7 @@ class ExtractedClaim(CompactModel):
     text: str
     """Plain text: without markers and markup, white space as single blanks."""
     section: str = ""
-    """The nearest heading above it; empty where there is none below the title."""
     evidence_ids: list[str] = []
-    """Evidence in order of appearance; empty for an assertion without a citation."""
     start: int = 0
     end: int = 0
     """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
@@ -100,7 +92,6 @@ class ClaimsEntry(CompactModel):
     """True if a sentence without a citation may be a claim."""
     claims: list[ExtractedClaim] = []
     evidence: list[Evidence] = []
-    """Every passage of the run."""
     sources: list[CheckedSource] = []
 
 
@@ -109,7 +100,6 @@ class CorrectionAction(StrEnum):
 
     KEEP = "keep"
     REWRITE = "rewrite"
-    """The sentence follows the passages."""
     SOFTEN = "soften"
     """The sentence asserts less, or with less certainty."""
     REMOVE = "remove"
@@ -121,15 +111,12 @@ class DoubtfulClaim(CompactModel):
     number: int
     """Its place among the claims of the draft."""
     asked: AskedClaim
-    """With the passages that it cites."""
     verdict: Verdict
     reason: str = ""
 
 
-class DoubtfulEntry(CompactModel):
-    """Doubtful claims of one draft, the most important first."""
-
-    claims: list[DoubtfulClaim] = []
+DoubtfulEntry: TypeAlias = ListEntry[DoubtfulClaim]
+"""Doubtful claims of one draft, the most important first."""
 
 
 class Proposal(CompactModel):
@@ -143,10 +130,8 @@ class Proposal(CompactModel):
     reason: str = ""
 
 
-class ProposalsEntry(CompactModel):
-    """Proposals of one call of a corrector."""
-
-    proposals: list[Proposal] = []
+ProposalsEntry: TypeAlias = ListEntry[Proposal]
+"""Proposals of one call of a corrector."""
 
 
 class TriedProposal(CompactModel):
@@ -177,17 +162,14 @@ class Correction(CompactModel):
     """Verdict on the corrected text; of a removed one on what it was."""
 
 
-class CorrectionsEntry(CompactModel):
-    """The corrections of a run, in order."""
-
-    corrections: list[Correction] = []
+CorrectionsEntry: TypeAlias = ListEntry[Correction]
+"""The corrections of a run, in order."""
 
 
 class VerificationSummary(Contract):
     """Check of a report's claims, in figures."""
 
     mode: str = ""
-    """`off`, `light` or `full`."""
     claims: int = 0
     uncited_claims: int = 0
     unsupported_share: float = 0.0
@@ -203,7 +185,6 @@ class VerificationSummary(Contract):
     verdict_counts: dict[str, int] = {}
     method_counts: dict[str, int] = {}
     correction_counts: dict[str, int] = {}
-    """By action."""
 
     @property
     def shortfall(self) -> tuple[int, int]:
@@ -231,7 +212,6 @@ class ReviewSummary(Contract):
     """Result of a review, and its effect."""
 
     method: str = ""
-    """`rules` or `model`."""
     scores: ReviewScores = ReviewScores()
     overall: float = 0.0
     reasons: BoundedList[str] = []

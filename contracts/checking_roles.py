@@ -73,7 +73,6 @@ class CheckerResult(RoleAnswer):
     """Hash of the stored entry with the answers; None: they are here."""
     answers: list[ClaimAnswer] = []
     verdicts: list[Verdict] = []
-    """Verdict of each claim in order."""
 
 
 # --- corrector -----------------------------------------------------------------------------------------------------

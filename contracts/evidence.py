@@ -1,14 +1,14 @@
 """Sources, the documents that they were stored as, quotes with their places, and the claims that cite them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from contracts.addresses import canonical_url, doi_of, source_id
-from contracts.base import CompactModel, Contract
+from contracts.base import BoundedList, CompactModel, Contract, ListEntry
 from contracts.names import CORPUS_SCHEME
 from contracts.texts import DOCUMENT_HASH
 from contracts.vocabulary import (
@@ -40,14 +40,6 @@ class SectionHint(Contract):
     score: float = 0.0
 
 
-class ConfidenceSummary(Contract):
-    """Number of findings by confidence."""
-
-    high: int = 0
-    medium: int = 0
-    low: int = 0
-
-
 class ReportDraft(Contract):
     """A draft in the content store. Markers are evidence ids in brackets: `[ev-…]`.
 
@@ -56,7 +48,6 @@ class ReportDraft(Contract):
 
     document: DocumentRef
     revision: int = 1
-    """Number of the revision, from 1 for each new report."""
     title: str = ""
     summary: str = ""
     sections: list[str] = []
@@ -69,7 +60,6 @@ class ReportDraft(Contract):
     """Unknown markers, removed from the draft and reported."""
     foreign_urls: list[str] = []
     """Addresses outside the source registry; removed from the draft and reported."""
-    confidence: ConfidenceSummary = ConfidenceSummary()
     iteration: int = 1
     kind: ReportKind = ReportKind.REPORT
     direct: bool = False
@@ -163,13 +153,10 @@ class ClaimVerdict(CompactModel):
     verdict: Verdict
     method: CheckMethod
     reason: str = ""
-    """In words for a reader."""
 
 
-class VerdictsEntry(CompactModel):
-    """The verdicts of one draft, as an entry of the notebook."""
-
-    verdicts: list[ClaimVerdict] = []
+VerdictsEntry: TypeAlias = ListEntry[ClaimVerdict]
+"""The verdicts of one draft."""
 
 
 ENOUGH_VOICES = 2
@@ -220,7 +207,7 @@ class SourceDetails(Contract):
     title: str = ""
     snippet: str = ""
     source_type: str = "web"
-    authors: list[str] = []
+    authors: BoundedList[str] = []
     venue: str | None = None
     doi: str | None = None
     published_at: str | None = None
@@ -290,7 +277,6 @@ class ReadDetails(SourceDetails):
     assessment: SourceAssessment | None = None
     """None for sources that the operator declared, and for unread ones."""
     language: str | None = None
-    """Of the text, as ISO 639 has it."""
     raw: DocumentRef | None = None
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
@@ -307,10 +293,7 @@ OF_HIT: Final = ("url", "title", "provider", "doi", "rank")
 
 
 class Source(ReadDetails):
-    """A document that the run knows. Identity: canonical URL, else DOI, else content hash.
-
-    A workflow knows the fields that its rules need; the entries of the run's notebook have the rest.
-    """
+    """A document that the run knows. Identity: canonical URL, else DOI, else content hash; see also `SearchHit`."""
 
     id: str
     title: str
@@ -322,7 +305,6 @@ class Source(ReadDetails):
     status: SourceStatus = SourceStatus.NOT_FETCHED
     status_reason: str = ""
     aliases: list[str] = []
-    """Other URLs that led to it."""
     content_hash: str | None = None
     """SHA-256 of the raw bytes."""
     pages: DocumentRef | None = None
@@ -354,19 +336,10 @@ def keys_of(found: SearchHit | Source) -> list[str]:
     return [canonical_url(found.url), *([f"doi:{name}"] if name else [])]
 
 
-class ArtifactKind(StrEnum):
-    """Kind of a stored file, for a viewer."""
-
-    PDF = "pdf"
-    HTML = "html"
-    TEXT = "text"
-
-
-KIND_OF: Final = {
-    "application/pdf": ArtifactKind.PDF,
-    "text/html": ArtifactKind.HTML,
-    "application/xhtml+xml": ArtifactKind.HTML,
-}
+ArtifactKind: TypeAlias = Literal["pdf", "html", "text"]
+KIND_OF: Final[Mapping[str, ArtifactKind]] = {
+    "application/pdf": "pdf", "text/html": "html", "application/xhtml+xml": "html"
+}  # fmt: skip
 """Kind of an original by its media type; any other one is shown by its text."""
 
 
@@ -401,20 +374,13 @@ def source_document(source: Source, findings: Iterable[Finding]) -> dict[str, An
 def _artifacts(source: Source, text: DocumentRef) -> list[Artifact]:
     shared = {"source_id": source.id, "source_url": source.url, "retrieved_at": source.retrieved_at}
     file_name = urlsplit(source.url).path.rpartition("/")[2]
-    read = Artifact(file_id=text.hash, name=f"{source.title or file_name}.txt", kind=ArtifactKind.TEXT, **shared)
+    read = Artifact(file_id=text.hash, name=f"{source.title or file_name}.txt", kind="text", **shared)
     if source.content_hash in (None, text.hash):
         return [read]
     media_type = source.raw.media_type if source.raw else source.media_type
-    kind = KIND_OF.get(media_type.partition(";")[0].strip().lower(), ArtifactKind.TEXT)
+    kind = KIND_OF.get(media_type.partition(";")[0].strip().lower(), "text")
     known = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": media_type}
     return [Artifact(kind=kind, **known, **shared), read]
-
-
-class QueryOutcome(StrEnum):
-    """Outcome of a query; no hits is an answer."""
-
-    ANSWERED = "answered"
-    FAILED = "failed"
 
 
 class QueryRecord(Contract):
@@ -427,4 +393,5 @@ class QueryRecord(Contract):
     sub_query_id: str
     iteration: int = Field(default=1, ge=1)
     found: int = Field(default=0, ge=0)
-    outcome: QueryOutcome = QueryOutcome.ANSWERED
+    outcome: Literal["answered", "failed"] = "answered"
+    """No hits is an answer."""

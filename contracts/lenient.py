@@ -1,7 +1,4 @@
-"""Lenient reading of answers: types of fields that make a model's words fit instead of refusing them. Pure.
-
-Many endpoints do not enforce a schema.
-"""
+"""Lenient reading of answers, as many endpoints enforce no schema: types of fields that make words fit. Pure."""
 
 from collections.abc import Callable, Collection, Iterable
 from enum import StrEnum

@@ -1,7 +1,6 @@
 """The roles of the strategy `living`: the decomposer, which plans, and the agent, which works by calling tools.
 
-Pages are analyzed by the analyzer of the supervisor, and passages are written by the reporter
-(`contracts.report_updates`).
+The supervisor's analyzer analyzes pages; the reporter writes passages (`contracts.report_updates`).
 """
 
 from typing import Annotated, Final, Self
@@ -27,7 +26,6 @@ class DecomposeInput(BriefedInput):
     constraints: Constraints = Constraints()
     most_queries: int = 6
     rounds: list[QuestionRound] = []
-    """Earlier questions to the person, with the answers."""
     previous: list[str] = []
     """Queries of the plan that is replaced."""
     previous_outline: list[str] = []
@@ -52,10 +50,7 @@ class DecomposerAnswer(RoleAnswer):
     )
 
     def fitted(self, request: DecomposeInput, notes: list[str]) -> Self:
-        """Keep distinct queries and headings within their limits, and questions that were not asked before.
-
-        Raises `UnfitAnswer` for a plan without a query or without a heading.
-        """
+        """Keep distinct queries, headings and new questions. Raises `UnfitAnswer` without a query or a heading."""
         queries = distinct(self.expanded_queries, str)
         if not queries:
             raise UnfitAnswer("expanded_queries: at least one query with words is needed")
@@ -144,13 +139,6 @@ FINISH: Final = ToolSpec(
 
 
 # --- agent ---------------------------------------------------------------------------------------------------------
-class SectionNotes(Contract):
-    """Notes that fit a section and are not in the report yet."""
-
-    heading: str
-    notes: list[int]
-
-
 class LivingInput(ToolTurnInput):
     """Hand-off to the agent: the approved plan in its opening."""
 
@@ -158,7 +146,6 @@ class LivingInput(ToolTurnInput):
     outline: list[str] = []
     assumptions: list[str] = []
     pages_left: int = 0
-    """Pages that it may fetch."""
     turns_left: int = 0
     unasked: list[str] = []
     """Queries of the plan that were not asked. This and the fields below are for the script without a model; no
@@ -166,8 +153,8 @@ class LivingInput(ToolTurnInput):
     found: list[int] = []
     """Numbers of pages not fetched yet, the best first."""
     files: list[str] = []
-    """Ids of fetched files that were not read yet."""
-    unwritten: list[SectionNotes] = []
+    unwritten: dict[str, list[int]] = {}
+    """Notes that are not in the report yet, by the heading that they fit."""
     open_questions: list[str] = []
 
 

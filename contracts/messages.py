@@ -26,7 +26,6 @@ class PrepareRequest(CompactModel):
 
     research_id: str
     request_json: str
-    """The validated request."""
     continued: bool = False
     """True for a new history of the same run: the resolution of its session stays."""
 
@@ -40,7 +39,6 @@ class Prepared(CompactModel):
     stored_result: ResearchResult | None = None
     """Set when the stored session is complete: the run ends with it."""
     resolved_entry: str = ""
-    """Hash of `resolved` in the run's notebook."""
     has_turn: bool = False
     """True if the run may begin at once; else it waits for its turn."""
 
@@ -85,7 +83,6 @@ class QueueTurn(CompactModel):
     place: int = 0
     """0: the run may begin; else its place among the waiting runs, from 1."""
     waiting: int = 0
-    """Number of waiting runs."""
     pause_seconds: float = 0.0
     """Time until the next request for the place."""
 
@@ -113,9 +110,7 @@ class SearchRequest(RunRequest):
     questions: list[str] = []
     """All sub-queries that are searched at the same time: found pages are judged by them."""
     date: str = ""
-    """Date of the run: recency is judged against it."""
     resolved_entry: str = ""
-    """Hash of the stored resolution, by which pages are judged."""
     permitted: bool = False
     """False while a person has yet to approve the plan: no call is made."""
     patience_seconds: float | None = None
@@ -133,11 +128,9 @@ class SearchResponse(CompactModel):
     spellings: dict[str, str] = {}
     """Stem that no document contains → the most similar word that some contain."""
     cached: bool = False
-    """True if the answer came from the cache, so that no provider was asked."""
     cost_usd: float | None = 0.0
     """None if the provider charges an unknown amount."""
     spent_before: Usage | None = None
-    """Cost of earlier attempts without a result."""
     warnings: list[str] = []
     """Filters that the provider could not apply: one short line each."""
     entry: str | None = None
@@ -160,19 +153,15 @@ class ReadRequest(CompactModel):
     """Table of authorities that applies."""
     published_from: str | None = None
     date: str = ""
-    """Date of the run: recency is judged against it."""
     domains_allow: list[str] = []
     """Hosts that every address on the way to the page must belong to; empty means any."""
     domains_deny: list[str] = []
-    """Hosts that none may belong to."""
     exposes_private_text: bool = False
     """The address contains words that only this run knows: it is refused."""
     hit_entries: list[str] = []
     """Hashes of the entries of the searches that found it, with the other fields; empty: all is here."""
     permitted: bool = False
-    """False while a person has yet to approve the plan: no call is made."""
     needs_title: bool = False
-    """True if the workflow does not know the title."""
     known_entry: str = ""
     """Hash of the stored entry about the document as it was read before: it is read again, and compared."""
     patience_seconds: float = 10.0
@@ -192,15 +181,11 @@ class ReadRecord(CompactModel):
     media_type: str = "text/html"
     """Of the original, as it was recognized; most are pages, so this costs no history of theirs."""
     pages: DocumentRef | None = None
-    """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
     quality: Quality
     quality_reason: str = ""
     best_quality: Quality = Quality.HIGH
-    """The best that an analyzer may call it."""
     cached: bool = False
-    """True if it came from the cache, so that no site was asked."""
     entry: str | None = None
-    """Hash of the stored entry about it; None: all is here."""
 
 
 class CheckProvidersRequest(RunRequest):
@@ -208,7 +193,6 @@ class CheckProvidersRequest(RunRequest):
 
     providers: list[str]
     permitted: bool = False
-    """False while a person has yet to approve the plan: no call is made."""
 
 
 class StateChange(CompactModel):
@@ -217,9 +201,7 @@ class StateChange(CompactModel):
     base: str = ""
     """Digest of the stored state; empty where the change is the whole state."""
     digest: str
-    """Digest of the state after it."""
     packed: str
-    """The change as compressed JSON in base64."""
 
 
 class SaveRequest(RunRequest):
@@ -227,7 +209,6 @@ class SaveRequest(RunRequest):
 
     change: StateChange
     closed: bool = False
-    """True for the last save of a run."""
     yields_turn: bool = False
     """True where the run waits for a person: another one may begin in its place."""
 
@@ -247,9 +228,7 @@ class RenderedReport(CompactModel):
     summary: str = ""
     citations: list[Citation] = []
     verification: VerificationSummary = VerificationSummary()
-    """Check of the claims in the report."""
     verdicts: list[Verdict] = []
-    """Verdict of each claim in the report, in order."""
 
     @property
     def text(self) -> str:
@@ -301,12 +280,10 @@ class FinalizeVerificationRequest(RunRequest):
     claims_entry: str = ""
     corrected_entry: str = ""
     corrections_entry: str = ""
-    """Hash of the entry of earlier corrections."""
     answers: list[str] = []
     unreached: int = 0
     """Number of claims that no checker judged, of the last batch."""
     corrects: bool = False
-    """True if doubtful claims are to be corrected."""
 
 
 class FinalizedVerification(CompactModel):
@@ -318,12 +295,10 @@ class FinalizedVerification(CompactModel):
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
     verdicts: list[Verdict] = []
-    """Of each claim in order."""
     draft: ReportDraft | None = None
     """The corrected draft, if any correction stays."""
     doubtful_entry: str = ""
     sizes: list[int] = []
-    """Bytes of each claim that is to be corrected."""
 
 
 class ApplyRequest(RunRequest):

@@ -19,11 +19,8 @@ READING_QUEUE: Final = "research-reading"
 RECORDS_QUEUE: Final = "research-records"
 
 POOLS: Final[dict[str, str]] = {
-    "workflows": WORKFLOWS_QUEUE,
-    "models": MODELS_QUEUE,
-    "search": SEARCH_QUEUE,
-    "reading": READING_QUEUE,
-    "records": RECORDS_QUEUE,
+    queue.removeprefix("research-"): queue
+    for queue in (WORKFLOWS_QUEUE, MODELS_QUEUE, SEARCH_QUEUE, READING_QUEUE, RECORDS_QUEUE)
 }
 
 # Search attributes: keywords and one double, never a user's text (SQL visibility has few slots).

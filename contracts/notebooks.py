@@ -23,17 +23,7 @@ from contracts.vocabulary import Quality
 
 I = TypeVar("I", bound=RoleInput)
 
-SAME_IN_ALL_CALLS: Final = (
-    "tenant",
-    "model",
-    "query",
-    "language",
-    "preferences",
-    "exclude",
-    "max_iterations",
-    "canary",
-    "tokens",
-)
+SAME_IN_ALL_CALLS: Final = tuple("tenant model query language preferences exclude max_iterations canary tokens".split())
 """Fields of every role's input that the stored resolution determines."""
 ENTRY_TYPE: Final = "application/json"
 
@@ -42,11 +32,8 @@ class HitsEntry(CompactModel):
     """Hits of one search."""
 
     questions: list[str] = []
-    """The sub-queries that were searched at the same time: web pages are judged by them."""
     date: str = ""
-    """Of the run."""
     resolved_entry: str = ""
-    """Hash of the stored resolution."""
     hits: list[SearchHit] = []
 
 

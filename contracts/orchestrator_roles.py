@@ -103,7 +103,6 @@ class OutlineInput(BriefedInput):
 
     most: int = 6
     previous: list[str] = []
-    """Steps of the plan that is replaced."""
 
 
 class OutlinedStep(Contract):
@@ -147,25 +146,16 @@ class OrchestrateInput(ToolTurnInput):
 
 
 # --- agent ---------------------------------------------------------------------------------------------------------
-class FoundPage(Contract):
-    """A page that was found and not opened: its number, and its rank in its search."""
-
-    index: int
-    rank: int = 1
-
-
 class WorkInput(ToolTurnInput):
     """Hand-off to an agent: its task is the query."""
 
     searches_left: int = 0
     pages_left: int = 0
     reasons: bool = False
-    found: list[FoundPage] = []
-    """Pages not opened yet. This and the fields below are for the script without a model; no prompt shows them."""
+    found: list[tuple[int, int]] = []
+    """Number and rank of each page not opened yet. This and the fields below are for the script without a model."""
     searches: int = 0
-    """Number of searches so far."""
     open_gaps: list[str] = []
-    """Information that the pages lack."""
 
 
 INTAKE: Final = RoleSpec(

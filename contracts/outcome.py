@@ -114,7 +114,6 @@ class UnitProgress(Contract):
     """One unit of work: a phase, a step, an agent."""
 
     name: str
-    """As events call it."""
     label: str
     """A verb or noun of at most nine characters, for a narrow column."""
     mark: Mark = Mark.WAITING
@@ -140,7 +139,6 @@ class Awaited(Contract):
     attempt: int = 1
     """Above 1 while Temporal retries it, as in an outage; a client adds it from the server's description."""
     last_failure: str = ""
-    """Message of the attempt before, in one line."""
 
 
 class Event(Contract):
@@ -151,7 +149,6 @@ class Event(Contract):
     """A dotted name: `phase.started`, `source.added`, `gate.evaluated`, …"""
     time: str
     text: str = ""
-    """One line for a person."""
     data: dict[str, Any] = {}
 
 
@@ -234,12 +231,10 @@ class Counts(Contract):
     duplicates: int = 0
     findings: int = 0
     evidence: int = 0
-    """All passages, cited or not."""
     passages_cited: int = 0
     gaps_open: int = 0
     gaps: int = 0
     queries_failed: int = 0
-    """Sub-queries that no provider answered."""
     documents_searched: int | None = None
 
 
@@ -284,7 +279,6 @@ class ResearchResult(Contract):
     stop_reason: StopReason
     completeness: Completeness = Completeness.EMPTY
     kind: ReportKind = ReportKind.REPORT
-    """Statements of a model, or passages."""
     summary: str = ""
     report: str = ""
     report_cut: bool = False
@@ -298,7 +292,6 @@ class ResearchResult(Contract):
     failed_branches: list[str] = []
     limitations: list[str] = []
     resumable: bool = False
-    """True if `research resume` can continue the run."""
     advice: str = ""
     """What helps where resuming the run as it is would do nothing; else empty."""
     started_at: str = ""
@@ -326,16 +319,13 @@ class AgentProgress(Contract):
     workflow_id: str = ""
     """Workflow with its own query `status`."""
     phase: str = ""
-    """Its own current phase; empty where unknown."""
     started_at: str = ""
     ended_at: str = ""
     problem: str = ""
-    """Reason for less than expected; empty where it finished its work."""
     summary: str = ""
     counts: Counts = Counts()
     usage: Usage = Usage()
     agents: list["AgentProgress"] = []
-    """Its own agents, in the order in which they were given their tasks."""
 
     def with_all_below(self, level: int = 1) -> Iterator[tuple[int, "AgentProgress"]]:
         """Give this agent and all below it, each with its level, parents before their agents."""
@@ -358,40 +348,29 @@ class ResearchStatus(Contract):
     iteration: int = 1
     max_iterations: int = 1
     limits: EffectiveLimits | None = None
-    """None until the run is resolved."""
     strategy: str = "supervisor"
     progress: Progress = Progress()
-    """The units of the strategy and how far each is."""
     agents: list[AgentProgress] = []
-    """The agents of the run, in the order in which they were given their tasks."""
     engine: str = ""
     corpus: str | None = None
     egress: str = ""
-    """`nothing leaves this machine`, or the hosts that receive text."""
     estimate: str = ""
-    """The expected amounts and the cap of a run with paid calls, as those stated it who do the work."""
     web: bool = False
     providers: list[ProviderChoice] = []
-    """Providers in use, and the reason against each other one."""
     waiting: Waiting | None = None
-    """Open question to a person."""
     outline: list[str] = []
-    """Headings that the plan fixes for the report; empty where it fixes none."""
     objections: list[Objection] = []
-    """Reasons against queries of the plan, overruled ones included."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     usage_by_phase: dict[str, Usage] = {}
     fidelity: FidelityTotals | None = None
-    """What models were shown of the content of their calls; None before the first call of such a kind."""
     verification: VerificationSummary = VerificationSummary()
     elapsed_seconds: float = 0.0
     """Active seconds as of `as_of`."""
     as_of: str = ""
     """The run's clock when something last happened in it, ISO 8601; empty for what is read from a stored session."""
     awaiting: list[Awaited] = []
-    """The calls under way, oldest first."""
     deadline_seconds: float = 0.0
     last_decision: str = ""
     last_failure: str = ""

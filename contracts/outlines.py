@@ -36,10 +36,7 @@ def heading_of(text: str) -> str:
 
 
 def fitted_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:
-    """Return the headings that a model proposes, without markup, repetitions and lists of sources.
-
-    Raises `UnfitAnswer` if none is left.
-    """
+    """Return a model's headings without markup, repetitions and lists of sources. Raises `UnfitAnswer` without any."""
     cleaned = [heading_of(text) for text in proposed]
     headings = [text for text in distinct(cleaned, str) if not SOURCE_HEADING.fullmatch(text)]
     if not headings:

@@ -74,10 +74,7 @@ ORDERED_LIMITS: Final = (("agent_seconds", "agent_wait_seconds"), ("min_steps", 
 
 
 def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
-    """Return a line for a strategy that cannot be used, or for each setting that it lacks, though another may have it.
-
-    A resumed run has the strategy of its session.
-    """
+    """Return a line for a strategy that cannot be used, or for each setting that it lacks."""
     known = {strategy.name: strategy for strategy in list_selectable()}
     if name not in known:
         return [f"strategy: unknown (no installed package declares it); choose {either(list(known))}"]

@@ -57,7 +57,6 @@ class Clarification(Contract):
 
     rounds: list[QuestionRound] = []
     done: bool = False
-    """True if there are no more questions."""
 
 
 class Waiting(Contract):
@@ -69,9 +68,7 @@ class Waiting(Contract):
     round: int = 0
     """Of the questions, from 1."""
     plan_version: int = 0
-    """The version of the plan that is to be approved."""
     phrase: str | None = None
-    """Words that approve it."""
     objected: ObjectionKind | None = None
     """Kind of the objections to the plan, `structural` if one of them binds; None where there is none."""
     since: str = ""
@@ -134,12 +131,10 @@ class PlanRevision(StrictContract):
     """Revision of a plan by a person: words for the planner, or parts of the plan itself."""
 
     guidance: str | None = Field(default=None, min_length=1, max_length=ANSWER_CHARACTERS)
-    """Words for another plan by the planner."""
     brief: str | None = Field(default=None, min_length=1, max_length=2_000)
     sub_queries: list[PlannedQuery] | None = Field(default=None, min_length=1, max_length=20)
     """All sub-queries in the order of importance, in place of those of the plan."""
     outline: WrittenOutline | None = None
-    """All headings of the report in their order."""
     questions: list[PlanLine] | None = Field(default=None, max_length=MOST_QUESTIONS)
     assumptions: list[PlanLine] | None = Field(default=None, max_length=MOST_ASSUMPTIONS)
 
@@ -167,11 +162,9 @@ class PlanNode(Contract):
     source_id: str | None = None
     """The source that a leaf is about; None for any other node."""
     task_type: str = ""
-    """The task of a leaf."""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
     status_reason: str = ""
-    """Reason for skipping it."""
     error: str | None = None
     provider: str | None = None
     result_count: int = 0
@@ -195,16 +188,13 @@ class Objection(Contract):
     query_id: str = ""
     """The node of the plan; empty: all queries together."""
     query: str = ""
-    """Its text."""
     kind: ObjectionKind
     text: str
-    """The reason, in one sentence."""
     splits: list[str] = []
     """Narrower queries that could take its place."""
     figures: dict[str, tuple[float, float]] = {}
     """Limit that is exceeded → the estimate and the limit; of a structural objection."""
     overruled: bool = False
-    """True if a person has overruled it."""
     followed: bool = False
     """True if the narrower queries took its place, where nobody was asked."""
 
@@ -302,13 +292,11 @@ class PlanAnswer(PlanContent):
 
     version: int = 0
     approved_version: int | None = None
-    """The version that a person approved; None where none was."""
     waiting: Waiting | None = None
     sub_queries: list[PlanNode] = []
     """Nodes that are searched for, and steps without searches yet."""
     objections: list[Objection] = []
     constraints: Constraints = Constraints()
-    """Audience, region, timeframe and language that the request names."""
 
     def with_agent(self, task: str, nodes: Iterable[PlanNode]) -> "PlanAnswer":
         """Return the plan with the leaves and tasks of an agent's plan, in the place of what it had of them."""

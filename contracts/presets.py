@@ -38,10 +38,7 @@ def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
 
 
 def with_choice(resolved: ResolvedResearch, choice: str) -> ResolvedResearch:
-    """Return a resolved request after a choice that it leaves open: limits, depth, and the checks that the depth means.
-
-    The same for a choice that it does not leave open.
-    """
+    """Return a resolved request after a choice that it leaves open: limits, depth, and the checks of the depth."""
     limits = resolved.choices.get(choice)
     if limits is None:
         return resolved
@@ -65,14 +62,10 @@ def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:
 def effective_gates(own: Gates, asked: Gates, engine: EngineKind) -> Gates:
     """Return the gates of a request over those of its strategy, with an author of reflections."""
     think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
-    presets = {"think": think, "clarify": Clarify.OFF, "approve": Approve.NONE} | _named(own)
-    return asked.model_copy(update=presets | _named(asked))
-
-
-def _named(gates: Gates) -> dict[str, Any]:
-    """Return the gates for which strategies have presets, those that are named."""
-    values = {name: getattr(gates, name) for name in ("think", "clarify", "approve")}
-    return {name: value for name, value in values.items() if value is not None}
+    presets: dict[str, Any] = {"think": think, "clarify": Clarify.OFF, "approve": Approve.NONE}
+    for gates in (own, asked):
+        presets |= gates.model_dump(include={"think", "clarify", "approve"}, exclude_none=True)
+    return asked.model_copy(update=presets)
 
 
 def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> Verify:

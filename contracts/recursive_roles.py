@@ -1,13 +1,11 @@
 """The roles of the strategy `recursive` from the scope to the leaves of a tree, and who may call whom.
 
-The manager judges which queries are feasible; the librarian proposes searches; the scanner is the extractor on the task
-`ASSESS_SOURCE`; the planner of trees gets vetted sources; the extractor has one stored source and one task, and fetches
+The scanner is the extractor on the task `ASSESS_SOURCE`; the extractor has one stored source and one task, and fetches
 nothing.
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -67,7 +65,6 @@ class ScopeInput(BriefedInput):
     edited: list[str] = []
     """Queries that a person wrote, to be judged as they are; empty: the manager finds the queries."""
     previous: list[str] = []
-    """Queries of the scope that is replaced."""
 
 
 class JudgedQuery(Contract):
@@ -123,16 +120,13 @@ def _with_splits(judged: JudgedQuery) -> JudgedQuery:
 class LibrarianInput(RoleInput):
     """Hand-off to the librarian: one need, with earlier searches for it and works that sources have mentioned."""
 
+    SUBJECT = "need"
+
     need: str
     most_searches: int = MOST_SEARCHES
     asked: list[str] = []
-    """Earlier searches for this need."""
     works: list[str] = []
     """Words of works that sources have mentioned: they may become searches, and are never opened."""
-
-    def subject(self) -> str:
-        """The need."""
-        return self.need
 
 
 class LibrarianAnswer(RoleAnswer):
@@ -153,18 +147,15 @@ class LibrarianAnswer(RoleAnswer):
 
 
 # --- extractor: examination of a candidate -------------------------------------------------------------------------
-class Decision(StrEnum):
-    """Decision of the scanner on a candidate."""
-
-    USE = "use"
-    REJECT = "reject"
-
-
 class ScanInput(AnalyzeInput):
     """Hand-off to the scanner: an excerpt of one candidate; the sub-query is the need."""
 
     sources: list[SourceExtract] = Field(min_length=1, max_length=1)
     MOST_CHARACTERS: ClassVar[int | None] = SCANNED_CHARACTERS
+
+
+def _decision(word: Any) -> str:
+    return "reject" if str(word).strip().casefold() == "reject" else "use"
 
 
 class ScannerAnswer(RoleAnswer):
@@ -177,7 +168,7 @@ class ScannerAnswer(RoleAnswer):
         description="high, medium or low: whether it speaks about the need"
     )
     reason: Annotated[str, one_line(240)] = Field(default="", description="in one sentence")
-    decision: Annotated[Decision, known_word(Decision, Decision.USE)] = Field(description="use or reject")
+    decision: Annotated[Literal["use", "reject"], BeforeValidator(_decision)] = Field(description="use or reject")
 
     def accepts(self, quality: Quality) -> bool:
         """Return whether the source is vetted; `quality` is the label of the rules, moved by at most one step.
@@ -185,7 +176,7 @@ class ScannerAnswer(RoleAnswer):
         A rejection for another reason than its credibility is about the need, and so is final.
         """
         is_off_topic = self.relevance is Quality.LOW or (
-            self.decision is Decision.REJECT and self.credibility is not Quality.LOW
+            self.decision == "reject" and self.credibility is not Quality.LOW
         )
         return quality is not Quality.LOW and not is_off_topic
 
@@ -203,6 +194,8 @@ class VettedSource(Contract):
 class TreeInput(RoleInput):
     """Hand-off to the planner of trees: the goal of one executor, its level, and vetted sources."""
 
+    SUBJECT = "goal"
+
     goal: str
     node_id: str = ""
     """Id of the executor; empty: it follows from the goal."""
@@ -215,11 +208,6 @@ class TreeInput(RoleInput):
     """Of one executor."""
     most_levels: int = MOST_LEVELS
     done: list[str] = []
-    """Tasks of earlier rounds."""
-
-    def subject(self) -> str:
-        """The goal."""
-        return self.goal
 
     @property
     def levels_below(self) -> int:
@@ -246,24 +234,19 @@ class ProposedLeaf(Contract):
     )
 
 
-class _ProposedNode(Contract):
-    """Fields of an executor, as a planner proposes it."""
+class ProposedNode(Contract):
+    """An executor two levels below the root of an answer, as a planner proposes it."""
 
     goal: Annotated[str, one_line(GOAL_CHARACTERS)] = Field(description="its own part of the goal above it")
     leaves: list[ProposedLeaf] = []
-
-
-class ProposedTwig(_ProposedNode):
-    """An executor two levels below the root of an answer."""
-
     nodes: SkipJsonSchema[list[Any]] = []
     """No tree has any here: read, so that a tree that is too deep is refused and not cut."""
 
 
-class ProposedBranch(_ProposedNode):
+class ProposedBranch(ProposedNode):
     """An executor right below the root of an answer."""
 
-    nodes: list[ProposedTwig] = []
+    nodes: list[ProposedNode] = []
 
 
 class TreeAnswer(RoleAnswer):
@@ -290,10 +273,9 @@ class TreeAnswer(RoleAnswer):
             nodes.append(node.model_copy(update={"leaves": list({leaf.id: leaf for leaf in found}.values())}))
             for each in below:
                 # What lies deeper than the schema has places for is too deep, whatever it is.
-                goal = each.goal if isinstance(each, _ProposedNode) else "too deep"
-                child = TreeNode(id=node_id(node.id, goal), goal=goal, level=node.level + 1, parent=node.id)
-                known = isinstance(each, ProposedBranch | ProposedTwig)
-                waiting.append((child, each.leaves if known else [], [*each.nodes] if known else []))
+                one = each if isinstance(each, ProposedNode) else ProposedNode(goal="too deep")
+                child = TreeNode(id=node_id(node.id, one.goal), goal=one.goal, level=node.level + 1, parent=node.id)
+                waiting.append((child, one.leaves, one.nodes))
         return ResearchTree(nodes=nodes)
 
 
@@ -370,18 +352,15 @@ class ExtractorResult(AnalyzerResult):
 class SelfCheckInput(RoleInput):
     """Hand-off to the executor that checks the report of its node against the goal."""
 
+    SUBJECT = "goal"
+
     goal: str
     draft: DocumentRef | None = None
     """The report; None where nothing was found, or where there was one input alone."""
     statements: list[str] = []
     """Findings of a report that was not written."""
     gaps: list[Gap] = []
-    """Questions and gaps that the node left open."""
     corrections_left: int = 0
-
-    def subject(self) -> str:
-        """The goal."""
-        return self.goal
 
 
 class JudgedGap(Contract):
@@ -441,3 +420,4 @@ EXECUTOR: Final = RoleSpec(
     "executor", "check_node", Tier.ANALYTICAL, SelfCheckInput, SelfCheckAnswer, SelfCheckAnswer,
     share=TokenShare.REFINEMENT, output_tokens=1_500, expected_output_tokens=400, work="self-check",
 )  # fmt: skip
+TREE_ROLES: Final = (LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR, EXECUTOR)

@@ -1,7 +1,4 @@
-"""The roles of the strategy `reflective`: coordinator, investigator, step planner, researcher, reflector, responder.
-
-Sources are analyzed and the report is written by the roles of the supervisor.
-"""
+"""The roles of the strategy `reflective`: coordinator, investigator, step planner, researcher, reflector, responder."""
 
 from enum import StrEnum
 from typing import Annotated, Final, Self
@@ -74,10 +71,7 @@ class CoordinatorAnswer(RoleAnswer):
     reasoning: Annotated[str, one_line(400)] = ""
 
     def fitted(self, request: ClassifyInput, notes: list[str]) -> Self:
-        """Research a question that may not be answered directly; keep at most three new questions.
-
-        Raises `UnfitAnswer` if one is required and there is none.
-        """
+        """Keep new questions, and an open route. Raises `UnfitAnswer` if a question is required and there is none."""
         route = self.route
         if route is Mode.AUTO or (route is Mode.DIRECT and not request.may_answer):
             notes.append(f"the route {route.value}, which is not open, was read as deep")
@@ -150,11 +144,8 @@ class PlanStepsInput(BriefedInput):
 
     brief: str = ""
     steps: list[StepSummary] = []
-    """Finished steps."""
     feedback: str = ""
-    """Reason for adjusting the plan."""
     suggested_changes: list[str] = []
-    """Suggestions of the reflector for other steps."""
     fewest: int = 1
     most: int = 3
 
@@ -179,10 +170,7 @@ class StepPlannerAnswer(RoleAnswer):
     steps: list[ProposedStep] = []
 
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
-        """Keep distinct new steps within the limit.
-
-        Raises `UnfitAnswer` for a first plan without a step that searches: the run has read no source yet.
-        """
+        """Keep distinct new steps. Raises `UnfitAnswer` for a first plan without a search: no source is read yet."""
         done, named = [step.title for step in request.steps], [_whole(step) for step in self.steps]
         kept = distinct(named, lambda step: step.title, done)
         if len(kept) < len(self.steps):
@@ -207,6 +195,8 @@ def _whole(step: ProposedStep) -> ProposedStep:
 class ResearchStepInput(RoleInput):
     """Hand-off to the researcher of one step."""
 
+    SUBJECT = "step_title"
+
     step_title: str = ""
     description: str = ""
     most_queries: int = 2
@@ -215,14 +205,9 @@ class ResearchStepInput(RoleInput):
     observations: list[str] = []
     """Findings of this step; empty in its first turn."""
     titles: list[str] = []
-    """Titles of the pages that this step has read."""
     pages: list[str] = []
     """Titles of pages that searches found and that were not read; the model may choose among them."""
     turn: int = 1
-
-    def subject(self) -> str:
-        """The step."""
-        return self.step_title
 
 
 class ResearcherAnswer(QueriesAnswer):

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 from contracts.agents import AgentRecord
 from contracts.base import BoundedList, BoundedMap, Contract
 from contracts.checking import Correction, ReviewSummary, VerificationSummary
-from contracts.evidence import Artifact, Finding, Gap, QueryRecord
+from contracts.evidence import Artifact, Finding, Gap, QueryRecord, SourceDetails
 from contracts.outcome import AgentDecision, Citation, Guidance
 from contracts.plan import PlanContent, PlanNode
 from contracts.report_changes import ReportChanges, compare_reports
@@ -38,7 +38,7 @@ class ReportText(Contract):
     """Of the body: without sources and method."""
 
 
-class ReportSource(Contract):
+class ReportSource(SourceDetails):
     """A source that the run found; the texts are in the content store, by their hashes."""
 
     id: str
@@ -46,13 +46,7 @@ class ReportSource(Contract):
     url: str
     aliases: BoundedList[str] = []
     """Other addresses that led to it."""
-    title: str = ""
-    authors: BoundedList[str] = []
     publisher: str | None = None
-    venue: str | None = None
-    doi: str | None = None
-    published_at: str | None = None
-    source_type: str = "web"
     quality: str = ""
     quality_reason: str = ""
     content_hash: str | None = None
@@ -65,12 +59,9 @@ class ReportSource(Contract):
     """SHA-256 of a JSON list: the offsets in the text at which its pages or slides begin."""
     file_id: str | None = None
     """Of the original among the artifacts; None where it was not read."""
-    snippet: str = ""
-    """Words of the search that found it."""
     notes: BoundedList[str] = []
     """Ids of the findings from it."""
     retrieved_at: str | None = None
-    """Time of reading; None where it was not read."""
     status: str = ""
     status_reason: str = ""
     provider: str = ""
@@ -215,7 +206,6 @@ class Report(Contract):
     report: ReportText
     sources: BoundedList[ReportSource] = []
     artifacts: BoundedList[Artifact] = []
-    """The stored files of the sources: originals and the texts that were read from them."""
     evidence: BoundedList[ReportEvidence] = []
     findings: BoundedList[Finding] = []
     gaps: BoundedList[Gap] = []
@@ -258,10 +248,9 @@ class Report(Contract):
 
 
 def read_report(data: bytes) -> Report | list[tuple[str, str]]:
-    """Read a `report.json`: the report, or the place and the problem of everything in it that is malformed.
+    """Read a `report.json`: the report, or place and problem of each malformed part; the place may be empty.
 
-    The place of a file that holds no report at all is empty. A file may come from a stranger, and a parser needs many
-    times its size: this belongs into a process that can be killed.
+    A file may come from a stranger, and a parser needs many times its size: call it in a process that can be killed.
     """
     try:
         return Report.model_validate_json(data)
@@ -271,10 +260,7 @@ def read_report(data: bytes) -> Report | list[tuple[str, str]]:
 
 
 def compare_documents(before: bytes, after: bytes) -> ReportChanges | int:
-    """Compare two `report.json`: their differences, or the place of the first that is none, 0 or 1.
-
-    Files may come from strangers: this belongs into a process that can be killed, as reading them does.
-    """
+    """Compare two `report.json`, in a process that can be killed; 0 or 1 for the first file that is none."""
     reports = list[Report]()
     for place, data in enumerate((before, after)):
         report = read_report(data)

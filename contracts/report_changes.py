@@ -11,7 +11,7 @@ from contracts.base import BoundedList, Contract
 from contracts.vocabulary import SourceStatus
 
 if TYPE_CHECKING:
-    from contracts.report import Report, ReportClaim, ReportSource
+    from contracts.report import Report, ReportClaim
 
 VERDICT_SIGNS: Final = {
     "supported": "✓",
@@ -25,8 +25,6 @@ VERDICT_SIGNS: Final = {
 CITATION: Final = re.compile(r"\\?\[\d+\\?\](?:\([^()\s]*\))?")
 ALIKE: Final = 0.5
 """Share of common words, of all words of both, from which two statements are one in other words."""
-ALIKE_IN_SOURCE: Final = 0.3
-"""The same for statements about the same sources."""
 MOST_PAIRED: Final = 1_000
 """Claims of each report that are compared with those of the other one by their words."""
 MOST_PASSAGES: Final = 20
@@ -86,10 +84,7 @@ class ReportChanges(Contract):
 
 
 def compare_reports(before: "Report", after: "Report", lost: Mapping[str, str] | None = None) -> ReportChanges:
-    """Return the differences of a report from an earlier one; `lost` has sources that could not be read again.
-
-    By source id it names the reason, which is `not_found` for a source that is gone.
-    """
+    """Return the differences; `lost`: reason by id of sources that could not be read again, `not_found` if gone."""
     return ReportChanges(
         since=before.ended_at,
         claims=list(_claim_changes(before, after)),
@@ -110,20 +105,18 @@ def words_of_claim(claim: "ReportClaim") -> str:
 def _claim_changes(before: "Report", after: "Report") -> Iterator[ClaimChange]:
     """Give the claims of both reports that differ: those of the newer one in its order, then those that are gone."""
     old, new = list(before.claims), list(after.claims)
-    partners = _same_claims(old, new)
-    rest = [claim for place, claim in enumerate(old) if place not in partners.values()]
-    rephrased = _rephrased(rest, [new[place] for place in range(len(new)) if place not in partners], before, after)
+    same = _same_claims(old, new)
+    known = {place: claim for place, claim in enumerate(old) if place not in same.values()}
+    rephrased = _rephrased(known, {place: claim for place, claim in enumerate(new) if place not in same})
     for place, claim in enumerate(new):
-        earlier = old[partners[place]] if place in partners else rephrased.get(id(claim))
-        if earlier is None:
+        if place in rephrased:
+            yield _change(ChangeKind.WORDED_ANEW, old[rephrased[place]], claim)
+        elif place not in same:
             yield _change(ChangeKind.NEW, None, claim)
-        elif place not in partners:
-            yield _change(ChangeKind.WORDED_ANEW, earlier, claim)
-        elif earlier.verdict != claim.verdict:
-            yield _change(ChangeKind.OTHER_VERDICT, earlier, claim)
-    reworded = {id(claim) for claim in rephrased.values()}
-    for claim in rest:
-        if id(claim) not in reworded:
+        elif old[same[place]].verdict != claim.verdict:
+            yield _change(ChangeKind.OTHER_VERDICT, old[same[place]], claim)
+    for place, claim in known.items():
+        if place not in rephrased.values():
             yield _change(ChangeKind.GONE, claim, None)
 
 
@@ -148,48 +141,34 @@ def _same_claims(old: Sequence["ReportClaim"], new: Sequence["ReportClaim"]) -> 
     for place, claim in enumerate(new):
         if places := known.get(normalized_text(words_of_claim(claim))):
             # The one of the same section first: a statement may occur in two.
-            chosen = next((each for each in places if old[each].section == claim.section), places[0])
-            places.remove(chosen)
-            partners[place] = chosen
+            partners[place] = max(places, key=lambda each: old[each].section == claim.section)
+            places.remove(partners[place])
     return partners
 
 
-def _rephrased(
-    old: Sequence["ReportClaim"], new: Sequence["ReportClaim"], before: "Report", after: "Report"
-) -> dict[int, "ReportClaim"]:
-    """Return the earlier claim of each newer one that says nearly the same, the most similar pairs first."""
-    sources = [{one.id: one.source_id for one in report.evidence} for report in (before, after)]
-    earlier = [(claim, _word_list(claim), _sources_of(claim, sources[0])) for claim in old[:MOST_PAIRED]]
-    pairs = []
-    for place, claim in enumerate(new[:MOST_PAIRED]):
-        words, cited = _word_list(claim), _sources_of(claim, sources[1])
-        for number, (_, known, known_cited) in enumerate(earlier):
-            least = ALIKE_IN_SOURCE if cited & known_cited else ALIKE
-            if (likeness := _likeness(words, known)) >= least:
-                pairs.append((-likeness, place, number))
-    chosen: dict[int, ReportClaim] = {}
-    used = set[int]()
+def _rephrased(old: Mapping[int, "ReportClaim"], new: Mapping[int, "ReportClaim"]) -> dict[int, int]:
+    """Return the place of the earlier claim for each newer one of nearly the same words, most similar pairs first."""
+    earlier, later = (
+        [(place, normalized_text(words_of_claim(claim)).split()) for place, claim in [*claims.items()][:MOST_PAIRED]]
+        for claims in (old, new)
+    )
+    pairs = [
+        (-likeness, place, number)
+        for place, words in later
+        for number, known in earlier
+        if (likeness := _likeness(words, known)) >= ALIKE
+    ]
+    chosen: dict[int, int] = {}
     for _, place, number in sorted(pairs):
-        if id(new[place]) not in chosen and number not in used:
-            chosen[id(new[place])] = earlier[number][0]
-            used.add(number)
+        if place not in chosen and number not in chosen.values():
+            chosen[place] = number
     return chosen
-
-
-def _word_list(claim: "ReportClaim") -> list[str]:
-    return normalized_text(words_of_claim(claim)).split()
-
-
-def _sources_of(claim: "ReportClaim", sources: Mapping[str, str]) -> set[str]:
-    return {sources[key] for key in claim.evidence_ids if key in sources}
 
 
 def _likeness(one: list[str], other: list[str]) -> float:
     """Return the share of words that two statements have in common and in the same order."""
-    common, all_words = len({*one} & {*other}), len({*one} | {*other})
-    if not all_words or common / all_words < ALIKE_IN_SOURCE:
-        return 0.0
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+    few = 2 * len({*one} & {*other}) < ALIKE * (len({*one}) + len({*other}))
+    return 0.0 if few else SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
 # --- sources -------------------------------------------------------------------------------------------------------
@@ -210,17 +189,7 @@ def _source_changes(before: "Report", after: "Report", lost: Mapping[str, str]) 
             kind = SourceChangeKind.CHANGED
         else:
             continue
-        yield _source_change(kind, source, reason, before)
-
-
-def _source_change(kind: SourceChangeKind, source: "ReportSource", reason: str, before: "Report") -> SourceChange:
-    cited = {key for claim in before.claims for key in claim.evidence_ids}
-    passages = [one.quote for one in before.evidence if one.source_id == source.id and one.id in cited]
-    return SourceChange(
-        kind=kind,
-        source_id=source.id,
-        url=source.url,
-        title=source.title,
-        reason=reason,
-        passages=passages[:MOST_PASSAGES],
-    )
+        cited = {key for claim in before.claims for key in claim.evidence_ids}
+        passages = [one.quote for one in before.evidence if one.source_id == source.id and one.id in cited]
+        shown = {"source_id": source.id, "url": source.url, "title": source.title}
+        yield SourceChange(kind=kind, reason=reason, passages=passages[:MOST_PASSAGES], **shown)

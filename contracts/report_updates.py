@@ -45,26 +45,21 @@ class Operation(Contract):
 class UpdateInput(RoleInput):
     """Hand-off to the reporter: one section as it is, the notes that belong into it, and the room."""
 
+    SUBJECT = "heading"
+
     draft: DocumentRef | None = None
     """Text of the report; None where it has only its headings."""
     heading: str
     outline: list[str] = []
     purpose: str = ""
-    """What the passage should do."""
     findings: list[Finding] = []
-    """The notes."""
     evidence: list[Evidence] = []
     sources: list[SourceExtract] = []
     most_characters: int = 800
-    """Bound of the characters inserted and removed together."""
     entries: list[str] = []
     """Hashes of the stored analyses, with the other findings, evidence and sources."""
     finding_ids: list[str] = []
     """The notes in their order, stored ones included."""
-
-    def subject(self) -> str:
-        """The section."""
-        return self.heading
 
 
 class ReporterAnswer(RoleAnswer):

@@ -3,7 +3,7 @@
 import calendar
 from datetime import date, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -45,21 +45,6 @@ class Depth(StrEnum):
     EXTENDED = "extended"
 
 
-class EngineChoice(StrEnum):
-    """Engine of the roles; `auto` is a model where one is configured."""
-
-    AUTO = "auto"
-    MODEL = "model"
-    EXTRACTIVE = "extractive"
-
-
-class OnDeadline(StrEnum):
-    """Action at the deadline."""
-
-    REPORT = "report"
-    ABORT = "abort"
-
-
 class Clarify(StrEnum):
     """Questions to a person about the meaning of the question."""
 
@@ -91,13 +76,6 @@ class Review(StrEnum):
     RULES = "rules"
     """By counts: parts answered, citations, sources, length of sentences."""
     MODEL = "model"
-
-
-class CitationStyle(StrEnum):
-    """Form of a citation."""
-
-    NUMERIC = "numeric"
-    LINK = "link"
 
 
 class Models(RequestPart):
@@ -239,7 +217,7 @@ class Output(RequestPart):
     target_words: int | None = Field(default=None, ge=100, le=100_000)
     sections: list[SectionTitle] | None = Field(default=None, min_length=1, max_length=20)
     """Headings that a model writes under, in this order."""
-    citation_style: CitationStyle = CitationStyle.NUMERIC
+    citation_style: Literal["numeric", "link"] = "numeric"
 
 
 class Turn(RequestPart):
@@ -254,11 +232,10 @@ class SharedSettings(RequestPart):
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
     strategy: Name = "supervisor"
-    """The name of a declared strategy (`contracts.strategies`)."""
     mode: Mode = Mode.AUTO
     constraints: Constraints = Constraints()
     output: Output = Output()
-    on_deadline: OnDeadline = OnDeadline.REPORT
+    on_deadline: Literal["report", "abort"] = "report"
     system_prompt: str | None = Field(default=None, max_length=20_000)
     context: list[Turn] = Field(default=[], max_length=5)
     exclude: list[Exclusion] = Field(default=[], max_length=50)
@@ -272,7 +249,8 @@ class ResearchRequest(SharedSettings):
     """The one argument of the workflow `deep-research`."""
 
     depth: Depth = Depth.AUTO
-    engine: EngineChoice = EngineChoice.AUTO
+    engine: Literal["auto", "model", "extractive"] = "auto"
+    """`auto` is a model where one is configured."""
     models: Models = Models()
     search: SearchOptions = SearchOptions()
     corpus: Name | None = None
@@ -296,10 +274,7 @@ DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
 
 
 def published_between(timeframe: str | None, today: str) -> tuple[str | None, str | None]:
-    """First and last day as ISO dates, None where there is no bound; `today` is the date of the run.
-
-    `day`, `week`, `month`, `year` reach back from today; `FROM..TO` may name years, months or days.
-    """
+    """Return first and last day as ISO dates, None where there is no bound; `today` is the date of the run."""
     if timeframe is None:
         return None, None
     if timeframe in DAYS:
@@ -327,11 +302,9 @@ class FollowUp(Contract):
     research_id: str
     query: str
     summary: str = ""
-    """Of its report, for the planner."""
     entry: str = ""
     """Hash of the stored entry with its sources, as hits; empty where none can be used by this run."""
     sources: int = 0
-    """Number of its sources."""
 
 
 def memo_of(request: ResearchRequest) -> dict[str, Any]:

@@ -30,10 +30,7 @@ NOTHING_LEAVES = "nothing leaves this machine"
 
 
 def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, pages: bool) -> str:
-    """`passages go to HOST; searches go to HOST, HOST; pages are read from the web`, the parts that apply.
-
-    `model_host` may be several with commas between them.
-    """
+    """Return a line such as `passages go to HOST, HOST; searches go to HOST; pages are read from the web`."""
     models = ", ".join(_name(host) for host in (model_host or "").split(", ") if host)
     searched = list(dict.fromkeys(_name(host) for host in search_hosts))
     parts = [
@@ -57,14 +54,13 @@ def _is_here(host: str) -> bool:
 
 
 class EffectiveLimits(Contract):
-    """Limits with every preset filled in."""
+    """Limits of a request (`contracts.request.Limits`), all presets filled in; 0: its strategy has no such thing."""
 
     max_iterations: int
     max_sub_queries: int
     max_sources: int
     max_sources_per_query: int
     max_source_characters: int = UNMANAGED_CHARACTERS
-    """Of the text of each source that a model may be shown."""
     max_new_sources: int
     """Number of sources one iteration may add."""
     max_parallel: int = 3
@@ -76,27 +72,18 @@ class EffectiveLimits(Contract):
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
     max_wait_seconds: float = 259_200.0
-    """Time that a person is waited for each time; it costs the run no time."""
     severity_floor: Severity = Severity.MODERATE
     min_steps: int = 0
-    """Steps that are done before a reflection may end the research; 0 where a strategy has no steps."""
     max_steps: int = 0
     max_searches_per_step: int = 0
     max_reads_per_step: int = 0
     agent_seconds: float = 0
-    """Time after which an agent ends its work and reports its findings; 0 where a strategy has no agents."""
     agent_wait_seconds: float = 0
-    """Time after which the run goes on without the agent."""
     max_update_characters: int = 0
-    """Characters that one update of a live report inserts and removes; 0 where a strategy has no live report."""
     max_nodes: int = 0
-    """Executors of one query's tree, at all levels; 0 where a strategy has no trees."""
     max_leaves: int = 0
-    """Of one executor, each time that its work is planned."""
     max_corrections: int = 0
-    """Of one executor."""
     max_levels: int = 0
-    """Executors on one path of a tree."""
 
 
 class Hook(Contract):
@@ -128,7 +115,6 @@ class ProviderChoice(Contract):
     host: str | None = None
     """Destination of its queries, `host` or `host:port`; None for a corpus."""
     source_types: list[SourceType] = [SourceType.WEB]
-    """Kinds of sources that it can find."""
 
 
 class EffectiveSearch(Contract):
@@ -164,7 +150,6 @@ class Estimate(Contract):
     cost_usd: Range | None
     """Of models and searches together."""
     unpriced: list[str] = []
-    """Models and search providers without a known price."""
     cap_usd: float | None
 
     def words(self) -> str:
@@ -215,25 +200,22 @@ class ResolvedResearch(SharedSettings):
     protected_sources: list[str] = []
     """Addresses that are read first and never dropped, as hits have them."""
     web: bool = False
-    """True if the web is searched."""
     limits: EffectiveLimits
     gates: Gates
     approval_waived: bool = False
     """True if the request does without the approval of the plan that its strategy waits for."""
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
-    """`light` is by rules, without a model."""
     checks: Checks = Checks(correct=False, review=Review.OFF)
     follow_up: FollowUp | None = None
     """The earlier run whose evidence is offered first; None for a question of its own."""
     search_attributes: bool = False
     tokens: TokenSettings = TokenSettings()
-    """How the content of a call is fitted into a model's window."""
     canary: str = ""
     """Private mark of the run, which nothing that leaves may contain (`contracts.canary`)."""
     configuration_digest: str = ""
     product_version: str = ""
-    egress: str = "nothing leaves this machine"
+    egress: str = NOTHING_LEAVES
     estimate: Estimate | None = None
     """Expected amounts, of those that do the work; None for a run without any paid call."""
     advice: list[str] = []

@@ -11,15 +11,7 @@ from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from contracts.base import CompactModel, Contract
-from contracts.evidence import (
-    DocumentRef,
-    Evidence,
-    Finding,
-    Gap,
-    ReportDraft,
-    SearchHit,
-    SectionHint,
-)
+from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, SearchHit, SectionHint
 from contracts.lenient import UnfitAnswer, distinct, first, known_word, one_line, within
 from contracts.outcome import CallAccount, GateIssue, Guidance
 from contracts.plan import MOST_QUESTIONS, PlanNode, QuestionRound
@@ -45,6 +37,9 @@ class RoleInput(CompactModel):
     Contents of the run's notebook travel as hashes of entries; the activity loads them.
     """
 
+    SUBJECT: ClassVar[str] = ""
+    """Field that the call is about."""
+
     research_id: str = ""
     tenant: str = "default"
     operation: str = ""
@@ -60,7 +55,6 @@ class RoleInput(CompactModel):
     iteration: int = 1
     max_iterations: int = 1
     preferences: list[str] = []
-    """Preferences of the request beyond the question: one line each."""
     guidance: list[Guidance] = []
     exclude: list[str] = []
     """Words, names and domains that are neither quoted nor reported."""
@@ -81,15 +75,12 @@ class RoleInput(CompactModel):
     """Hash of the stored resolution with the fields that are the same in every call; empty: none."""
 
     def subject(self) -> str:
-        """Subject of the call for the web UI; empty if the role's name is enough."""
-        return ""
+        """Return the subject of the call for the web UI; empty if the role's name is enough."""
+        return str(getattr(self, self.SUBJECT)) if self.SUBJECT else ""
 
 
 class RoleAnswer(CompactModel):
-    """Answer of a role: an engine returns it, and the workflow gets it with the account.
-
-    Where an answer is grounded in stored text, the workflow gets the result of that instead (`RoleSpec.result`).
-    """
+    """Answer of a role, which an engine returns and the workflow gets, unless it is grounded (`RoleSpec.result`)."""
 
     IS_REPORT: ClassVar[bool] = False
     """True for a text of the report, or a part of it."""
@@ -123,7 +114,6 @@ class PlanInput(BriefedInput):
     min_sub_queries: int = 2
     max_sub_queries: int = 5
     previous: list[str] = []
-    """Sub-queries of the plan that is replaced."""
 
 
 class SubQuery(Contract):
@@ -200,7 +190,6 @@ class SourceExtract(Contract):
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
     links: list[str] = []
-    """Addresses that the page refers to."""
     entry: str | None = None
     """Hash of the stored entry with the other fields."""
     hit_entries: list[str] = []
@@ -316,9 +305,7 @@ class ReportPart(Contract):
     """Number of the section, from 1; 0 for the frame."""
     heading: str = ""
     question: str = ""
-    """Question that the section answers."""
     outline: list[str] = []
-    """The headings of all sections, in order."""
     sections: list[DocumentRef] = []
     """For the frame: the written sections."""
 
@@ -340,11 +327,9 @@ class WriteInput(RoleInput):
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     spellings: dict[str, str] = {}
-    """Stem that no document has → the most similar word that one has."""
     cut_short: str | None = None
     """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
-    """Hashes of the stored analyses in their order, with the other findings, evidence and sources."""
     part: ReportPart | None = None
     """Part of a long report to write; None: the whole report."""
 
@@ -435,16 +420,14 @@ class RefinerAnswer(RoleAnswer):
 class ReflectInput(RoleInput):
     """Hand-off to the supervisor: the reflection prompt with the phase's figures and the gate's result."""
 
+    SUBJECT = "phase"
+
     phase: str
     prompt: str
     metrics: dict[str, bool | int | float] = {}
     gate_valid: bool
     gate_score: float
     open_gaps: list[str] = []
-
-    def subject(self) -> str:
-        """The phase."""
-        return self.phase
 
 
 class QualityAssessment(Contract):
@@ -479,15 +462,12 @@ class RoleSpec(Generic[I, O]):
     tier: Tier
     input: type[I]
     answer: type[RoleAnswer]
-    """Type that an engine returns."""
     result: type[O]
     """Type that the workflow gets: the answer, or what grounding makes of it."""
     output_tokens: int
-    """Cap on the visible output."""
     plain_text: bool = False
     """A model answers with text, the first field of the answer, instead of JSON."""
     share: TokenShare = TokenShare.ANALYSIS
-    """Share of the run's tokens that its calls use."""
     has_fallback: bool = True
     """The role can be done without a model. One that cannot must not use an answer whose end is missing."""
     expected_output_tokens: int = 1_000

@@ -13,7 +13,6 @@ from contracts.evidence import (
     Evidence,
     Finding,
     Gap,
-    QueryOutcome,
     QueryRecord,
     ReportDraft,
     Source,
@@ -53,7 +52,6 @@ class Position(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     NAME: ClassVar[str]
-    """The name of the strategy whose position this is."""
 
     strategy: str
     """The name of the strategy. It has no default, so no serialisation drops it."""
@@ -89,7 +87,6 @@ class OpenPause(BaseModel):
     unit: Unit
     gate: GateResult | None = None
     question: ReflectInput | None = None
-    """Request to the reflecting model; None where none reflects."""
     reflection: SupervisorAnswer | None = None
     """Its answer; it has no effect before the pause is concluded."""
 
@@ -126,24 +123,18 @@ class ResearchState(BaseModel):
     """Hashes of all stored entries of this run, in the order in which they came."""
     status: RunStatus = RunStatus.CREATED
     phase: str | None = None
-    """Name of the current unit."""
     iteration: int = 1
     position: SerializeAsAny[Position] | None = None
-    """The strategy's own position; None before its first unit."""
     open_pause: OpenPause | None = None
-    """The pause of the last unit, until it is concluded."""
     plan: Plan = Plan()
     approved_version: int | None = None
-    """The version of the plan that a person approved."""
     clarification: Clarification = Clarification()
     waiting: Waiting | None = None
     """Open question to a person; it stays when the run ends unanswered."""
     task: AgentTask | None = None
     """Task of the agent whose state this is; None for a run of its own."""
     ledger: Ledger = Ledger()
-    """Queries and pages of the run before this agent began."""
     agents: list[AgentRecord] = []
-    """Every agent of this run, in the order in which they were given their tasks."""
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
     """Canonical URL → source id, for deduplication over iterations."""
@@ -156,13 +147,10 @@ class ResearchState(BaseModel):
     analyzed_sub_queries: list[str] = []
     """Sub-queries whose sources were analyzed: a resumed run does not analyze them again."""
     query_ledger: list[QueryRecord] = []
-    """Every query to every provider, answered or not."""
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
-    """Stem → number of documents of the corpus with it, as far as known."""
     spellings: dict[str, str] = {}
-    """Stem that no document has → the most similar word that one has."""
     evidence: dict[str, Evidence] = {}
     findings: list[Finding] = []
     gaps: list[Gap] = []
@@ -185,24 +173,18 @@ class ResearchState(BaseModel):
     operations: dict[str, int] = {}
     """Number of uses of each logical operation: makes operation ids unique and stable."""
     fidelity: dict[str, FidelityTotals] = {}
-    """What models were shown of their content, by phase."""
     shortened_calls: list[str] = []
     """Hashes of the stored entries of calls that did not show all of their content, `MOST_SHORTENED_CALLS` at most."""
     dropped_content_ids: list[str] = []
-    """Ids of the items that a call did not show at all."""
     content_archive_hashes: list[str] = []
-    """Hashes of the texts that the archive has records of."""
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
     usage_by_phase: dict[str, Usage] = {}
-    """By phase; without times. The sum is `usage`."""
     calls: dict[str, dict[str, int]] = {}
-    """Number of calls of one role by another, by caller and role; those of agents are added when they are over."""
     paid_failures: list[str] = []
     """Unusable answers of unfinished operations that are in `usage` already: reported again, they add nothing."""
     fallbacks: dict[str, int] = {}
-    """Number of times that each role fell back because its answers could not be used."""
     engine_by_role: dict[str, str] = {}
     models_used: list[str] = []
     prompt_versions: dict[str, str] = {}
@@ -224,7 +206,6 @@ class ResearchState(BaseModel):
     hasty_analyses: list[str] = []
     """Sub-queries whose analysis failed or was done without the run's model: a resumed run does them again."""
     ending: Ending | None = None
-    """None while the run goes on."""
     result: ResearchResult | None = None
 
     @property
@@ -261,10 +242,7 @@ class ResearchState(BaseModel):
         return [query for query in self.plan.sub_queries if query.status in waiting]
 
     def searches(self) -> list[PlanNode]:
-        """Return the searches of the run, each once: the sub-queries of the plan, then those of agents and others.
-
-        Work without a search of its own, such as an agent's task, is none of them.
-        """
+        """Return the searches of the run, each once: the sub-queries of the plan, then those of agents and others."""
         planned = [
             query for query in self.plan.sub_queries if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH
         ]
@@ -280,7 +258,7 @@ class ResearchState(BaseModel):
                 origin=f"task:{records[0].sub_query_id}" if records[0].sub_query_id in tasks else "background",
                 iteration=records[0].iteration,
                 status=NodeStatus.COMPLETED
-                if any(record.outcome is QueryOutcome.ANSWERED for record in records)
+                if any(record.outcome == "answered" for record in records)
                 else NodeStatus.FAILED,
                 provider="+".join(dict.fromkeys(record.provider for record in records)),
                 result_count=sum(record.found for record in records),
@@ -302,10 +280,7 @@ class ResearchState(BaseModel):
         return {name: each for name, each in self.sources.items() if each.status is not SourceStatus.NOT_FETCHED}
 
     def not_fetched(self) -> dict[str, Source]:
-        """Return the hits that no limit left room for, as sources of a run that is over.
-
-        In `sources` they would be taken for known: a resumed run may read them. Those of a run that goes on are none.
-        """
+        """Return the hits beyond all limits as sources of a run that is over; a resumed run may read them."""
         known = {key for source in self.sources.values() for key in keys_of(source)} | self.aliases.keys()
         found: dict[str, Source] = {}
         for one in (*self.passed_over, *self.candidates) if self.ending else ():

@@ -84,10 +84,7 @@ def declare(strategy: StrategyDeclaration) -> None:
 
 
 def declare_installed() -> None:
-    """Declare the strategies of installed packages; every process does so as it starts.
-
-    Raises ValueError if one cannot be loaded, or has the name of another one.
-    """
+    """Declare those of installed packages. Raises ValueError for one that cannot be loaded, and for a second name."""
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             declare(entry.load())
@@ -148,25 +145,21 @@ SOURCE_CHARACTERS: Final = {Depth.LIGHT: 1_000, Depth.MEDIUM: 3_000, Depth.EXTEN
 """Of each source that a model may be shown (`python -m benchmarks.tokens`)."""
 
 
-def _limits(
-    depth: Depth, sub_queries: int, sources: int, sources_per_query: int, *, iterations: int = 3, new_sources: int
-) -> EffectiveLimits:
+def _limits(depth: Depth, sub_queries: int, sources: int, sources_per_query: int, **others: float) -> EffectiveLimits:
     deadline, reserve = TIMES[depth]
-    return EffectiveLimits(
-        max_iterations=iterations,
-        max_sub_queries=sub_queries,
-        max_sources=sources,
-        max_new_sources=new_sources,
-        max_sources_per_query=sources_per_query,
-        max_source_characters=SOURCE_CHARACTERS[depth],
-        deadline_seconds=deadline,
-        reserve_seconds=reserve,
-    )
+    usual = {
+        "max_iterations": 3,
+        "max_new_sources": sources,
+        "max_source_characters": SOURCE_CHARACTERS[depth],
+        "deadline_seconds": deadline,
+        "reserve_seconds": reserve,
+    }
+    counts = {"max_sub_queries": sub_queries, "max_sources": sources, "max_sources_per_query": sources_per_query}
+    return EffectiveLimits.model_validate(usual | counts | others)
 
 
-def _with_steps(limits: EffectiveLimits, fewest: int, most: int, searches: int, reads: int) -> EffectiveLimits:
-    steps = {"min_steps": fewest, "max_steps": most, "max_searches_per_step": searches, "max_reads_per_step": reads}
-    return limits.model_copy(update=steps)
+def _steps(fewest: int, most: int, searches: int, reads: int) -> dict[str, int]:
+    return {"min_steps": fewest, "max_steps": most, "max_searches_per_step": searches, "max_reads_per_step": reads}
 
 
 # --- supervisor ----------------------------------------------------------------------------------------------------
@@ -192,18 +185,18 @@ SUPERVISOR_STRATEGY: Final = StrategyDeclaration(
     implementation="workflows.strategies.supervisor.supervisor_strategy:SupervisorStrategy",
     roles=(PLANNER, ANALYZER, SYNTHESIZER, REFINER, SUPERVISOR),
     presets={
-        Depth.LIGHT: _limits(Depth.LIGHT, 3, 15, 5, new_sources=15, iterations=1),
-        Depth.MEDIUM: _limits(Depth.MEDIUM, 5, 60, 5, new_sources=20),
-        Depth.EXTENDED: _limits(Depth.EXTENDED, 5, 100, 8, new_sources=35),
+        Depth.LIGHT: _limits(Depth.LIGHT, 3, 15, 5, max_iterations=1),
+        Depth.MEDIUM: _limits(Depth.MEDIUM, 5, 60, 5, max_new_sources=20),
+        Depth.EXTENDED: _limits(Depth.EXTENDED, 5, 100, 8, max_new_sources=35),
     },
     expected_calls=_supervisor_calls,
 )
 
 # --- reflective ----------------------------------------------------------------------------------------------------
 STEP_LIMITS: Final = {
-    Depth.LIGHT: _with_steps(_limits(Depth.LIGHT, 3, 15, 3, new_sources=15), 1, 3, 2, 3),
-    Depth.MEDIUM: _with_steps(_limits(Depth.MEDIUM, 6, 40, 5, new_sources=40), 3, 6, 3, 5),
-    Depth.EXTENDED: _with_steps(_limits(Depth.EXTENDED, 10, 100, 8, new_sources=100), 5, 10, 4, 8),
+    Depth.LIGHT: _limits(Depth.LIGHT, 3, 15, 3, **_steps(1, 3, 2, 3)),
+    Depth.MEDIUM: _limits(Depth.MEDIUM, 6, 40, 5, **_steps(3, 6, 3, 5)),
+    Depth.EXTENDED: _limits(Depth.EXTENDED, 10, 100, 8, **_steps(5, 10, 4, 8)),
 }
 """Steps, searches and reads per step as the design of five agents with reflection gives them."""
 QUICK: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
@@ -240,26 +233,20 @@ REFLECTIVE_STRATEGY: Final = StrategyDeclaration(
 
 
 # --- orchestrator and its agents -----------------------------------------------------------------------------------
-def _agent_limits(depth: Depth, sources: int, steps: int, searches: int, reads: int) -> EffectiveLimits:
-    limits = _limits(depth, 6, sources, 10, new_sources=sources, iterations=8)
-    times = {
-        "deadline_seconds": 1_800.0,
-        "reserve_seconds": 300.0,
-        "agent_seconds": 720.0,
-        "agent_wait_seconds": 1_800.0,
-    }
-    return _with_steps(limits.model_copy(update=times), 1, steps, searches, reads)
-
-
+AGENT_TIMES: Final = {
+    "deadline_seconds": 1_800, "reserve_seconds": 300, "agent_seconds": 720, "agent_wait_seconds": 1_800
+}  # fmt: skip
+"""The reserve is the time for the report."""
 AGENT_LIMITS: Final = {
-    Depth.LIGHT: _agent_limits(Depth.LIGHT, 30, 3, 2, 3),
-    Depth.MEDIUM: _agent_limits(Depth.MEDIUM, 60, 6, 3, 5),
-    Depth.EXTENDED: _agent_limits(Depth.EXTENDED, 100, 6, 4, 8),
+    depth: _limits(depth, 6, sources, 10, max_iterations=8, **AGENT_TIMES, **_steps(1, *steps))
+    for depth, sources, steps in (
+        (Depth.LIGHT, 30, (3, 2, 3)),
+        (Depth.MEDIUM, 60, (6, 3, 5)),
+        (Depth.EXTENDED, 100, (6, 4, 8)),
+    )
 }
-"""Cycles, steps and the cascade of time limits as the design with an orchestrator gives them, within one deadline.
-
-The reserve is the time for the report. The depth says how much each agent may search and read.
-"""
+"""Cycles, steps and the cascade of time limits as the design with an orchestrator gives them; by depth what each agent
+may search and read."""
 REASONING_CYCLES: Final = 4
 AGENT_TURNS: Final = 3
 """Of an agent beside its searches, usually: it opens pages twice and reports."""
@@ -303,10 +290,10 @@ AGENT_STRATEGY: Final = StrategyDeclaration(
 
 # --- living --------------------------------------------------------------------------------------------------------
 LIVING_LIMITS: Final = {
-    depth: _limits(depth, 6, 20, 5, new_sources=20, iterations=1).model_copy(
-        update={"deadline_seconds": 600.0, "reserve_seconds": 90.0, "max_update_characters": 800}
+    depth: _limits(
+        depth, 6, 20, 5, max_iterations=1, deadline_seconds=600, reserve_seconds=90, max_update_characters=800
     )
-    for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
+    for depth in TIMES
 }
 """Time, sources, results of a search and size of an update as the design of the living report gives them."""
 LIVING_TURNS: Final = 16
@@ -336,19 +323,9 @@ LIVING_STRATEGY: Final = StrategyDeclaration(
 # --- recursive and its executors -----------------------------------------------------------------------------------
 def _tree_limits(depth: Depth, deadline: float, *counts: int) -> EffectiveLimits:
     queries, nodes, leaves, sources, corrections = counts
-    limits = _limits(depth, queries, sources, 12, new_sources=sources, iterations=1)
-    return limits.model_copy(
-        update={
-            "max_nodes": nodes,
-            "max_leaves": leaves,
-            "max_corrections": corrections,
-            "max_levels": MOST_LEVELS,
-            "deadline_seconds": deadline,
-            "reserve_seconds": deadline / 6,
-            "agent_seconds": deadline,
-            "agent_wait_seconds": deadline,
-        }
-    )
+    tree = {"max_nodes": nodes, "max_leaves": leaves, "max_corrections": corrections, "max_levels": MOST_LEVELS}
+    times = dict.fromkeys(("deadline_seconds", "agent_seconds", "agent_wait_seconds"), deadline)
+    return _limits(depth, queries, sources, 12, max_iterations=1, reserve_seconds=deadline / 6, **tree, **times)
 
 
 TREE_LIMITS: Final = {
@@ -362,10 +339,7 @@ TREE_LIMITS: Final = {
 RECURSIVE_STRATEGY: Final = StrategyDeclaration(
     name="recursive",
     implementation="workflows.strategies.recursive.recursive_strategy:RecursiveStrategy",
-    roles=(
-        *(recursive.MANAGER, recursive.LIBRARIAN, recursive.SCANNER, recursive.TREE_PLANNER),
-        *(recursive.EXTRACTOR, recursive.EXECUTOR, SYNTHESIZER),
-    ),
+    roles=(recursive.MANAGER, *recursive.TREE_ROLES, SYNTHESIZER),
     presets=TREE_LIMITS,
     expected_calls=lambda limits, _: tree_calls(limits),
     gates=Gates(approve=Approve.PHRASE),
@@ -377,10 +351,7 @@ RECURSIVE_STRATEGY: Final = StrategyDeclaration(
 EXECUTOR_STRATEGY: Final = StrategyDeclaration(
     name="executor",
     implementation="workflows.strategies.recursive.executor_strategy:ExecutorStrategy",
-    roles=(
-        *(recursive.LIBRARIAN, recursive.SCANNER, recursive.TREE_PLANNER),
-        *(recursive.EXTRACTOR, recursive.EXECUTOR, SYNTHESIZER),
-    ),
+    roles=(*recursive.TREE_ROLES, SYNTHESIZER),
     presets={depth: limits.model_copy(update={"reserve_seconds": 30.0}) for depth, limits in TREE_LIMITS.items()},
     expected_calls=lambda limits, _: tree_calls(limits, 1),
     scoped=True,
@@ -438,14 +409,6 @@ def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
     return min(most, FEWEST_REPORT_SECTIONS), most * times
 
 
-BUILT_IN = (
-    SUPERVISOR_STRATEGY,
-    REFLECTIVE_STRATEGY,
-    ORCHESTRATOR_STRATEGY,
-    AGENT_STRATEGY,
-    LIVING_STRATEGY,
-    RECURSIVE_STRATEGY,
-    EXECUTOR_STRATEGY,
-)
+BUILT_IN: Final = tuple(each for each in tuple(globals().values()) if isinstance(each, StrategyDeclaration))
 for each in BUILT_IN:
     declare(each)

@@ -73,7 +73,6 @@ class SummarizerResult(RoleAnswer):
     """A summary in the notebook."""
 
     entry: str = ""
-    """Hash of the stored `SummaryEntry`."""
 
 
 SUMMARIZER: Final = RoleSpec(

@@ -39,10 +39,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text for a terminal: each control character as a sign, invisible ones removed.
-
-    Lines and tabs stay, also lines that end as on Windows.
-    """
+    """Return text for a terminal: each control character but tab and newline as a sign, invisible ones removed."""
     return _CONTROL.sub(REPLACEMENT, _INVISIBLE.sub("", text.replace("\r\n", "\n")))
 
 
@@ -63,10 +60,7 @@ ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060")
 
 
 def as_markdown(text: str, characters: int, most_bytes: int) -> str:
-    """Write a text as one line of Markdown, with at most so many signs and so many bytes of JSON.
-
-    Cut text ends in `…`.
-    """
+    """Write a text as one line of Markdown, with at most so many signs and bytes of JSON; cut text ends in `…`."""
     line = text[: 8 * characters]
     if not line.isprintable():
         line = "".join(sign if sign.isprintable() else " " for sign in line)
@@ -96,12 +90,10 @@ _DAY: Final = "[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?"
 
 
 class Shape(NamedTuple):
-    """Form of a text."""
+    """Form of a text: a regular expression for the whole of it, and the same for people, with an example."""
 
     pattern: str
-    """A regular expression for the whole of it."""
     expected: str
-    """The same for people, with an example."""
 
 
 NAME: Final = Shape(

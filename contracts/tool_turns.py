@@ -45,11 +45,9 @@ class TurnResult(RoleAnswer):
     transcript: DocumentRef
     """The conversation, this turn included; its size is the bytes that the next turn sends again."""
     calls: list[ToolCall] = []
-    """Calls in the model's order."""
     text: str = ""
     """Text besides the calls, at most `TEXT_CHARACTERS`."""
     stop: str = ""
-    """Stop reason of the endpoint."""
     steered: bool = False
     """A call or the text contained the run's canary, and was removed."""
 
@@ -70,7 +68,6 @@ class TakenTurn(CompactModel):
     answers: list[ToolAnswer] = []
     reminder: str = ""
     guidance: list[Guidance] = []
-    """Guidance since the last turn."""
     content: list[dict[str, Any]]
     calls: list[ToolCall] = []
     author: str = ""
@@ -84,10 +81,7 @@ class Transcript(CompactModel):
 
 
 def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[ToolAnswer]:
-    """One answer for each call, in order: the given one, else its problem, else "not carried out".
-
-    Raises ValueError for answers to no call of these, and for two to one.
-    """
+    """Return one answer for each call: the given one, else its problem, else "not carried out". Raises ValueError."""
     by_id = {answer.call_id: answer for answer in given}
     if unknown := by_id.keys() - {call.id for call in calls}:
         raise ValueError(f"{len(unknown)} answers are to no call of the turn before")

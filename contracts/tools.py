@@ -1,12 +1,7 @@
-"""Tools that a role may call: specification, call, answer.
+"""Tools that a role may call: specification, call and answer; the workflow carries them out."""
 
-A tool has no code here. A model names one with arguments; the workflow decides about it and answers each call by its
-id.
-"""
-
-import json
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -37,15 +32,10 @@ class ToolSpec(Generic[A]):
             raise ValueError(f"this is no call of {self.name} that can be carried out")
         return self.arguments.model_validate(call.arguments)
 
+    @cached_property
     def schema(self) -> dict[str, Any]:
-        """JSON schema of the arguments; the caller owns it."""
-        schema: dict[str, Any] = json.loads(_schema_text(self.arguments))
-        return schema
-
-
-@lru_cache(maxsize=128)
-def _schema_text(arguments: type[BaseModel]) -> str:
-    return json.dumps(arguments.model_json_schema())
+        """JSON schema of the arguments, which no caller changes."""
+        return self.arguments.model_json_schema()
 
 
 class ToolCall(CompactModel):

@@ -1,15 +1,10 @@
-"""How much work trees are, at least and usually at most, and which limits of a run the least does not fit. Pure.
-
-One function counts the calls: the declaration of a strategy, the estimate before a run and the objections to a scope
-have the same figures.
-"""
+"""Work of trees, at least and usually at most, and the limits of a run that the least does not fit. Pure."""
 
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from contracts.base import Contract
 from contracts.call_sizes import least_call
 from contracts.plan import Objection, ObjectionKind, PlanNode
 from contracts.recursive_roles import EXECUTOR, EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
@@ -48,44 +43,39 @@ def tree_calls(limits: EffectiveLimits, queries: int | None = None) -> Calls:
 
 
 # --- what queries take at least ------------------------------------------------------------------------------------
-class TreeEstimate(Contract):
-    """Least work for the queries of a scope."""
-
-    nodes: int
-    """Executors."""
-    leaves: int
-    calls: int
-    tokens: int
-    cost_usd: float | None
-    """None where a price is unknown."""
-    reads: int
-    seconds: float
+NOUNS: Final = {
+    "max_sources": "sources",
+    "deadline_seconds": "seconds",
+    "max_model_calls": "model calls",
+    "max_tokens": "tokens",
+    "max_cost_usd": "US dollars",
+}
+"""Limits that the work may exceed, by what they count."""
 
 
 def estimate_trees(
-    limits: EffectiveLimits,
     queries: Sequence[str],
     calls: Mapping[RoleSpec[Any, Any], tuple[int, int]],
     prices: Mapping[str, ModelPrice],
     source_characters: int,
-) -> TreeEstimate:
-    """Return the least work for queries; `calls` are those of the whole run by role, none without a model."""
-    leaves = [parts_of(query) for query in queries]
+) -> dict[str, float | None]:
+    """Return the least work for queries by the limit that counts it; None for a cost without a known price.
+
+    `calls` are those of the whole run by role, none without a model.
+    """
     counts = {role: fewest for role, (fewest, _) in calls.items() if fewest}
     if EXTRACTOR in counts:  # a leaf for each thing that a query names
-        counts[EXTRACTOR] = max(counts[EXTRACTOR], sum(leaves))
+        counts[EXTRACTOR] = max(counts[EXTRACTOR], sum(map(parts_of, queries)))
     sizes = {role: least_call(role, source_characters) for role in counts}
     costs = [sizes[role].most_usd(prices.get(role.tier.value)) for role in counts]
     usd = [cost * count for cost, count in zip(costs, counts.values(), strict=True) if cost is not None]
-    return TreeEstimate(
-        nodes=sum(math.ceil(count / max(1, limits.max_leaves)) for count in leaves),
-        leaves=sum(leaves),
-        calls=sum(counts.values()),
-        tokens=sum(sizes[role].tokens * count for role, count in counts.items()),
-        cost_usd=round(sum(usd), 4) if len(usd) == len(counts) else None,
-        reads=len(queries),
-        seconds=CALLS_IN_A_ROW * SECONDS_PER_CALL if counts else 0.0,
-    )
+    return {
+        "max_sources": len(queries),
+        "deadline_seconds": CALLS_IN_A_ROW * SECONDS_PER_CALL if counts else 0.0,
+        "max_model_calls": sum(counts.values()),
+        "max_tokens": sum(sizes[role].tokens * count for role, count in counts.items()),
+        "max_cost_usd": round(sum(usd), 4) if len(usd) == len(counts) else None,
+    }
 
 
 def parts_of(query: str) -> int:
@@ -102,30 +92,18 @@ def most_leaves(limits: EffectiveLimits) -> int:
 
 # --- objections ----------------------------------------------------------------------------------------------------
 def structural_objections(
-    estimate: TreeEstimate, limits: EffectiveLimits, queries: Sequence[PlanNode], *, of_payment: bool = True
+    estimate: Mapping[str, float | None], limits: EffectiveLimits, queries: Sequence[PlanNode]
 ) -> list[Objection]:
-    """Return the objections to queries that no tree holds, and to all of them where the least exceeds a limit.
-
-    Without `of_payment` limits of calls, tokens and cost are not looked at.
-    """
+    """Return objections to queries that no tree holds, and to all where the least exceeds a limit."""
     holds = most_leaves(limits)
     found = [_too_wide(query, parts, holds) for query in queries if (parts := parts_of(query.text)) > holds]
-    amounts: dict[str, tuple[float | None, float | None, str]] = {
-        "max_sources": (estimate.reads, limits.max_sources, "sources"),
-        "deadline_seconds": (estimate.seconds, limits.deadline_seconds, "seconds"),
-    }
-    if of_payment:
-        amounts |= {
-            "max_model_calls": (estimate.calls, limits.max_model_calls, "model calls"),
-            "max_tokens": (estimate.tokens, limits.max_tokens, "tokens"),
-            "max_cost_usd": (estimate.cost_usd, limits.max_cost_usd, "US dollars"),
-        }
-    for name, (amount, limit, noun) in amounts.items():
+    for name, amount in estimate.items():
+        limit = getattr(limits, name)
         if amount is not None and limit is not None and amount > limit:
             several = len(queries) > 1
             remedy = f"ask fewer queries, or raise limits.{name}" if several else f"raise limits.{name}"
             subject = "they take" if several else "it takes"
-            text = f"{subject} at least {_shown(amount)} {noun}, and limits.{name} is {_shown(limit)}: {remedy}"
+            text = f"{subject} at least {_shown(amount)} {NOUNS[name]}, and limits.{name} is {_shown(limit)}: {remedy}"
             figures = {name: (float(amount), float(limit))}
             of = {} if several else {"query_id": queries[0].id, "query": queries[0].text} if queries else {}
             found.append(Objection(kind=ObjectionKind.STRUCTURAL, text=text, figures=figures, **of))

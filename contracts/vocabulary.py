@@ -59,7 +59,6 @@ class Outcome(StrEnum):
 
 
 FAILURES: Final = (Outcome.REFUSED, Outcome.TIMED_OUT, Outcome.FAILED)
-"""Ends of a run that gives no report."""
 
 
 class ReportKind(StrEnum):

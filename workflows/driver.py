@@ -8,7 +8,6 @@ import asyncio
 from temporalio.exceptions import ActivityError
 
 from contracts.names import RECORDS_QUEUE
-from contracts.request import OnDeadline
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
 from workflows.phases.pauses import HumanGate, reflect
@@ -43,7 +42,7 @@ class Driver:
             # No save of an older state may come after the last one.
             await run.checkpoints.settle()
             run.inbox.closing = True
-            if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline is OnDeadline.ABORT:
+            if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline == "abort":
                 run.state.status = RunStatus.TIMED_OUT
                 run.note_end(Outcome.TIMED_OUT, "timed out; the session is kept")
                 await run.checkpoints.save(closed=True)

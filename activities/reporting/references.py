@@ -35,7 +35,6 @@ from contracts.outcome import Citation
 from contracts.outlines import SOURCE_HEADING
 from contracts.protected_sources import NAMED
 from contracts.report import ReportSource
-from contracts.request import CitationStyle
 from contracts.texts import shorten
 from contracts.vocabulary import SourceStatus
 
@@ -353,11 +352,9 @@ def number_citations(
     return changed, [Citation(number=number, source_id=source) for source, number in numbers.items()]
 
 
-def citation_labels(
-    style: CitationStyle, sources: Mapping[str, Source], registry: KnownAddresses
-) -> dict[str, CitationPlace]:
+def citation_labels(style: str, sources: Mapping[str, Source], registry: KnownAddresses) -> dict[str, CitationPlace]:
     """Return how each source with an address on the web is cited in the style `link`: by its title."""
-    if style is not CitationStyle.LINK:
+    if style != "link":
         return {}
     addresses = {source.id: registry.link_of(source.url) for source in sources.values()}
     return {

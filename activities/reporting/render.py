@@ -130,9 +130,9 @@ class ReportingActivities:
             draft = await self.content.get_text(state.draft.document) if state.draft else None
             texts = await load_texts(self.content, evidence_texts(state))
             entry = state.verification.verdicts_entry
-            verdicts = (await self.notebooks.read(entry, VerdictsEntry)).verdicts if entry else []
+            verdicts = (await self.notebooks.read(entry, VerdictsEntry)).items if entry else []
             entry = state.verification.corrections_entry if entry else ""
-            corrected = (await self.notebooks.read(entry, CorrectionsEntry)).corrections if entry else []
+            corrected = (await self.notebooks.read(entry, CorrectionsEntry)).items if entry else []
             shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
             before = await self.content.get_text(state.refresh.before) if state.refresh else None
             state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))

@@ -1,6 +1,6 @@
 """Answers of the synthesizer and the reporter as text of a report, in which every citation names a passage."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
@@ -10,10 +10,10 @@ from activities.reporting.updates import UpdateRefused, check_fences, first_text
 from activities.roles.grounding import RoleWork
 from activities.roles.untrusted import label_all
 from contracts.addresses import digest
-from contracts.evidence import ConfidenceSummary, DocumentRef, Finding, ReportDraft
+from contracts.evidence import DocumentRef, ReportDraft
 from contracts.report_updates import Operation, ReporterAnswer, ReporterResult, ReportUpdate, UpdateInput
 from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
-from contracts.vocabulary import TOP_CONFIDENCE, Confidence, EngineKind, ReportKind
+from contracts.vocabulary import EngineKind, ReportKind
 from providers.errors import InvalidCall, InvalidOutput
 
 PROMPT_IN_REPORT: Final = (
@@ -64,7 +64,6 @@ def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerR
         document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN),  # until its text is stored
         unresolved_markers=report.unresolved,
         foreign_urls=report.foreign_urls,
-        confidence=confidence_summary(work.request.findings),
         iteration=work.request.iteration,
         kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
     )
@@ -79,13 +78,6 @@ def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerR
         work.warnings.append(f"quotations that their passages do not have: {report.unquoted} made plain text")
     work.texts.append(text)
     return SynthesizerResult(draft=draft.model_copy(update={"empty": not draft.evidence_ids}))
-
-
-def confidence_summary(findings: Iterable[Finding]) -> ConfidenceSummary:
-    """Count findings by support: confirmed counts as high, speculation as low."""
-    levels = [finding.confidence for finding in findings]
-    high, medium = sum(level in TOP_CONFIDENCE for level in levels), levels.count(Confidence.MEDIUM)
-    return ConfidenceSummary(high=high, medium=medium, low=len(levels) - high - medium)
 
 
 # --- an update of a live report ---------------------------------------------------------------------------------------

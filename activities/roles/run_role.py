@@ -182,10 +182,10 @@ class RoleActivities:
             )
             return result.model_copy(update={"entry": await self.notebooks.write(summary)})
         if isinstance(result, CheckerResult):
-            entry = await self.notebooks.write(AnswersEntry(answers=result.answers))
+            entry = await self.notebooks.write(AnswersEntry(items=result.answers))
             return result.model_copy(update={"entry": entry, "answers": []})
         if isinstance(result, CorrectorResult):
-            entry = await self.notebooks.write(ProposalsEntry(proposals=result.proposals))
+            entry = await self.notebooks.write(ProposalsEntry(items=result.proposals))
             return result.model_copy(update={"entry": entry, "proposals": []})
         return result
 

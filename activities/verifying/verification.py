@@ -209,7 +209,7 @@ def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Ma
     for number in chosen[:MOST_DOUBTFUL]:
         asked, found = as_asked(claims[number], material), verdicts[number]
         doubtful.append(checking.DoubtfulClaim(number=number, asked=asked, verdict=found.verdict, reason=found.reason))
-    return checking.DoubtfulEntry(claims=doubtful)
+    return checking.DoubtfulEntry(items=doubtful)
 
 
 def try_proposals(proposals: Sequence[checking.Proposal], material: Material) -> list[checking.TriedProposal]:
@@ -349,7 +349,7 @@ class VerifyingActivities:
         async with attempt(RECORDS):
             material = await self._load(request.claims_entry, by_model=request.by_model)
             read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
-            proposals = [one for each in read for one in each.proposals]
+            proposals = [one for each in read for one in each.items]
             known = {answer.fingerprint for answer in await self._answers(request.answers)}
             tried = await asyncio.to_thread(try_proposals, proposals, material)
             claims = [claim for each in tried for claim in each.claims]
@@ -365,7 +365,7 @@ class VerifyingActivities:
             known = best_answers(await self._answers(request.answers))
             entry, corrections, draft = request.corrections_entry, list[checking.Correction](), None
             if entry:
-                corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).corrections
+                corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).items
             if not request.corrected_entry:
                 material = await self._load(request.claims_entry, by_model=request.by_model)
             else:
@@ -389,8 +389,8 @@ class VerifyingActivities:
             ]
             return messages.FinalizedVerification(
                 claims_entry="" if claims_entry == request.claims_entry else claims_entry,
-                verdicts_entry=await self.notebooks.write(VerdictsEntry(verdicts=verdicts)),
-                corrections_entry=await self._written(checking.CorrectionsEntry(corrections=corrections)),
+                verdicts_entry=await self.notebooks.write(VerdictsEntry(items=verdicts)),
+                corrections_entry=await self._written(checking.CorrectionsEntry(items=corrections)),
                 summary=checking.VerificationSummary(
                     mode=request.mode,
                     not_reached=request.unreached,
@@ -400,7 +400,7 @@ class VerifyingActivities:
                 verdicts=[one.verdict for one in verdicts],
                 draft=draft,
                 doubtful_entry=await self._written(doubtful),
-                sizes=[_size(claim) for claim in doubtful.claims],
+                sizes=[_size(claim) for claim in doubtful.items],
             )
 
     async def _extracted(
@@ -408,7 +408,7 @@ class VerifyingActivities:
     ) -> messages.ExtractedClaims:
         return messages.ExtractedClaims(
             claims_entry=entry,
-            asked_entry=await self._written(checking.AskedEntry(claims=asked)),
+            asked_entry=await self._written(checking.AskedEntry(items=asked)),
             sizes=[_size(claim) for claim in asked],
             claims=len(claims),
         )
@@ -425,7 +425,7 @@ class VerifyingActivities:
 
     async def _answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
         read = await self.notebooks.read_all(entries, checking.AnswersEntry)
-        return [answer for each in read for answer in each.answers]
+        return [answer for each in read for answer in each.items]
 
 
 def _size(claim: CompactModel) -> int:

@@ -24,7 +24,7 @@ from client.view.words import duration, engine_words, printable, providers_words
 from contracts.names import RECORDS_QUEUE
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.presets import highest_limits
-from contracts.request import EngineChoice, ResearchRequest
+from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, Outcome, StopReason
@@ -71,8 +71,8 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
     values = reduce(merge, (from_file, options.values(), parse_assignments(options.assignments)))
     if values.get("query") == "-" or not ("query" in values or options.request_file or sys.stdin.isatty()):
         values["query"] = sys.stdin.read(LARGEST_REQUEST).strip()
-    if options.model is not None and values.get("engine") in (None, EngineChoice.AUTO.value):
-        values["engine"] = EngineChoice.MODEL.value  # a model that is named is meant: no report without it
+    if options.model is not None and values.get("engine") in (None, "auto"):
+        values["engine"] = "model"  # a model that is named is meant: no report without it
     if isinstance(values.get("corpus"), str):
         registered = await context.stores.corpus_folders()
         values["corpus"], folder = find_corpus(values["corpus"], registered, cluster=settings.uses_cluster)
@@ -254,7 +254,7 @@ def resolve_here(
         if stored is None:
             corpus = request.corpus and CorpusSnapshot(name=request.corpus, files=1)  # counted by the index
             return resolve("not-started", request, configuration_of(settings), corpus or None, search_attributes=False)
-        if stored.engine is EngineKind.MODEL and request.engine is not EngineChoice.EXTRACTIVE and not url_given:
+        if stored.engine is EngineKind.MODEL and request.engine != "extractive" and not url_given:
             _require_known_host(stored, settings)
         return resolve_again(stored, request, configuration_of(settings))
     except RunRefused as refusal:

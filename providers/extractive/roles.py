@@ -254,8 +254,8 @@ def work(task: orchestrator.WorkInput, _: Transcript) -> TurnAnswer:
     if not task.searches and task.searches_left:
         return scripted_turn((orchestrator.SEARCH, orchestrator.SearchArguments(query=task.query[:QUERY_CHARACTERS])))
     if task.found and task.pages_left:
-        best = sorted(task.found, key=lambda page: (page.rank, page.index))[: task.pages_left]
-        pages = sorted(page.index for page in best)[: task.most_calls]
+        best = sorted(task.found, key=lambda page: (page[1], page[0]))[: task.pages_left]
+        pages = sorted(index for index, _ in best)[: task.most_calls]
         return scripted_turn(*((orchestrator.OPEN_PAGE, orchestrator.OpenArguments(index=index)) for index in pages))
     return scripted_turn((orchestrator.AGENT_REPORT, orchestrator.AgentReportArguments(open_questions=task.open_gaps)))
 
@@ -271,8 +271,8 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
         calls += [(living.PARSE_CONTENT, living.ParseArguments(file_id=name)) for name in task.files]
     if not calls:
         calls = [
-            (living.UPDATE_REPORT, living.UpdateArguments(heading=each.heading, notes=each.notes))
-            for each in task.unwritten
+            (living.UPDATE_REPORT, living.UpdateArguments(heading=heading, notes=notes))
+            for heading, notes in task.unwritten.items()
         ]
     if not calls:
         calls = [(living.FINISH, living.FinishArguments(open_questions=task.open_questions))]

@@ -198,7 +198,7 @@ def _validated(role: Role, value: Any) -> RoleAnswer:
 def tool_definitions(task: EngineTask) -> list[dict[str, Any]]:
     """The tools that may be called in this turn, as the Messages API takes them; none for a role without tools."""
     tools = offered_tools(task.role, task.input) if isinstance(task.input, ToolTurnInput) else []
-    return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
+    return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools]
 
 
 def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:

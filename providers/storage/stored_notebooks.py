@@ -128,7 +128,7 @@ class Notebooks:
         if isinstance(request, CheckInput | CorrectInput) and request.entry:
             kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry
             entry: Any = await self.read(request.entry, kind)
-            update["claims"] = [entry.claims[number] for number in request.numbers]
+            update["claims"] = [entry.items[number] for number in request.numbers]
         if isinstance(request, roles.WriteInput | UpdateInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update)

@@ -47,7 +47,7 @@ Section = tuple[str, str, list[Finding]]
 """Heading, question that the section answers, and its findings."""
 NOTES_OF_REVISION: Final = 12
 """Findings that the report lacks, for each section of a revision."""
-NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "confidence", "iteration", "kind", "direct", "empty")
+NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "iteration", "kind", "direct", "empty")
 """Fields of a draft that do not follow from its text."""
 
 

@@ -12,7 +12,7 @@ from contracts.recursive_roles import MANAGER, JudgedQuery, ManagerAnswer, Scope
 from contracts.roles import SubQuery
 from contracts.strategies import calls_by_role
 from contracts.texts import plural
-from contracts.tree_sizes import TreeEstimate, estimate_trees, structural_objections, tree_calls
+from contracts.tree_sizes import estimate_trees, structural_objections, tree_calls
 from contracts.vocabulary import EngineKind, StopReason
 from workflows.rules.sub_queries import plan_sub_queries
 from workflows.run.inbox import Interrupted
@@ -55,13 +55,13 @@ async def judge_scope(run: ResearchRun) -> None:
         raise Interrupted(StopReason.INFEASIBLE)
 
 
-def estimate_scope(run: ResearchRun, queries: Sequence[str]) -> TreeEstimate:
+def estimate_scope(run: ResearchRun, queries: Sequence[str]) -> dict[str, float | None]:
     """Return the least work for queries, as the estimate of the run counts it."""
     resolved = run.resolved
     calls = calls_by_role(resolved, tree_calls(resolved.limits, len(queries)))
     by_model = resolved.engine is EngineKind.MODEL
     prices, characters = resolved.model_prices, resolved.source_characters
-    return estimate_trees(resolved.limits, queries, calls if by_model else {}, prices, characters)
+    return estimate_trees(queries, calls if by_model else {}, prices, characters)
 
 
 def most_queries(run: ResearchRun) -> int:
@@ -102,10 +102,12 @@ def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnsw
     refused = run.resolved.engine is not answer.account.engine and not run.state.fallbacks.get(MANAGER.name)
     pays = run.resolved.gates.requires_approval or not refused
     estimate = estimate_scope(run, [node.text for node in nodes])
+    if not pays:
+        estimate = {name: estimate[name] for name in ("max_sources", "deadline_seconds")}
     judged = {normalized_text(one.query): one for one in answer.queries}
     opinions = [
         Objection(query_id=node.id, query=node.text, kind=ObjectionKind.OPINION, text=one.reason, splits=one.splits)
         for node in nodes
         if (one := judged.get(normalized_text(node.text))) is not None and not one.feasible
     ]
-    return [*structural_objections(estimate, run.resolved.limits, nodes, of_payment=pays), *opinions]
+    return [*structural_objections(estimate, run.resolved.limits, nodes), *opinions]

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.addresses import canonical_url, normalize, sub_query_id
-from contracts.evidence import Candidate, QueryOutcome, QueryRecord
+from contracts.evidence import Candidate, QueryRecord
 from contracts.exclusions import is_excluded
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
@@ -32,7 +32,7 @@ def record_of(query: PlanNode, provider: str, *, found: int | None, source_type:
         sub_query_id=query.id,
         iteration=query.iteration,
         found=found or 0,
-        outcome=QueryOutcome.FAILED if found is None else QueryOutcome.ANSWERED,
+        outcome="failed" if found is None else "answered",
     )
 
 
@@ -45,7 +45,7 @@ def asked_before(
     """
     for record in ledger:
         is_of_kind = provider in (None, record.provider) and source_type in (None, record.source_type)
-        if is_of_kind and record.outcome is QueryOutcome.ANSWERED and same_query(record.text, text):
+        if is_of_kind and record.outcome == "answered" and same_query(record.text, text):
             return record
     return None
 

@@ -82,7 +82,7 @@ OLD = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O"
         ("https://export.arxiv.org/pdf/math.GT/0309136.pdf", "10.48550/arxiv.math.gt/0309136"),
         ("10.48550/arXiv.2101.00001", "10.48550/arxiv.2101.00001"),
         (OLD, OLD.lower()),
-        (f"{OLD}>).", OLD.lower()),
+        (f"{OLD}.", OLD.lower()),
         (f"https://doi.org/{OLD}", OLD.lower()),
         ("https://doi.org/" + OLD.replace("<", "%3C").replace(">", "%3e"), OLD.lower()),
         ("https://doi.org/10.1000/a%3Fb%26c?from=x", "10.1000/a?b&c"),

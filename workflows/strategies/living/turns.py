@@ -19,7 +19,6 @@ from contracts.living_roles import (
     UPDATE_REPORT,
     WEB_SEARCH,
     LivingInput,
-    SectionNotes,
     UpdateArguments,
 )
 from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
@@ -434,15 +433,15 @@ async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.E
     was without before.
     Raises `Interrupted`.
     """
-    state, before = run.state, list[SectionNotes]()
+    state, before = run.state, dict[str, list[int]]()
     lacking = set(state.refresh.unwritten if state.refresh else ())
     left_out = [number for number, finding in enumerate(state.findings, start=1) if finding.id in lacking]
     await start_report(run)
     while (due := unwritten(state, left_out)) and due != before:
         before = due
         requests = {
-            f"place-notes/{number}": update_input(run, each.heading, notes_of(state, each.notes))
-            for number, each in enumerate(due, start=1)
+            f"place-notes/{number}": update_input(run, heading, notes_of(state, notes))
+            for number, (heading, notes) in enumerate(due.items(), start=1)
         }
         if not any(outcome.step for outcome, _ in await write_updates(run, requests, engine=engine)):
             break  # what is left does not fit into any update
@@ -482,18 +481,14 @@ def notes_of(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
     return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
 
 
-def unwritten(state: ResearchState, apart_from: Collection[int] = ()) -> list[SectionNotes]:
+def unwritten(state: ResearchState, apart_from: Collection[int] = ()) -> dict[str, list[int]]:
     """Return the notes that the report does not cite, under the headings that they fit, as many as an update takes."""
     outline = state.plan.outline
     cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()
     for number, finding in enumerate(state.findings, start=1):
         if number not in apart_from and not cited.intersection(finding.evidence_ids):
             sections.setdefault(heading_for(state, finding), []).append(number)
-    return [
-        SectionNotes(heading=heading, notes=sections[heading][:MOST_NOTES_OF_UPDATE])
-        for heading in outline
-        if heading in sections
-    ]
+    return {heading: sections[heading][:MOST_NOTES_OF_UPDATE] for heading in outline if heading in sections}
 
 
 def heading_for(state: ResearchState, finding: Finding) -> str:

@@ -7,7 +7,7 @@ from contracts.addresses import sub_query_id
 from contracts.agents import SUMMARY_CHARACTERS, LostWork
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Candidate, DocumentRef
-from contracts.orchestrator_roles import AGENT, AGENT_REPORT, OPEN_PAGE, SEARCH, THINK, FoundPage, WorkInput
+from contracts.orchestrator_roles import AGENT, AGENT_REPORT, OPEN_PAGE, SEARCH, THINK, WorkInput
 from contracts.outcome import Pause, Progress
 from contracts.plan import OTHER_FORM, WITHOUT_SEARCH, PlanNode
 from contracts.roles import ProposedGap
@@ -274,14 +274,10 @@ def pages_left(state: ResearchState) -> int:
 
 
 # --- pages ---------------------------------------------------------------------------------------------------------
-def unopened(state: ResearchState) -> list[FoundPage]:
-    """Return the pages that were not opened yet, by number."""
+def unopened(state: ResearchState) -> list[tuple[int, int]]:
+    """Return number, and rank in its search, of the pages that were not opened yet."""
     opened = set(AgentPosition.read(state).opened)
-    return [
-        FoundPage(index=number, rank=page.hit.rank)
-        for number, page in enumerate(pages_found(state), start=1)
-        if number not in opened
-    ]
+    return [(number, page.hit.rank) for number, page in enumerate(pages_found(state), start=1) if number not in opened]
 
 
 def _count_as_analyzed(state: ResearchState, searches: Sequence[PlanNode]) -> None:

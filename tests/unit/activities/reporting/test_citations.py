@@ -18,7 +18,6 @@ from activities.reporting.tree import Inline, Run, parse, sentences, write
 from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
-from contracts.request import CitationStyle
 from tests.unit.activities.reporting.page import link_targets
 from tests.unit.activities.reporting.sample import make_source
 from tests.unit.activities.reporting.whole import World
@@ -110,8 +109,8 @@ def test_a_link_cites_by_title() -> None:
     """Each source with an address has its title as label, without addresses; what only looks like one loses its link."""
     sources = {source.id: source for source in (PAREN, FILED, LYING)}
     registry = KnownAddresses.of([source.url for source in sources.values()])
-    labels = citation_labels(CitationStyle.LINK, sources, registry)
-    assert citation_labels(CitationStyle.NUMERIC, sources, registry) == {}
+    labels = citation_labels("link", sources, registry)
+    assert citation_labels("numeric", sources, registry) == {}
     assert labels.keys() == {PAREN.id, LYING.id}
     evidence = {f"ev-{n}": Evidence(id=f"ev-{n}", source_id=key, start=0, end=1) for n, key in enumerate(sources)}
     draft = f"See [Dam \\[structure\\]](<{PAREN.url}>): so [ev-0][ev-1]. And [ev-2]."

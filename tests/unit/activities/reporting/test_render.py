@@ -65,7 +65,7 @@ async def test_verdicts_of_the_run_stand_in_the_report() -> None:
     said = ClaimVerdict(
         claim_id=claims[0].id, verdict=Verdict.PARTIAL, method=CheckMethod.MODEL, reason="It says more."
     )
-    text = VerdictsEntry(verdicts=[said]).model_dump_json(exclude_defaults=True)
+    text = VerdictsEntry(items=[said]).model_dump_json(exclude_defaults=True)
     state = SAMPLE.state(verification=Verification(verdicts_entry=digest(text)))
     report, store = await run(state, SAMPLE.draft, also=text)
     document = json.loads(await store.get_text(report.files.json_document))

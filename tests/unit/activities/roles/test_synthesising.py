@@ -11,7 +11,7 @@ from activities.roles.grounding import RoleWork
 from activities.roles.report_writing import clean_text, ground_report
 from activities.roles.untrusted import label_key, label_of
 from contracts import addresses, roles
-from contracts.evidence import ConfidenceSummary, ReportDraft
+from contracts.evidence import ReportDraft
 from contracts.vocabulary import Confidence, EngineKind
 from providers.errors import InvalidOutput
 from tests.unit.activities.scripted import SOURCE, common, finding, passage, reference, source
@@ -97,7 +97,7 @@ def test_a_list_of_sources_by_the_model_goes(heading: str) -> None:
 
 
 async def test_figures_come_from_the_text() -> None:
-    """Title, sections, words, characters and confidence are counted, not claimed (S0-074, S0-116 to S0-119)."""
+    """Title, sections, words and characters are counted, not claimed (S0-074, S0-116 to S0-119)."""
     markdown = (
         f"# The Title\n\n> Evidence brief.\n\n"
         f"## Executive summary\n\nFirst, e.g. this one [{LABEL}]. Second **bold** [{OTHER_LABEL}]! Third? Fourth.\n\n"
@@ -109,7 +109,6 @@ async def test_figures_come_from_the_text() -> None:
     assert draft.word_count == 21
     assert draft.characters == len(text.strip())
     assert draft.has_headings
-    assert draft.confidence == ConfidenceSummary(high=1, medium=1, low=1)
     assert draft.iteration == 2
     assert not draft.empty
     assert draft.document.media_type == "text/markdown"

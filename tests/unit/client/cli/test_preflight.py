@@ -184,10 +184,10 @@ def test_a_run_with_trees_and_the_objections_to_its_scope_have_one_estimate() ->
     fields = {"strategy": "recursive", "limits": limits, "models": BOTH, "model_prices": prices}
     run = states.resolved(engine=EngineKind.MODEL, **fields)
     made, calls = estimate_of(run), calls_by_role(run, tree_calls(limits, 1))
-    least = estimate_trees(limits, ["How?"], calls, prices, run.source_characters)
-    assert (made.calls[0], made.tokens[0]) == (least.calls, least.tokens)
+    least = estimate_trees(["How?"], calls, prices, run.source_characters)
+    assert (made.calls[0], made.tokens[0]) == (least["max_model_calls"], least["max_tokens"])
     assert made.cost_usd is not None
-    assert made.cost_usd[0] == pytest.approx(least.cost_usd, abs=1e-4)
+    assert made.cost_usd[0] == pytest.approx(least["max_cost_usd"], abs=1e-4)
     needs = tree_calls(limits)["librarian"]
     providers = sum(choice.available for choice in run.providers)
     assert made.searches == (needs[0] * providers, needs[1] * 4 * providers)

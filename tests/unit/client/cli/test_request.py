@@ -13,7 +13,7 @@ from client.cli.corpus import find_corpus, name_of_folder
 from client.cli.options import RunOptions
 from client.cli.output import CommandError
 from client.cli.preflight import RequestedRun, build_request, parse_assignments, read_request
-from contracts.request import Depth, EngineChoice
+from contracts.request import Depth
 from workers.settings.loading import Settings
 
 
@@ -37,7 +37,7 @@ async def test_options_win_over_the_file_and_set_over_both(tmp_path: Path) -> No
     made = await wanted(options)
     assert made.folder == tmp_path
     assert (made.request.query, made.request.depth) == ("option", Depth.MEDIUM)
-    assert (made.request.engine, made.request.exclude) == (EngineChoice.EXTRACTIVE, ["example.com"])
+    assert (made.request.engine, made.request.exclude) == ("extractive", ["example.com"])
     assert made.request.limits.model_dump(exclude_none=True) == {"max_iterations": 1, "max_sources": 9}
     assert made.request.protected_sources == ["notes/a.md", "https://example.org/b"]
 
