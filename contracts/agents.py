@@ -52,7 +52,6 @@ class AgentTask(CompactModel):
     level: int = 1
     """Number of agents from its run down to this one: 1 for an agent of the run itself."""
     lost: LostWork = LostWork()
-    """Set for a task that is given again."""
 
     @property
     def placement(self) -> dict[str, int]:
@@ -92,14 +91,12 @@ class NodeSummary(CompactModel):
     """One node of a tree of agents, with those below it: what it was for, what it used, and why it ended."""
 
     id: str
-    """Of the agent that worked on it, and of its node in the plan."""
     goal: str
     level: int = Field(default=1, ge=1)
     source_ids: list[str] = []
     corrections: int = 0
     end: NodeEnd = NodeEnd.SUFFICIENT
     usage: Usage = Usage()
-    """Its own, without those below it."""
     below: list["NodeSummary"] = []
 
 
@@ -115,7 +112,6 @@ class TaskResult(CompactModel):
     """For people and for the run that started it, at most `SUMMARY_CHARACTERS`."""
     finding_ids: list[str] = []
     source_ids: list[str] = []
-    """Sources that it read or was given as read."""
     gap_ids: list[str] = []
     counts: Counts = Counts()
     usage: Usage = Usage()
@@ -123,7 +119,6 @@ class TaskResult(CompactModel):
     lost: LostWork = LostWork()
     failed_branches: list[str] = []
     node: NodeSummary | None = None
-    """Its part of a tree; None where its strategy works on none."""
     calls: dict[str, dict[str, int]] = {}
     agents: list[AgentProgress] = []
     packed: str = ""

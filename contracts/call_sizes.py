@@ -37,8 +37,6 @@ CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector: more at once are judged less well."""
 LONG_REPORT_WORDS: Final = 2_500
 """From this length on a model writes a report section by section, and then its frame."""
-FEWEST_SOURCES, FEWEST_FINDINGS = 2, 2
-"""Of a sub-query, and of a report, that finds little."""
 FEWEST_REPORT_SECTIONS, MOST_REPORT_SECTIONS = 2, 12
 
 # Tokens. One for each character of outside text, which no script exceeds by much.
@@ -105,9 +103,8 @@ def expected_call(
 
 
 def least_call(role: RoleSpec[Any, Any], source_characters: int) -> CallSize:
-    """Usual size of a role's call in a run that finds little."""
-    characters = {"source_characters": source_characters}
-    return expected_call(role, sources=FEWEST_SOURCES, findings=FEWEST_FINDINGS, **characters)
+    """Return the usual size of a role's call in a run that finds little: two sources, two findings."""
+    return expected_call(role, sources=2, findings=2, source_characters=source_characters)
 
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> CallSize:

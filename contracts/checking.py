@@ -101,7 +101,6 @@ class CorrectionAction(StrEnum):
     KEEP = "keep"
     REWRITE = "rewrite"
     SOFTEN = "soften"
-    """The sentence asserts less, or with less certainty."""
     REMOVE = "remove"
 
 
@@ -176,7 +175,6 @@ class VerificationSummary(Contract):
     contradicted_share: float = 0.0
     """Shares of the judged claims."""
     effective_citations: int = 0
-    """Citations of claims that are supported."""
     not_reached: int = 0
     """Claims for a checker that were not judged, for time, a limit or a person."""
     warning: bool = False
@@ -219,7 +217,6 @@ class ReviewSummary(Contract):
     revised: bool = False
     """True if a revision by its notes scored higher and replaced the draft."""
     before: float | None = None
-    """Scores of the first draft, where a revision was written."""
 
 
 class Verification(CompactModel):

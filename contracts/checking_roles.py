@@ -7,14 +7,13 @@ from pydantic import BeforeValidator, Field
 from contracts.base import Contract
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ReviewScores
 from contracts.evidence import DocumentRef, Verdict
-from contracts.lenient import at_most, known_word, one_line, within
+from contracts.lenient import Sentence, at_most, known_word, within
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.texts import plural
 from contracts.tokens import TokenShare
 from contracts.vocabulary import Tier
 
 JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNVERIFIED)
-"""Words that a checker may use of a claim."""
 
 
 def _objects(value: Any) -> Any:
@@ -29,12 +28,10 @@ def _texts(value: Any) -> list[str]:
 LenientText = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
 
 
-# --- checker -------------------------------------------------------------------------------------------------------
 class ClaimBatchInput(RoleInput):
     """Hand-off of claims, which the activity loads from their entry."""
 
     entry: str = ""
-    """Hash of the stored entry with the claims."""
     numbers: list[int] = []
     """Numbers of its claims, from 0."""
     bytes_shown: int = 0
@@ -75,7 +72,6 @@ class CheckerResult(RoleAnswer):
     verdicts: list[Verdict] = []
 
 
-# --- corrector -----------------------------------------------------------------------------------------------------
 class CorrectInput(ClaimBatchInput):
     """Hand-off to the corrector: claims without support of their passages."""
 
@@ -108,7 +104,6 @@ class CorrectorResult(RoleAnswer):
     proposals: list[Proposal] = []
 
 
-# --- reviewer ------------------------------------------------------------------------------------------------------
 class ReviewInput(RoleInput):
     """Hand-off to the reviewer: the draft, with the question and the plan."""
 
@@ -116,13 +111,12 @@ class ReviewInput(RoleInput):
     draft: DocumentRef
     sub_queries: list[str] = []
     unanswered: list[str] = []
-    """Sub-queries without a finding."""
     sources_cited: int = 0
     findings: int = 0
 
 
 Score = Annotated[float, within(0, 10), Field(json_schema_extra={"minimum": 0, "maximum": 10})]
-Lines = Annotated[list[Annotated[str, one_line(300)]], at_most(5)]
+Lines = Annotated[list[Sentence], at_most(5)]
 
 
 class ReviewerAnswer(RoleAnswer):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, ValidationError
 
@@ -25,6 +25,12 @@ def one_line(limit: int) -> AfterValidator:
 def line_of(text: str, limit: int) -> str:
     """The text with every run of white space as one space, at most `limit` characters."""
     return shorten(" ".join(text.split()), limit)
+
+
+Sentence: TypeAlias = Annotated[str, one_line(300)]
+Query: TypeAlias = Annotated[str, one_line(400)]
+Paragraph: TypeAlias = Annotated[str, one_line(800)]
+"""Texts of a model on one line, with their most characters."""
 
 
 def known_word(kind: type[E], default: E) -> BeforeValidator:

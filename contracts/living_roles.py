@@ -3,23 +3,22 @@
 The supervisor's analyzer analyzes pages; the reporter writes passages (`contracts.report_updates`).
 """
 
-from typing import Annotated, Final, Self
+from typing import Final, Self
 
 from pydantic import Field
 
 from contracts.base import Contract
-from contracts.lenient import UnfitAnswer, distinct, first, one_line
+from contracts.lenient import Paragraph, Query, Sentence, UnfitAnswer, distinct, first
 from contracts.outlines import fitted_outline
 from contracts.plan import MOST_ASSUMPTIONS, MOST_QUESTIONS, QuestionRound
 from contracts.request import Constraints
 from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
-from contracts.tools import ToolSpec
+from contracts.tools import SearchArguments, ToolSpec
 from contracts.vocabulary import Tier
 
 
-# --- decomposer ----------------------------------------------------------------------------------------------------
 class DecomposeInput(BriefedInput):
     """Hand-off to the decomposer: the question, its constraints, and the plan that is replaced."""
 
@@ -27,25 +26,21 @@ class DecomposeInput(BriefedInput):
     most_queries: int = 6
     rounds: list[QuestionRound] = []
     previous: list[str] = []
-    """Queries of the plan that is replaced."""
     previous_outline: list[str] = []
-    """Headings of the plan that is replaced."""
 
 
 class DecomposerAnswer(RoleAnswer):
     """A plan: queries, the headings of the report, open questions and assumptions."""
 
-    brief: Annotated[str, one_line(800)] = Field(
-        default="", description="one or two sentences: what the report will answer, and for whom"
-    )
-    clarifying_questions: list[Annotated[str, one_line(300)]] = Field(
+    brief: Paragraph = Field(default="", description="one or two sentences: what the report will answer, and for whom")
+    clarifying_questions: list[Sentence] = Field(
         default=[], description="at most three questions whose answers would change the plan; none if it is clear"
     )
-    expanded_queries: list[Annotated[str, one_line(400)]] = Field(
+    expanded_queries: list[Query] = Field(
         description="what to search for, the most important first; each can be understood by itself"
     )
     outline: list[str] = Field(description="headings of the report in their order, in plain words")
-    assumptions: list[Annotated[str, one_line(300)]] = Field(
+    assumptions: list[Sentence] = Field(
         default=[], description="what the plan takes for granted where the question leaves something open"
     )
 
@@ -73,7 +68,6 @@ DECOMPOSER: Final = RoleSpec(
 )  # fmt: skip
 
 
-# --- agent: its tools ----------------------------------------------------------------------------------------------
 MOST_RESULTS: Final = 5
 """Pages of one search that the agent is shown (`max_search_results_per_query` of the design)."""
 FILE_ID_CHARACTERS: Final = 12
@@ -81,12 +75,9 @@ FILE_ID_CHARACTERS: Final = 12
 MOST_NOTES_OF_UPDATE: Final = 12
 
 
-class WebSearchArguments(Contract):
+class WebSearchArguments(SearchArguments):
     """A search."""
 
-    query: str = Field(
-        description="what to search for, in words that can be understood by themselves", min_length=1, max_length=500
-    )
     max_results: int = Field(default=MOST_RESULTS, description="pages to list", ge=1, le=MOST_RESULTS)
 
 
@@ -138,7 +129,6 @@ FINISH: Final = ToolSpec(
 )
 
 
-# --- agent ---------------------------------------------------------------------------------------------------------
 class LivingInput(ToolTurnInput):
     """Hand-off to the agent: the approved plan in its opening."""
 

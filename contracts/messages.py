@@ -258,7 +258,6 @@ class ExtractClaimsRequest(RunRequest):
 
     change: StateChange
     answers: list[str] = []
-    """Hashes of the entries of earlier answers."""
 
 
 class ExtractedClaims(CompactModel):
@@ -296,7 +295,6 @@ class FinalizedVerification(CompactModel):
     summary: VerificationSummary = VerificationSummary()
     verdicts: list[Verdict] = []
     draft: ReportDraft | None = None
-    """The corrected draft, if any correction stays."""
     doubtful_entry: str = ""
     sizes: list[int] = []
 
@@ -307,7 +305,6 @@ class ApplyRequest(RunRequest):
     by_model: bool = True
     claims_entry: str
     proposals: list[str]
-    """Hashes of the entries of proposals."""
     answers: list[str] = []
 
 

@@ -55,7 +55,6 @@ EVENTS: Final = "events"
 
 CORPUS_SCHEME: Final = "corpus:"
 CORPUS_PROVIDER: Final = "corpus"
-"""Name of the search provider of a corpus."""
 
 FAIRNESS_KEY_CHARACTERS: Final = 64
 """Characters of a tenant's name that the server takes as its fairness key."""

@@ -9,15 +9,14 @@ from typing import Annotated, Final, Self
 from pydantic import Field
 
 from contracts.base import Contract
-from contracts.lenient import UnfitAnswer, distinct, first, one_line
+from contracts.lenient import Paragraph, Sentence, UnfitAnswer, distinct, first, one_line
 from contracts.roles import BriefedInput, ClarifyInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
-from contracts.tools import NoArguments, ToolSpec
+from contracts.tools import NoArguments, SearchArguments, ToolSpec
 from contracts.vocabulary import Tier
 
 
-# --- tools ---------------------------------------------------------------------------------------------------------
 class AgentArguments(Contract):
     """A task for an agent."""
 
@@ -39,17 +38,7 @@ class ThinkArguments(Contract):
 class AskArguments(Contract):
     """Questions to the person."""
 
-    questions: list[Annotated[str, one_line(300)]] = Field(
-        description="one to three short questions, each about one thing", min_length=1
-    )
-
-
-class SearchArguments(Contract):
-    """A search."""
-
-    query: str = Field(
-        description="what to search for, in words that can be understood by themselves", min_length=1, max_length=500
-    )
+    questions: list[Sentence] = Field(description="one to three short questions, each about one thing", min_length=1)
 
 
 class OpenArguments(Contract):
@@ -92,12 +81,10 @@ AGENT_REPORT: Final = ToolSpec(
 )
 
 
-# --- intake --------------------------------------------------------------------------------------------------------
 class IntakeInput(ToolTurnInput, ClarifyInput):
     """Hand-off to the intake: the question, and earlier questions to the person."""
 
 
-# --- outliner ------------------------------------------------------------------------------------------------------
 class OutlineInput(BriefedInput):
     """Hand-off to the outliner."""
 
@@ -117,9 +104,7 @@ class OutlinedStep(Contract):
 class OutlinerAnswer(RoleAnswer):
     """A plan of distinct steps."""
 
-    approach: Annotated[str, one_line(800)] = Field(
-        default="", description="one or two sentences: how the steps lead to an answer"
-    )
+    approach: Paragraph = Field(default="", description="one or two sentences: how the steps lead to an answer")
     steps: list[OutlinedStep]
 
     def fitted(self, request: OutlineInput, notes: list[str]) -> Self:
@@ -130,7 +115,6 @@ class OutlinerAnswer(RoleAnswer):
         return self.model_copy(update={"steps": first(steps, request.most, notes, "steps")})
 
 
-# --- orchestrator --------------------------------------------------------------------------------------------------
 class OrchestrateInput(ToolTurnInput):
     """Hand-off to the orchestrator: the plan in its opening, findings of agents as answers to its calls."""
 
@@ -145,7 +129,6 @@ class OrchestrateInput(ToolTurnInput):
     """Steps, from 1, without an agent. For the script without a model; no prompt shows them."""
 
 
-# --- agent ---------------------------------------------------------------------------------------------------------
 class WorkInput(ToolTurnInput):
     """Hand-off to an agent: its task is the query."""
 

@@ -135,7 +135,6 @@ class Awaited(Contract):
     since: str
     """Time of the request by the run's clock, ISO 8601."""
     id: str = ""
-    """Id of its activity, or of the workflow of an agent."""
     attempt: int = 1
     """Above 1 while Temporal retries it, as in an outage; a client adds it from the server's description."""
     last_failure: str = ""
@@ -317,7 +316,6 @@ class AgentProgress(Contract):
     strategy: str
     status: AgentStatus
     workflow_id: str = ""
-    """Workflow with its own query `status`."""
     phase: str = ""
     started_at: str = ""
     ended_at: str = ""
@@ -341,7 +339,6 @@ class ResearchStatus(Contract):
     query: str
     status: RunStatus
     queue_place: int | None = None
-    """The place of a run that waits for its turn, from 1."""
     queue_length: int = 0
     """Number of waiting runs, this one included."""
     phase: str | None = None
@@ -376,7 +373,6 @@ class ResearchStatus(Contract):
     last_failure: str = ""
     degraded: list[str] = []
     guidance: list[Guidance] = []
-    """Requests of people and hooks during the run, and their effect."""
     outcome: Outcome | None = None
     stop_reason: StopReason | None = None
     started_at: str = ""

@@ -64,7 +64,6 @@ class Waiting(Contract):
 
     kind: WaitKind
     questions: list[str] = []
-    """About the question of the run, or those of the plan that is to be approved."""
     round: int = 0
     """Of the questions, from 1."""
     plan_version: int = 0
@@ -191,7 +190,6 @@ class Objection(Contract):
     kind: ObjectionKind
     text: str
     splits: list[str] = []
-    """Narrower queries that could take its place."""
     figures: dict[str, tuple[float, float]] = {}
     """Limit that is exceeded → the estimate and the limit; of a structural objection."""
     overruled: bool = False

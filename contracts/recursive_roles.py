@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from contracts.addresses import canonical_url, normalized_text
 from contracts.base import Contract
 from contracts.evidence import DocumentRef, Gap
-from contracts.lenient import UnfitAnswer, distinct, first, known_word, one_line
+from contracts.lenient import Query, Sentence, UnfitAnswer, distinct, first, known_word, one_line
 from contracts.research_trees import (
     DETAIL_CHARACTERS,
     GOAL_CHARACTERS,
@@ -57,7 +57,6 @@ SHOWN_LINKS: Final = 20
 """Links of a page that an extractor is shown."""
 
 
-# --- manager -------------------------------------------------------------------------------------------------------
 class ScopeInput(BriefedInput):
     """Hand-off to the manager: the question, or the queries of a person's edit."""
 
@@ -74,7 +73,7 @@ class JudgedQuery(Contract):
         description="a question that can be understood by itself; one to be judged: word for word"
     )
     feasible: bool = Field(description="whether an expert could answer it well with a few sources")
-    reason: Annotated[str, one_line(300)] = Field(default="", description="of the verdict, in one sentence")
+    reason: Sentence = Field(default="", description="of the verdict, in one sentence")
     splits: list[Annotated[str, one_line(QUERY_CHARACTERS)]] = Field(
         default=[], description="if it is not feasible, two to four narrower queries in its place; else none"
     )
@@ -116,7 +115,6 @@ def _with_splits(judged: JudgedQuery) -> JudgedQuery:
     return judged.model_copy(update={"splits": splits})
 
 
-# --- librarian -----------------------------------------------------------------------------------------------------
 class LibrarianInput(RoleInput):
     """Hand-off to the librarian: one need, with earlier searches for it and works that sources have mentioned."""
 
@@ -132,7 +130,7 @@ class LibrarianInput(RoleInput):
 class LibrarianAnswer(RoleAnswer):
     """Searches for one need, in different words."""
 
-    searches: list[Annotated[str, one_line(400)]] = Field(
+    searches: list[Query] = Field(
         description="one to four searches in different words; each can be understood by itself"
     )
 
@@ -146,7 +144,6 @@ class LibrarianAnswer(RoleAnswer):
         return self.model_copy(update={"searches": first(fresh, request.most_searches, notes, "searches")})
 
 
-# --- extractor: examination of a candidate -------------------------------------------------------------------------
 class ScanInput(AnalyzeInput):
     """Hand-off to the scanner: an excerpt of one candidate; the sub-query is the need."""
 
@@ -167,7 +164,7 @@ class ScannerAnswer(RoleAnswer):
     relevance: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)] = Field(
         description="high, medium or low: whether it speaks about the need"
     )
-    reason: Annotated[str, one_line(240)] = Field(default="", description="in one sentence")
+    reason: Sentence = Field(default="", description="in one sentence")
     decision: Annotated[Literal["use", "reject"], BeforeValidator(_decision)] = Field(description="use or reject")
 
     def accepts(self, quality: Quality) -> bool:
@@ -181,7 +178,6 @@ class ScannerAnswer(RoleAnswer):
         return quality is not Quality.LOW and not is_off_topic
 
 
-# --- planner of trees ----------------------------------------------------------------------------------------------
 class VettedSource(Contract):
     """A vetted source, as the planner of trees knows it."""
 
@@ -285,7 +281,6 @@ def _leaf(node: str, proposed: ProposedLeaf) -> TreeLeaf:
     return TreeLeaf(id=identity, source_id=proposed.source, task_type=task, task_detail=detail)
 
 
-# --- extractor: work on a leaf -------------------------------------------------------------------------------------
 class ExtractInput(AnalyzeInput):
     """Hand-off to the extractor: one source and one task; the sub-query is the leaf."""
 
@@ -316,17 +311,16 @@ class MentionedWork(Contract):
 class ExtractorAnswer(AnalyzerAnswer):
     """Result of a leaf: statements with quotes, and what the source leaves open."""
 
-    follow_up_questions: list[Annotated[str, one_line(300)]] = Field(
+    follow_up_questions: list[Sentence] = Field(
         default=[], description="at most three questions that arise on reading and that the source does not answer"
     )
-    identified_gaps: list[Annotated[str, one_line(300)]] = Field(
+    identified_gaps: list[Sentence] = Field(
         default=[], description="at most three topics that the source itself says it does not cover"
     )
     mentioned_works: list[MentionedWork] = Field(
         default=[], description="at most five further works on the task that the source mentions"
     )
     gaps: SkipJsonSchema[list[ProposedGap]] = []
-    """Follows from the two lists."""
     quality_updates: SkipJsonSchema[list[QualityUpdate]] = []
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
@@ -348,7 +342,6 @@ class ExtractorResult(AnalyzerResult):
     """Those whose words are in the stored text, or whose address is among the links of the page."""
 
 
-# --- executor: check of its own report -----------------------------------------------------------------------------
 class SelfCheckInput(RoleInput):
     """Hand-off to the executor that checks the report of its node against the goal."""
 
@@ -393,7 +386,6 @@ class SelfCheckAnswer(RoleAnswer):
         return [one.gap_id for one in gaps if one.severity is not Severity.MINOR]
 
 
-# --- specifications ------------------------------------------------------------------------------------------------
 MANAGER: Final = RoleSpec(
     "manager", "judge_scope", Tier.COMPLEX, ScopeInput, ManagerAnswer, ManagerAnswer,
     share=TokenShare.PLANNING, output_tokens=2_500, expected_output_tokens=600, work="scope",

@@ -6,7 +6,18 @@ from typing import Annotated, Final, Self
 from pydantic import BeforeValidator, Field, JsonValue
 
 from contracts.base import Contract
-from contracts.lenient import UnfitAnswer, at_most, distinct, first, known_word, line_of, one_line
+from contracts.lenient import (
+    Paragraph,
+    Query,
+    Sentence,
+    UnfitAnswer,
+    at_most,
+    distinct,
+    first,
+    known_word,
+    line_of,
+    one_line,
+)
 from contracts.plan import MOST_QUESTIONS
 from contracts.request import Depth, Mode, Turn
 from contracts.roles import (
@@ -49,7 +60,6 @@ class ReflectionDecision(StrEnum):
     COMPLETE = "complete"
 
 
-# --- coordinator ---------------------------------------------------------------------------------------------------
 class ClassifyInput(BriefedInput, ClarifyInput):
     """Hand-off to the coordinator: the question and at most five earlier turns."""
 
@@ -64,8 +74,8 @@ class CoordinatorAnswer(RoleAnswer):
     route: Annotated[Mode, known_word(Mode, Mode.DEEP)] = Field(default=Mode.DEEP, json_schema_extra={"enum": ROUTES})
     recommended_depth: Annotated[Depth, known_word(Depth, Depth.AUTO)] = Depth.AUTO
     is_ambiguous: bool = False
-    clarifying_questions: list[Annotated[str, one_line(300)]] = []
-    brief: Annotated[str, one_line(600)] = Field(
+    clarifying_questions: list[Sentence] = []
+    brief: Paragraph = Field(
         default="", description="what earlier turns and instructions add to the question, in own words"
     )
     reasoning: Annotated[str, one_line(400)] = ""
@@ -95,7 +105,6 @@ class CoordinatorAnswer(RoleAnswer):
         return self.reasoning
 
 
-# --- background investigator ---------------------------------------------------------------------------------------
 class InvestigateInput(BriefedInput):
     """Hand-off to the background investigator."""
 
@@ -105,7 +114,7 @@ class InvestigateInput(BriefedInput):
 class QueriesAnswer(RoleAnswer):
     """Searches that an investigator or a researcher proposes: distinct, new, not more than allowed."""
 
-    queries: list[Annotated[str, one_line(400)]] = Field(
+    queries: list[Query] = Field(
         default=[], description="each can be searched for by itself; empty: nothing more is needed"
     )
     reasoning: str = ""
@@ -123,14 +132,12 @@ class QueriesAnswer(RoleAnswer):
         return self.model_copy(update={"queries": queries or fresh})
 
 
-# --- step planner --------------------------------------------------------------------------------------------------
 class StepSummary(Contract):
     """A step for the prompts of planner and reflector."""
 
     title: str
     status: NodeStatus = NodeStatus.PENDING
     observations: list[str] = []
-    """Statements of its findings."""
     finding_count: int = 0
     """Number of findings that answer it, those of earlier steps included."""
 
@@ -191,7 +198,6 @@ def _whole(step: ProposedStep) -> ProposedStep:
     return step.model_copy(update=update | {"needs_search": kind is StepKind.RESEARCH})
 
 
-# --- researcher ----------------------------------------------------------------------------------------------------
 class ResearchStepInput(RoleInput):
     """Hand-off to the researcher of one step."""
 
@@ -201,9 +207,7 @@ class ResearchStepInput(RoleInput):
     description: str = ""
     most_queries: int = 2
     asked: list[str] = []
-    """Every earlier query of the run."""
     observations: list[str] = []
-    """Findings of this step; empty in its first turn."""
     titles: list[str] = []
     pages: list[str] = []
     """Titles of pages that searches found and that were not read; the model may choose among them."""
@@ -222,7 +226,6 @@ class ResearcherAnswer(QueriesAnswer):
         return super().fitted(request, notes).model_copy(update={"pages": pages})
 
 
-# --- reflector -----------------------------------------------------------------------------------------------------
 class ReflectOnStepInput(RoleInput):
     """Hand-off to the reflector: the plan with its statuses, observations, and the remaining steps."""
 
@@ -243,13 +246,10 @@ class ReflectorAnswer(RoleAnswer):
     """A decision; an unreadable one counts as `continue`, which does no harm."""
 
     decision: Annotated[ReflectionDecision, known_word(ReflectionDecision, ReflectionDecision.CONTINUE)]
-    reasoning: Annotated[str, one_line(600)] = ""
-    suggested_changes: Annotated[
-        list[Annotated[str, one_line(600)]], BeforeValidator(lambda value: value or []), at_most(5)
-    ] = []
+    reasoning: Paragraph = ""
+    suggested_changes: Annotated[list[Paragraph], BeforeValidator(lambda value: value or []), at_most(5)] = []
 
 
-# --- responder -----------------------------------------------------------------------------------------------------
 class RespondInput(WriteInput):
     """Hand-off to the responder, who answers without research and cites no source."""
 

@@ -33,7 +33,6 @@ class ReportText(Contract):
     draft: str = Field(default="", max_length=LONGEST_TEXT)
     """The text with the passages of each citation, `[ev-…]`, in place of numbers; empty where the run wrote none."""
     sections: BoundedList[str] = []
-    """Headings of the second level."""
     word_count: int = 0
     """Of the body: without sources and method."""
 

@@ -69,7 +69,6 @@ class SourceChange(Contract):
     url: str = ""
     title: str = ""
     reason: str = ""
-    """Reason for which it was not read again; empty for a changed one."""
     passages: BoundedList[str] = []
     """Passages that the earlier report cites, as they are archived."""
 
@@ -92,7 +91,6 @@ def compare_reports(before: "Report", after: "Report", lost: Mapping[str, str] |
     )
 
 
-# --- claims --------------------------------------------------------------------------------------------------------
 def words_of_claim(claim: "ReportClaim") -> str:
     """Return the text of a claim without citations, quotation signs and the sign of its verdict."""
     text, sign = claim.text, VERDICT_SIGNS.get(claim.verdict)
@@ -171,7 +169,6 @@ def _likeness(one: list[str], other: list[str]) -> float:
     return 0.0 if few else SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
-# --- sources -------------------------------------------------------------------------------------------------------
 def _source_changes(before: "Report", after: "Report", lost: Mapping[str, str]) -> Iterator[SourceChange]:
     """Give the sources that the earlier report had read and that are others now."""
     by_address = {canonical_url(address): one for one in after.sources for address in (*one.aliases, one.url)}

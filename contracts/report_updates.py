@@ -20,7 +20,6 @@ from contracts.vocabulary import ReportKind, Tier
 LONGER_FIGURES: Final = {"title": "", "summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
 """Empty, for a draft of which only the text counts: they follow from it, and a history need not have them."""
 MOST_OPERATIONS: Final = 12
-"""Of one update."""
 MOST_REVISIONS: Final = 40
 """Earlier texts of a live report that can still be fetched by their hash."""
 
@@ -41,7 +40,6 @@ class Operation(Contract):
     text: str = Field(description="Markdown with the markers of passages")
 
 
-# --- reporter ------------------------------------------------------------------------------------------------------
 class UpdateInput(RoleInput):
     """Hand-off to the reporter: one section as it is, the notes that belong into it, and the room."""
 
@@ -57,7 +55,6 @@ class UpdateInput(RoleInput):
     sources: list[SourceExtract] = []
     most_characters: int = 800
     entries: list[str] = []
-    """Hashes of the stored analyses, with the other findings, evidence and sources."""
     finding_ids: list[str] = []
     """The notes in their order, stored ones included."""
 
@@ -107,7 +104,6 @@ REPORTER: Final = RoleSpec(
 )  # fmt: skip
 
 
-# --- the activities ------------------------------------------------------------------------------------------------
 class LiveReportRequest(RunRequest):
     """A live report: its text, and what the text keeps to."""
 

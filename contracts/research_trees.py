@@ -97,7 +97,6 @@ class TreeBounds:
     """Rounds of one executor: the plan, and each correction."""
 
 
-# --- ids -----------------------------------------------------------------------------------------------------------
 def node_id(parent: str, goal: str) -> str:
     """Return the id of an executor: the same goal below the same parent has the same one."""
     return f"node-{short_hash(parent, normalized_text(goal))}"
@@ -108,7 +107,6 @@ def leaf_id(node: str, source: str, task_type: TaskType, detail: str) -> str:
     return f"leaf-{short_hash(node, source, task_type.value, normalized_text(detail))}"
 
 
-# --- feasibility ---------------------------------------------------------------------------------------------------
 def problems_of(tree: ResearchTree, bounds: TreeBounds) -> list[str]:
     """Return why a tree cannot be carried out, each with the path of its place; empty for a feasible one."""
     if not tree.nodes:

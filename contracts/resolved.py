@@ -148,7 +148,6 @@ class Estimate(Contract):
     tokens: Range
     searches: Range
     cost_usd: Range | None
-    """Of models and searches together."""
     unpriced: list[str] = []
     cap_usd: float | None
 

@@ -12,7 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, SearchHit, SectionHint
-from contracts.lenient import UnfitAnswer, distinct, first, known_word, one_line, within
+from contracts.lenient import Paragraph, Sentence, UnfitAnswer, distinct, first, known_word, one_line, within
 from contracts.outcome import CallAccount, GateIssue, Guidance
 from contracts.plan import MOST_QUESTIONS, PlanNode, QuestionRound
 from contracts.request import Turn
@@ -107,7 +107,6 @@ class BriefedInput(RoleInput):
     """Hits of searches before the plan: titles and snippets, no page."""
 
 
-# --- planner -------------------------------------------------------------------------------------------------------
 class PlanInput(BriefedInput):
     """Hand-off to the planner."""
 
@@ -120,7 +119,7 @@ class SubQuery(Contract):
     """A sub-query as a planner proposes it."""
 
     query: Annotated[str, one_line(500)] = Field(description="a specific question that can be searched for by itself")
-    rationale: Annotated[str, one_line(600)] = Field(default="", description="why the answer needs it")
+    rationale: Paragraph = Field(default="", description="why the answer needs it")
     priority: Priority = 1
     facet: Annotated[str, one_line(60)] = Field(default="", description="the aspect it covers, one or two words")
 
@@ -145,7 +144,6 @@ class PlannerAnswer(RoleAnswer):
         return self.model_copy(update={"sub_queries": [kept[place] for place in sorted(chosen)]})
 
 
-# --- clarifier -----------------------------------------------------------------------------------------------------
 class ClarifyInput(RoleInput):
     """Hand-off to the clarifier: the question, and earlier questions to the person."""
 
@@ -159,12 +157,10 @@ class ClarifierAnswer(RoleAnswer):
     """At most three questions; none where the question is clear."""
 
     clear: bool = Field(description="whether the question can be researched as it stands")
-    questions: list[Annotated[str, one_line(300)]] = Field(
+    questions: list[Sentence] = Field(
         default=[], description="at most three short questions to the person; none if clear"
     )
-    reason: Annotated[str, one_line(600)] = Field(
-        default="", description="in one sentence, what is unclear, or why nothing is"
-    )
+    reason: Paragraph = Field(default="", description="in one sentence, what is unclear, or why nothing is")
 
     def fitted(self, request: ClarifyInput, notes: list[str]) -> Self:
         """Keep new questions, each once. Raises `UnfitAnswer` if one is required and there is none."""
@@ -176,7 +172,6 @@ class ClarifierAnswer(RoleAnswer):
         return self.model_copy(update={"questions": questions})
 
 
-# --- analyzer ------------------------------------------------------------------------------------------------------
 class SourceExtract(Contract):
     """A source for the prompts of analyzer and synthesizer."""
 
@@ -252,7 +247,7 @@ class ProposedGap(Contract):
     """A gap as an analyzer proposes it."""
 
     description: Annotated[str, one_line(400)]
-    suggested_queries: list[Annotated[str, one_line(300)]] = []
+    suggested_queries: list[Sentence] = []
     priority: Priority = 1
     kind: Annotated[GapKind, known_word(GapKind, GapKind.MISSING)] = GapKind.MISSING
 
@@ -292,12 +287,10 @@ class AnalyzerResult(RoleAnswer):
     analyzed_source_ids: list[str] | None = []
     """None: all that were given."""
     dropped_quotes: int = 0
-    """Number of quotes that are in no stored text word for word."""
     entry: str | None = None
     """Hash of the stored entry with findings and evidence; ids, statements and places are here. None: all is here."""
 
 
-# --- synthesizer ---------------------------------------------------------------------------------------------------
 class ReportPart(Contract):
     """The part of a long report that one call writes: a section, or the frame around all sections."""
 
@@ -348,7 +341,6 @@ class SynthesizerResult(RoleAnswer):
     draft: ReportDraft
 
 
-# --- refiner -------------------------------------------------------------------------------------------------------
 class RefineInput(RoleInput):
     """Hand-off to the refiner: gaps with their ids."""
 
@@ -366,7 +358,7 @@ class FollowUpQuery(Contract):
     """A follow-up query and its purpose."""
 
     query: Annotated[str, one_line(500)]
-    expected_contribution: Annotated[str, one_line(600)] = ""
+    expected_contribution: Paragraph = ""
 
 
 class GapAssessment(Contract):
@@ -382,7 +374,7 @@ class Recommendation(Contract):
     """Advice on another iteration."""
 
     should_iterate: bool = False
-    rationale: Annotated[str, one_line(600)] = ""
+    rationale: Paragraph = ""
     priority_gaps: list[str] = []
 
 
@@ -391,7 +383,7 @@ class RefinerAnswer(RoleAnswer):
 
     gap_analysis: list[GapAssessment]
     iteration_recommendation: Recommendation
-    report_improvements: list[Annotated[str, one_line(600)]] = []
+    report_improvements: list[Paragraph] = []
 
     def fitted(self, request: RefineInput, notes: list[str]) -> Self:
         """Keep one assessment of each gap of the request, and new follow-up queries."""
@@ -416,7 +408,6 @@ class RefinerAnswer(RoleAnswer):
         )
 
 
-# --- supervisor ----------------------------------------------------------------------------------------------------
 class ReflectInput(RoleInput):
     """Hand-off to the supervisor: the reflection prompt with the phase's figures and the gate's result."""
 

@@ -7,17 +7,7 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny
 from contracts.addresses import sub_query_id
 from contracts.agents import AgentRecord, AgentTask, Ledger
 from contracts.checking import Verification
-from contracts.evidence import (
-    Candidate,
-    DocumentRef,
-    Evidence,
-    Finding,
-    Gap,
-    QueryRecord,
-    ReportDraft,
-    Source,
-    keys_of,
-)
+from contracts.evidence import Candidate, DocumentRef, Evidence, Finding, Gap, QueryRecord, ReportDraft, Source, keys_of
 from contracts.exclusions import is_excluded
 from contracts.outcome import (
     AgentDecision,
@@ -167,7 +157,6 @@ class ResearchState(BaseModel):
     guidance: list[Guidance] = []
     decisions: list[AgentDecision] = []
     decisions_dropped: int = 0
-    """Number of decisions beyond the limit of the log."""
     events: list[Event] = []
     event_count: int = 0
     operations: dict[str, int] = {}

@@ -65,7 +65,6 @@ class StrategyDeclaration:
     report_sections: tuple[ReportSection, ...] = ()
     """Sections behind the text of its reports, made from the gaps of the run."""
     most_gaps: int = MOST_GAPS
-    """Gaps that one run of it may have."""
     caller: str = ""
     """Role that has the report written, where the strategy says who may call whom."""
 

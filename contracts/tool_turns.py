@@ -46,7 +46,6 @@ class TurnResult(RoleAnswer):
     """The conversation, this turn included; its size is the bytes that the next turn sends again."""
     calls: list[ToolCall] = []
     text: str = ""
-    """Text besides the calls, at most `TEXT_CHARACTERS`."""
     stop: str = ""
     steered: bool = False
     """A call or the text contained the run's canary, and was removed."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from contracts.base import CompactModel, Contract
 
@@ -64,3 +64,11 @@ def refusal_of(call: ToolCall) -> ToolAnswer:
 
 class NoArguments(Contract):
     """The arguments of a tool that takes none."""
+
+
+class SearchArguments(Contract):
+    """A search."""
+
+    query: str = Field(
+        description="what to search for, in words that can be understood by themselves", min_length=1, max_length=500
+    )

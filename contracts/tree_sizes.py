@@ -42,7 +42,6 @@ def tree_calls(limits: EffectiveLimits, queries: int | None = None) -> Calls:
     }
 
 
-# --- what queries take at least ------------------------------------------------------------------------------------
 NOUNS: Final = {
     "max_sources": "sources",
     "deadline_seconds": "seconds",
@@ -90,7 +89,6 @@ def most_leaves(limits: EffectiveLimits) -> int:
     return limits.max_leaves * (limits.max_nodes if limits.max_levels > 1 else 1)
 
 
-# --- objections ----------------------------------------------------------------------------------------------------
 def structural_objections(
     estimate: Mapping[str, float | None], limits: EffectiveLimits, queries: Sequence[PlanNode]
 ) -> list[Objection]:

@@ -16,7 +16,7 @@ from contracts.plan import OTHER_FORM
 from contracts.research_trees import DETAIL_CHARACTERS, TaskType
 from contracts.texts import plural
 from contracts.tool_turns import Transcript, TurnAnswer, scripted_turn
-from contracts.tools import NoArguments, ToolSpec
+from contracts.tools import NoArguments, SearchArguments, ToolSpec
 from contracts.vocabulary import Action, NodeStatus, Phase, Severity
 from providers.text import language_data, meaning_words, sentence_spans
 
@@ -252,7 +252,7 @@ def orchestrate(task: orchestrator.OrchestrateInput, _: Transcript) -> TurnAnswe
 def work(task: orchestrator.WorkInput, _: Transcript) -> TurnAnswer:
     """Search for the task in its own words, open the best pages, report."""
     if not task.searches and task.searches_left:
-        return scripted_turn((orchestrator.SEARCH, orchestrator.SearchArguments(query=task.query[:QUERY_CHARACTERS])))
+        return scripted_turn((orchestrator.SEARCH, SearchArguments(query=task.query[:QUERY_CHARACTERS])))
     if task.found and task.pages_left:
         best = sorted(task.found, key=lambda page: (page[1], page[0]))[: task.pages_left]
         pages = sorted(index for index, _ in best)[: task.most_calls]
