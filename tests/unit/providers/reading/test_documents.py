@@ -74,13 +74,12 @@ def test_each_kind_of_text_is_read_by_what_it_is(raw: bytes, name: str, media_ty
     assert (found.media_type, found.text) == (media_type, text)
 
 
-@pytest.mark.parametrize("name", ["a.md", "a.txt"])
-def test_deep_lists_and_long_texts_keep_their_words(name: str) -> None:
+def test_deep_lists_and_long_texts_keep_their_words() -> None:
     """Thirty levels of a list are read; of a very long text the beginning is, and a warning says so."""
     items = "\n".join("  " * level + f"- level{level}" for level in range(30))
-    found = extract(f"{items}\n\nend".encode(), name).text
+    found = extract(f"{items}\n\nend".encode(), "a.md").text
     assert re.findall(r"level\d+|end", found) == [*(f"level{level}" for level in range(30)), "end"]
-    long = extract(b"Some words of a line.\n\n" * 120_000, name)
+    long = extract(b"Some words of a line.\n\n" * 120_000, "a.md")
     assert 1_999_000 < len(long.text) <= 2_000_000
     assert "only its first" in long.warnings[0]
 
