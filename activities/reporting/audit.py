@@ -1,6 +1,6 @@
 """The audit: a report is checked again, offline, from its JSON and the stored documents alone.
 
-What it reads is foreign: a file may come from anybody, so it is bounded where it is opened, and texts are compared in a
+Its input is foreign: a file may come from anybody, so it is bounded where it is opened, and texts are compared in a
 process that can be killed.
 """
 
@@ -75,7 +75,7 @@ REMEDIES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class AuditProblem:
-    """A difference between the report and what it rests on."""
+    """A difference between the report and its sources, or within the report."""
 
     kind: str
     id: str
@@ -123,8 +123,8 @@ async def audit(
     """Check every source, passage, citation, claim, number and address of a `report.json`.
 
     `get_text` and `get_bytes` give a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`; None
-    where such documents were left out on purpose. `markdown` and `html` are the other forms, if they are there;
-    `before` is what was compared so far. Raises `InputUnprocessable` for a report that ends its readers.
+    for a bundle without such documents. `markdown` and `html` are the other forms, if they are there;
+    `before` has the comparisons so far. Raises `InputUnprocessable` for a report that ends its readers.
     """
     result = before or AuditResult()
     read = await isolated.call(READ, document)
@@ -164,7 +164,7 @@ def compare(
 async def _load(
     kind: str, source: ReportSource, name: str | None, get: Callable[[str], Awaitable[Any]] | None, result: AuditResult
 ) -> Any:
-    """Load a stored document of a source, if it is what its hash says; anything else is a difference."""
+    """Load a stored document of a source that has its hash; a missing or another one is a difference."""
     if name is None or get is None:
         result.skip(f"sources without a stored {kind}" if name is None else f"stored {kind}s that are left out")
         return None
@@ -302,7 +302,7 @@ class _Comparison:
             self._problem("verdict_differs", claim.id, message)
 
     def _check_support(self, claim: ReportClaim, found: FoundClaim) -> None:
-        """Check that the rules do not object to what a model called supported: it would not have been believed."""
+        """Check that rules do not object to a statement that a model called supported: in a run they overrule it."""
         self._skip("verdicts of a model, which no rule gives again")
         items = [self._evidence[key] for key in found.evidence_ids]
         sources = [self._sources[item.source_id] for item in items]
@@ -378,7 +378,7 @@ class _Comparison:
                 self._problem("field_differs", f"changes.claims.{number}", "the report makes no such statement")
 
     def _inputs(self) -> ReportInputs:
-        """Gather again what the report was made of. Raises ValueError, KeyError, `ProviderError`."""
+        """Gather the parts of the report again. Raises ValueError, KeyError, `ProviderError`."""
         report, made, shown = self._report, self._report.verification, self._report.fidelity
         fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"}) if shown else {}
         sources = {
@@ -417,7 +417,7 @@ class _Comparison:
         return replace(inputs, unresolved=made.markers_removed, foreign_urls=[""] * made.addresses_removed)
 
     def _text_of(self, source: str) -> str:
-        """Return the stored text of a source; where it is left out, blanks with the passages at their places."""
+        """Return the stored text of a source; for an absent one, blanks with the passages at their places."""
         if (text := self._texts.get(source)) is not None:
             return text
         signs: list[str] = []
@@ -437,7 +437,7 @@ def _squeeze(text: str) -> str:
 
 
 def _by_section(markdown: str) -> dict[str, str]:
-    """Return the parts of a text by their headings of the second level; what is above them is the title."""
+    """Return the parts of a text by their headings of the second level; the part above them is the title."""
     parts: dict[str, str] = {}
     for part in re.split(r"(?m)^(?=## )", markdown):
         name = part.partition("\n")[0].removeprefix("## ") if part.startswith("## ") else "title"

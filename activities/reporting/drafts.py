@@ -1,7 +1,7 @@
 """Drafts: a writer's text made fit to be stored, its shape, and its sections.
 
-A stored draft is Markdown that `write` made, with citations of passages as `[ev-…]`. A section is what stands under a
-heading of the second level; what comes before the first one, the title above all, is the head.
+A stored draft is Markdown that `write` made, with citations of passages as `[ev-…]`. A section is a heading
+of the second level with its blocks; the blocks before the first one, the title above all, are the head.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ SUMMARY_SENTENCES: Final = 3
 # --- from a writer's text to a draft ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class CleanDraft:
-    """A draft fit to be stored, and what was taken out of it."""
+    """A draft fit to be stored, and the parts that were taken out of it."""
 
     blocks: Blocks
     unresolved: list[str]
@@ -50,7 +50,7 @@ class CleanDraft:
 
 
 def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quotes: Mapping[str, str]) -> CleanDraft:
-    """Make a draft of what a writer wrote: without foreign addresses, unknown citations and lists of sources.
+    """Make a draft of the text of a writer: without foreign addresses, unknown citations and lists of sources.
 
     `quotes` gives the words of passages by evidence id.
     """
@@ -69,7 +69,7 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
 
 
 def parse_draft(markdown: str) -> Blocks:
-    """Parse a stored draft: whatever looks like an evidence id is a citation."""
+    """Parse a stored draft: each evidence id in brackets is a citation."""
     return parse(markdown, read_stored_marks)
 
 

@@ -373,7 +373,7 @@ def cut_passages(
 def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -> list[FoundClaim]:
     """Find the claims of a text in order; without `uncited` only those with citations.
 
-    The extractive engine's own words speak of the report alone: what it does not cite is no claim.
+    The extractive engine's own words speak of the report alone: a sentence of it without a citation is no claim.
     """
     seen: Counter[str] = Counter()
     found = []
@@ -386,7 +386,7 @@ def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -
 
 
 def claim_key(words: str, evidence_ids: Sequence[str]) -> str:
-    """Return what a claim is known by: its words without white space, and its evidence in any order."""
+    """Return the key of a claim: its words without white space, and its evidence in any order."""
     return "".join(words.split()) + "\x1e" + " ".join(sorted(evidence_ids))
 
 
@@ -452,7 +452,7 @@ class _Finder:
 
 
 def _asserts(words: str, language: str, *, leads: bool) -> bool:
-    """Return whether a sentence that cites nothing is a claim about the world; where its form leaves that open, it is.
+    """Return whether a sentence that cites nothing is a claim about the world; one of an undecided form is.
 
     Questions, lines that introduce a list or a quotation (`leads`), and labels are none.
     """
@@ -463,7 +463,7 @@ def _asserts(words: str, language: str, *, leads: bool) -> bool:
 
 
 class Tallied(NamedTuple):
-    """What the figures of a check are made from, of one claim."""
+    """A claim as the figures of a check count it."""
 
     verdict: str
     method: str
@@ -548,7 +548,7 @@ def bare_words(text: str) -> str:
 def unquote_other_words(blocks: Blocks, quotes: Mapping[str, str], registry: KnownAddresses) -> tuple[Blocks, int]:
     """Make plain the block quotes whose words the passages that they cite do not have, and count them.
 
-    `quotes` gives the words of passages by evidence id; where one is missing nothing is decided.
+    `quotes` gives the words of passages by evidence id; a citation without them is not judged.
     """
     made: list[Block] = []
     count = 0

@@ -226,7 +226,7 @@ class DraftMarks:
         return _merge_neighbours(found)
 
     def _without_prompt_text(self, run: Run) -> Run:
-        """Take out what a writer copied from its prompt, and note it; a quotation has the words of a page."""
+        """Take out names that a writer copied from its prompt, and note them; a quotation has the words of a page."""
         quotes = _quoted_places(run.text)
 
         def taken_out(match: re.Match[str]) -> str:
@@ -261,19 +261,19 @@ def _quoted_places(text: str) -> set[int]:
 
 
 def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
-    """Recognise the citations of a stored draft: whatever is written like an evidence id in plain brackets."""
+    """Recognise the citations of a stored draft: every evidence id in plain brackets."""
     words = (each.text for each in inlines if isinstance(each, Run) and not each.code)
     found = {key for text in words for key in re.findall(r"\[(ev-[0-9A-Za-z]{1,64})\]", text)}
     return DraftMarks({key.lower(): [key] for key in found})(inlines, quoted=True) if found else inlines
 
 
 def is_sign(run: Run) -> bool:
-    """Return whether words look like the sign of a verdict in a report."""
+    """Return whether words have the form of the sign of a verdict in a report."""
     return run.italic and run.text[:1] == "(" and run.text[1:-1] in all_signs()
 
 
 def without_signs(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
-    """Drop what looks like the sign of a verdict: only the renderer gives them."""
+    """Drop signs of verdicts: only the renderer gives them."""
     return [each for each in inlines if isinstance(each, CitationPlace) or not is_sign(each)]
 
 
@@ -315,7 +315,7 @@ def without_markers(text: str) -> str:
 
 
 def with_escaped_markers(text: str) -> str:
-    """Return words of a page in which nothing can be taken for a citation of ours."""
+    """Return words of a page in which no brackets can be taken for a citation of ours."""
     return OWN_GROUP.sub(lambda match: re.sub(r"[\[\]]", r"\\\g<0>", match[0]), text)
 
 

@@ -54,7 +54,7 @@ OWN_FIELDS: Final = frozenset(("url", "aliases", "source_url", "quote", "prefix"
 
 
 class RenderedForms(NamedTuple):
-    """The three forms as texts, and what the result of the run tells of them."""
+    """The three forms as texts, and their figures for the result of the run."""
 
     markdown: str
     html: str

@@ -147,7 +147,7 @@ def _listed(inputs: ReportInputs, items: Sequence[str]) -> Blocks:
 
 # --- what stays open ------------------------------------------------------------------------------------------------
 def open_sections(inputs: ReportInputs) -> list[Fact]:
-    """Return the sections that the strategy declares, made of the gaps that nothing has closed; they have no claims."""
+    """Return the sections that the strategy declares, made of the gaps that are open; they have no claims."""
     say, found = inputs.words, []
     for section in _declared_sections(inputs):
         items = [_open_line(inputs, gap) for gap in inputs.state.gaps if _section_of(gap) is section]
@@ -204,7 +204,7 @@ def _because(reason: str | None, say: ReportWords) -> str:
 
 # --- what was checked ------------------------------------------------------------------------------------------------
 def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
-    """Return what the citations of a report were checked for, and what not."""
+    """Return the extent of the check of a report's citations, in a sentence."""
     judged = [each.judged for each in claims if each.claim.evidence_ids]
     if not judged:
         return say("cites_nothing")
@@ -219,7 +219,7 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
 
 
 def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give what is unsupported, what cites nothing, what was corrected, and what was not reached."""
+    """Give the statements that are unsupported, without a citation, corrected, removed, or not reached."""
     claims, checked = inputs.claims, inputs.state.verification
     if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
         by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
@@ -272,7 +272,7 @@ def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give wishes that were not applied, the guidance by people and hooks, and the run that this one follows."""
+    """Give preferences that were not applied, the guidance by people and hooks, and the run that this one follows."""
     resolved = inputs.resolved
     readers = resolved.constraints
     wishes = [resolved.report_language, "; ".join(resolved.output.sections or []), readers.audience, readers.region]
@@ -306,7 +306,7 @@ def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give the task of each agent, and what it brought back or what ended it; or the tree of agents."""
+    """Give the task of each agent with its findings or its end; or the tree of agents."""
     records, sources = inputs.state.agents, inputs.state.sources
 
     def nodes(found: Sequence[NodeSummary], above: str) -> Iterator[str]:
@@ -416,7 +416,7 @@ def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def announced(estimate: Estimate | None, say: ReportWords) -> str:
-    """Return what was announced before the run; empty where no paid call was expected."""
+    """Return the estimate from before the run; empty where no paid call was expected."""
     if estimate is None:
         return ""
     amounts = {name: between(getattr(estimate, name)) for name in ("calls", "tokens", "searches")}
@@ -450,7 +450,7 @@ def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> s
 
 
 def quality_words(source: Source, say: ReportWords) -> str:
-    """Return a source's quality with the reason for it; for documents of the operator the reason says it all."""
+    """Return a source's quality with the reason for it; for documents of the operator the reason alone."""
     if source.quality_reason == OWN_DOCUMENTS:
         return say.translated(source.quality_reason)
     return say.name("quality", source.quality.value) + _because(source.quality_reason, say)

@@ -1,6 +1,6 @@
 """The text of a report as a tree: blocks of sentences of runs and citations.
 
-`parse` reads Markdown once; numbers, claims, HTML, documents and the audit walk over what it returns. Raw HTML, link
+`parse` reads Markdown once; numbers, claims, HTML and documents walk over its result. Raw HTML, link
 definitions and every other construct that is not listed here are words. Passes change the runs of each leaf (the text
 of a paragraph, a heading or a cell) before it is split into sentences: they take out addresses and recognise citations.
 """
@@ -37,7 +37,7 @@ PLAIN_LOOK: Final = (False, False, False, None)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Words of one look; a line feed in them is a line break."""
+    """Words of one style; a line feed in them is a line break."""
 
     text: str
     bold: bool = False
@@ -246,7 +246,7 @@ class _Builder:
 def tidy(inlines: Iterable[Inline]) -> list[Inline]:
     """Return inlines in their only form.
 
-    Neighbours of one look are one run, white space is single blanks, and blanks at the edge of a run with a look of
+    Neighbours of one style are one run, white space is single blanks, and blanks at the edge of a run with a style of
     its own are a plain run.
     """
     tidied = _merge(part for inline in _merge(inlines) for part in _without_edges(inline))
@@ -257,7 +257,7 @@ def tidy(inlines: Iterable[Inline]) -> list[Inline]:
 
 
 def _merge(inlines: Iterable[Inline]) -> list[Inline]:
-    """Merge neighbours of one look, with single blanks and line breaks."""
+    """Merge neighbours of one style, with single blanks and line breaks."""
     merged: list[Inline] = []
     for look, group in groupby(inlines, key=_look):
         if look is None:
@@ -270,7 +270,7 @@ def _merge(inlines: Iterable[Inline]) -> list[Inline]:
 
 
 def _look(inline: Inline) -> tuple[bool, bool, bool, str | None] | None:
-    """Return the look of a run, or None for a citation."""
+    """Return the style of a run, or None for a citation."""
     return (inline.bold, inline.italic, inline.code, inline.link) if isinstance(inline, Run) else None
 
 
@@ -287,7 +287,7 @@ def _without_edges(inline: Inline) -> Iterator[Inline]:
 def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
     """Split a leaf into sentences; citations behind the end of a sentence belong to it.
 
-    In a block quote each piece ends with citations: what they cite is all before them.
+    In a block quote each piece ends with citations: they are for all words before them.
     """
     text = Sentence(tuple(inlines)).text
     ends = set() if quoted else {len(text[:end].rstrip()) for _, end in sentence_spans(text)}

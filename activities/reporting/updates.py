@@ -162,7 +162,7 @@ def write_body(blocks: Blocks) -> str:
 def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
     """Return a draft as a live report of an outline.
 
-    What stands before the first heading comes first; a section of another name is put below the one before it.
+    Blocks before the first heading come first; a section of another name is put below the one before it.
     """
     bodies: dict[int, list[Block]] = {place: [] for place in range(len(outline.sections))}
     place = 0
@@ -213,7 +213,7 @@ def measure(before: str, after: str) -> tuple[int, int]:
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return how far two sequences begin alike."""
+    """Return the length of the common beginning of two sequences."""
     pairs = zip(old, new, strict=False)
     return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
 
@@ -331,7 +331,7 @@ def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
 
 
 def _fit_parts(text: Blocks, neighbour: Block) -> list[Block]:
-    """Return the parts of a text beside a part of a section; a block of another kind divides that part's block."""
+    """Return the parts of a text next to a part of a section; a block of another kind divides that part's block."""
     fitted: list[Block] = []
     for block in text:
         parts = _parts_of((block,))
@@ -348,7 +348,7 @@ def _fit_parts(text: Blocks, neighbour: Block) -> list[Block]:
 
 
 def read_operation(text: str) -> Blocks:
-    """Parse the text of an operation. Raises `UpdateRefused` for what a section cannot take."""
+    """Parse the text of an operation. Raises `UpdateRefused` for blocks that a section cannot have."""
     blocks = _read_block(text)
     if not blocks:
         raise UpdateRefused("text: an operation without words")
@@ -477,7 +477,7 @@ class LiveReportActivities:
 
     @activity.defn(name="apply_report_updates")
     async def apply_report_updates(self, request: UpdatesRequest) -> AppliedUpdates:
-        """Apply updates in order; one that is refused leaves the text unchanged, and says why."""
+        """Apply updates in order; one that is refused leaves the text unchanged, with a reason."""
         async with attempt(RECORDS):
             base, report = await self._base(request)
             outcomes, draft, newest = list[AppliedUpdate](), base, 0

@@ -25,7 +25,7 @@ class ReportWords:
 
     @classmethod
     def of(cls, engine_by_role: Mapping[str, str], asked: object, question: str) -> "ReportWords":
-        """Make the words of a report: in the language `asked` of a model (`output.language`), else the question's."""
+        """Make the words of a report: in `output.language` if a model wrote it, else in that of the question."""
         known, by_model = writers(), EngineKind.MODEL.value
         wrote = any(engine == by_model for role, engine in engine_by_role.items() if role in known)
         written = asked if wrote and isinstance(asked, str) and asked != SAME_LANGUAGE else question

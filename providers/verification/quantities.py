@@ -1,14 +1,79 @@
-"""Numbers with units, amounts, dates and versions in a text, read so that two spellings of one can be compared."""
+"""Numbers with units, amounts, dates and versions in a text, read so that two spellings of one can be compared.
+
+Units, scales, months and small words are those of seven languages (`words.toml`).
+"""
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from importlib.resources import files
 from itertools import product
 from typing import Final
 
-from providers.verification import units
+Readings = tuple[float, ...]
+"""Factors to the base unit; several where a name has more than one meaning (kB is 1,000 or 1,024 bytes)."""
+
+_DATA: Final = tomllib.loads(files(__package__ or "").joinpath("words.toml").read_text(encoding="utf-8"))
+_BYTES: Final = (("k", "kilo", "kibi"), ("M", "mega", "mebi"), ("G", "giga", "gibi"), ("T", "tera", "tebi"),
+                 ("P", "peta", "pebi"), ("E", "exa", "exbi"))  # fmt: skip
+
+
+def _by_name(table: Mapping[str, str], separator: str | None = "|") -> dict[str, str]:
+    """Turn a table of names around: each name → its kind."""
+    return {name: kind for kind, names in table.items() for name in names.replace("|\n", "|").split(separator)}
+
+
+def _byte_rows() -> Iterable[tuple[str, str, Readings]]:
+    for power, (sign, decimal, binary) in enumerate(_BYTES, start=1):
+        yield f"{sign}B|{decimal}byte|{decimal}bytes", "byte", (1000.0**power, 1024.0**power)
+        yield f"{sign}iB|{binary}byte|{binary}bytes", "byte", (1024.0**power,)
+        yield f"{sign}bit|{sign}bps|{sign}bit/s|{decimal}bit|{decimal}bits", "bit", (1000.0**power,)
+
+
+def _prefixed(names: str, unit: str) -> Iterable[tuple[str, str, Readings]]:
+    """Give a unit by its sign and names, alone and by the thousand, million, billion and trillion."""
+    sign, *words = names.split("|")
+    yield names, unit, (1.0,)
+    for power, (short, prefix, _) in enumerate(_BYTES[:4], start=1):
+        yield "|".join([short + sign, *(prefix + word for word in words)]), unit, (1000.0**power,)
+
+
+UNITS: Final[dict[str, tuple[str, Readings]]] = {
+    name.casefold(): (unit, factors)
+    for names, unit, factors in (
+        *((names, unit, tuple(factors)) for names, unit, *factors in _DATA["units"]),
+        *_byte_rows(),
+        *_prefixed("w|watt|watts", "watt"),
+        *_prefixed("wh|watt hours|wattstunden", "watt hour"),
+        *_prefixed("hz|hertz", "hertz"),
+    )
+    for name in names.split("|")
+}
+"""A name in small letters → the base unit, and the factors to it."""
+MONEY: Final = frozenset(("USD", "EUR", "GBP", "JPY", "CHF", "INR", "CNY"))
+MONEY_SUFFIXES: Final = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12}
+"""Letters that scale an amount of money: $5m are no metres."""
+LONGEST_UNIT: Final = 3  # words in the longest name of a unit
+SCALES: Final[dict[str, float]] = {
+    name: factor for names, factor in _DATA["scales"].items() for name in names.split("|")
+}
+MONTHS: Final = {name: number for number, names in enumerate(_DATA["months"], start=1) for name in names.split("|")}
+NUMBER_WORDS: Final = {
+    language: {
+        word: float(value)
+        for word, value in zip(words.split(), (*range(21), *range(30, 100, 10)), strict=True)
+        if word != "-"
+    }
+    for language, words in _DATA["counted"].items()
+}
+"""Language → word → number."""
+SHARES: Final[frozenset[str]] = frozenset(_DATA["shares"].split())
+"""Words for a part of a whole, which a claim may give in per cent."""
+COMPARATORS: Final = _by_name(_DATA["comparators"])  # words before a number → how they bound it
+SIGNS: Final = _by_name(_DATA["signs"], None)  # small words that turn, weaken or widen a statement → their kind
 
 TOKEN: Final = re.compile(
     r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
@@ -19,7 +84,7 @@ ISO_DATE: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
 NUMERIC_DATE: Final = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d{4})(?![./]?\d)")
 WRITTEN_DATE: Final = re.compile(
     r"(?:(?<![\d.,])(?P<before>\d{1,2})(?:st|nd|rd|th|[.º])?\s{1,3}(?:(?:of|de)\s{1,3})?)?"
-    rf"(?<![^\W_])(?P<month>{'|'.join(sorted(units.MONTHS, key=len, reverse=True))})(?![^\W_])"
+    rf"(?<![^\W_])(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![^\W_])"
     r"(?:\.?\s{1,3}(?P<after>\d{1,2})(?:st|nd|rd|th)?(?![\d.:]\d))?"
     r"(?:[.,]?\s{1,3}(?:(?:of|de|del)\s{1,3})?(?P<year>1\d{3}|20\d\d|21\d\d)(?![^\W_]))?",
     re.IGNORECASE,
@@ -79,10 +144,10 @@ def compare(claim: Quantity, source: Quantity) -> Comparison:
     """Return whether the source's quantity supports the claim's: the claim may round, the source not."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
-    if claim.unit == CENT and source.unit in units.MONEY:
+    if claim.unit == CENT and source.unit in MONEY:
         claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
     # A table's cell has its unit in the header; a count has none.
-    may_lack_unit = not source.unit and claim.unit in ("", "%", *units.MONEY) and not source.noun
+    may_lack_unit = not source.unit and claim.unit in ("", "%", *MONEY) and not source.noun
     if claim.unit != source.unit and not may_lack_unit:
         return Comparison.NONE
     found = _closest(claim, source)
@@ -158,7 +223,7 @@ def find_quantities(text: str, language: str = "en") -> list[Quantity]:
     taken = {place for date in dates for place in range(date.start, date.end)}
     tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]
     rest = [token for token in tokens if token.start not in taken and token.end - 1 not in taken]
-    numbers = _numbers(text, rest, units.NUMBER_WORDS.get(language, {}))
+    numbers = _numbers(text, rest, NUMBER_WORDS.get(language, {}))
     return sorted([*dates, *numbers], key=lambda quantity: quantity.start)
 
 
@@ -176,7 +241,7 @@ def _dates(text: str) -> Iterator[Quantity]:
     for found in WRITTEN_DATE.finditer(text):
         day, year = int(found["before"] or found["after"] or 0), found["year"]
         if (day or year) and day <= 31:
-            form = f"{year or '-'}-{units.MONTHS[found['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
+            form = f"{year or '-'}-{MONTHS[found['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
             yield Quantity(found[0], *found.span(), unit="date", forms=(form,))
     for found in TIME.finditer(text):
         hour, minute = int(found[1] or found[4]), int(found[2] or found[5] or 0)
@@ -239,7 +304,7 @@ def _finish(
 ) -> tuple[Quantity, int]:
     """Scale, unit, currency and comparator around a number; and where to continue."""
     following = first + 1
-    while following < len(tokens) and (scale := units.SCALES.get(tokens[following].word)):
+    while following < len(tokens) and (scale := SCALES.get(tokens[following].word)):
         values, half_step = tuple(value * scale for value in values), half_step * scale
         following += 1
     if following > first + 1 and following + 1 < len(tokens) and tokens[following].word in ("de", "di"):
@@ -248,16 +313,16 @@ def _finish(
     unit = ""
     factors: tuple[float, ...] = (1.0,)
     sign = tokens[first - 1].word if first else ""
-    if sign in units.UNITS and units.UNITS[sign][0] in units.MONEY and tokens[first - 1].end >= tokens[first].start - 1:
-        unit, factors = units.UNITS[sign]
-        suffix = units.MONEY_SUFFIXES.get(tokens[following].word) if following < len(tokens) else None
+    if sign in UNITS and UNITS[sign][0] in MONEY and tokens[first - 1].end >= tokens[first].start - 1:
+        unit, factors = UNITS[sign]
+        suffix = MONEY_SUFFIXES.get(tokens[following].word) if following < len(tokens) else None
         if suffix and tokens[following].start == tokens[following - 1].end:
             values, half_step = tuple(value * suffix for value in values), half_step * suffix
             following += 1
     else:
         unit, factors, following = _unit_after(text, tokens, following)
     end = tokens[following - 1].end
-    before = tokens[: first - (1 if unit in units.MONEY and sign in units.UNITS else 0)]
+    before = tokens[: first - (1 if unit in MONEY and sign in UNITS else 0)]
     phrases = (" ".join(token.word for token in before[-count:]) for count in (3, 2, 1))
     quantity = Quantity(
         raw=text[tokens[first].start : end],
@@ -267,7 +332,7 @@ def _finish(
         unit=unit,
         half_step=half_step * factors[0],
         digits=digits,
-        comparator=next((units.COMPARATORS[phrase] for phrase in phrases if phrase in units.COMPARATORS), ""),
+        comparator=next((COMPARATORS[phrase] for phrase in phrases if phrase in COMPARATORS), ""),
         noun=tokens[following].word if following < len(tokens) and not tokens[following].numeric else "",
     )
     return quantity, following
@@ -275,21 +340,21 @@ def _finish(
 
 def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple[float, ...], int]:
     """The unit that starts at a token, its factors, and the token behind it."""
-    for count in range(units.LONGEST_UNIT, 0, -1):
+    for count in range(LONGEST_UNIT, 0, -1):
         if place + count > len(tokens):
             continue
         start, end = tokens[place].start, tokens[place + count - 1].end
         name = " ".join(text[start:end].replace("-", " ").split()).casefold()
         name = name.replace("’", "'").removeprefix("d'")
         # A letter is a unit only right behind its number: `5 s`, yet not `5, s`.
-        gap = " \u00a0\u202f-." if tokens[place - 1].word in units.SCALES else " \u00a0\u202f-"
+        gap = " \u00a0\u202f-." if tokens[place - 1].word in SCALES else " \u00a0\u202f-"
         near = not text[tokens[place - 1].end : start].strip(gap)
-        if near and name in units.UNITS:
-            unit, factors = units.UNITS[name]
+        if near and name in UNITS:
+            unit, factors = UNITS[name]
             return unit, factors, place + count
     if place < len(tokens) and tokens[place].text == "°" and place + 1 < len(tokens):
         name = "°" + tokens[place + 1].word
-        if name in units.UNITS:
-            unit, factors = units.UNITS[name]
+        if name in UNITS:
+            unit, factors = UNITS[name]
             return unit, factors, place + 2
     return "", (1.0,), place

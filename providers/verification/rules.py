@@ -17,8 +17,7 @@ from typing import Final
 from contracts.evidence import Verdict
 from contracts.texts import shorten
 from providers.text import language_data, sentence_spans, stem
-from providers.verification.quantities import Comparison, Quantity, compare, find_quantities
-from providers.verification.units import SHARES, SIGNS, UNITS
+from providers.verification.quantities import SHARES, SIGNS, UNITS, Comparison, Quantity, compare, find_quantities
 
 MOST_PARTS: Final = 400  # parts of a sentence that are compared: `SequenceMatcher` takes quadratic time
 COPY: Final = 0.9
