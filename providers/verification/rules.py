@@ -255,7 +255,9 @@ def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment
             if closest.share >= CLOSE:
                 reason = f"“{quantity.raw}” is a minimum in one and a maximum in the other."
                 yield ClaimJudgement(Verdict.CONTRADICTED, reason)
-        elif rival := next((other for other in there if _is_of_kind(quantity, other)), None):
+            continue
+        alike = (each for each in there if each.unit == quantity.unit)
+        if rival := next((each for each in alike if each.unit or each.noun == quantity.noun), None):
             reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
             yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         else:
@@ -276,10 +278,6 @@ def _is_given(quantity: Quantity, there: Sequence[Quantity]) -> bool:
 
 def _agree(one: Quantity, other: Quantity) -> bool:
     return compare(one, other) in (Comparison.EXACT, Comparison.APPROXIMATE)
-
-
-def _is_of_kind(one: Quantity, other: Quantity) -> bool:
-    return one.unit == other.unit and bool(one.unit or one.noun == other.noun)
 
 
 def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgement]:
@@ -314,12 +312,10 @@ def _has(statement: Statement, word: _Word) -> bool:
 
 def _has_name(statement: Statement, low: str) -> bool:
     """Return whether a name occurs in another spelling: "SQLite3", "US" for "U.S.", the initials of a name."""
-    bare = low.replace(".", "").replace("-", "").replace("()", "")
-    others = [other.replace(".", "").replace("-", "").replace("()", "") for other in statement.low_words]
-    if any(bare == other or (len(bare) >= 4 and bare in other) for other in others):
-        return True
-    if len(bare) >= 4 and any(len(other) >= 4 and other in bare for other in others):
-        return True
+    bare, *others = (re.sub(r"[.-]|\(\)", "", word) for word in (low, *statement.low_words))
+    for other in others:
+        if bare == other or (min(len(bare), len(other)) >= 4 and (bare in other or other in bare)):
+            return True
     initials = "".join(word.low[0] for word in statement.words if word.text[0].isupper())
     return 2 <= len(bare) <= 5 and bare in initials
 
