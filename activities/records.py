@@ -71,7 +71,7 @@ class RecordsActivities:
 
     @activity.defn(name="preview_research")
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
-        """Resolve the request as `prepare_research` would, and store nothing; files of a corpus are not counted."""
+        """Resolve the request as `prepare_research` would, without storing it; files of a corpus are not counted."""
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
             if asked.continue_from:
@@ -81,7 +81,7 @@ class RecordsActivities:
 
     @activity.defn(name="describe_research")
     async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
-        """Describe the settings of a strategy and the place of the sessions; nothing is read or stored."""
+        """Describe the settings of a strategy and the place of the sessions."""
         strategy = declaration(request.strategy) if request.strategy else described_strategy()
         return messages.ResearchMetadata(
             research_collection=self.configuration.collection,

@@ -1,8 +1,7 @@
 """Quality of a source: pure rules over its host, its date and its text, with a reason of one line.
 
-The parts are weighted by kind of search. `high` needs a sum of 0.70, an authority of 0.70, a relevance of 0.30 and a
-content of 0.40. `low` is a sum below 0.40, an authority up to 0.15, a relevance below 0.15, and a content below 0.05.
-Everything else is `medium`. Authority is that of the host in a table of domains, never a page's own word.
+The parts are weighted by kind of search, and `assess` has the thresholds. Authority is that of the host in a table of
+domains, never a page's own word.
 """
 
 import asyncio
@@ -51,15 +50,12 @@ WINDOW: Final = 150  # words of one place: a long page has every word somewhere
 class AuthorityTier(StrictContract):
     """A sort of site, and its value for each kind of search, 0 to 1."""
 
-    phrase: str
-    """Words of a reason for it."""
+    phrase: str  # words of a reason for it
     web: float = Field(ge=0, le=1)
     academic: float = Field(ge=0, le=1)
     news: float = Field(ge=0, le=1)
-    user_generated: bool = False
-    """True if its readers can write there."""
-    domains: str = ""
-    """Domains with everything below them, between blanks."""
+    user_generated: bool = False  # true if its readers can write there
+    domains: str = ""  # domains with everything below them, between blanks
 
 
 class Authorities(StrictContract):

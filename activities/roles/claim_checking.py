@@ -1,9 +1,7 @@
 """Checker and corrector: claims in their prompts, and the part of the answers that counts.
 
-A verdict is read strictly where it would do good, and leniently where it does harm: `supported` must be that very word,
-must rest on words of the passages, and must not contradict the rules. Among the claims of a call is a control that no
-passage supports: a checker that calls it supported, by its own weakness or because of a page, has no claim called
-supported.
+`supported` must be that very word, must rest on words of the passages, and must not contradict the rules. Among the
+claims of a call is a control that no passage supports: a checker that calls it supported has no claim called supported.
 """
 
 import re

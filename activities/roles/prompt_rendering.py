@@ -235,7 +235,7 @@ class PromptBlocks:
         self.characters.append((len(stored), len(text)))
 
         def render(level: Level) -> str:
-            shown = "" if level is Level.DROPPED else shortened(text, level, topic)
+            shown = shortened(text, level, topic)
             return self._part("source", level, source=source, text=shown, ratio=RATIOS[level])
 
         rank = Rank.PROTECTED if protected else Rank.PRIORITY if best else Rank.REGULAR
@@ -309,7 +309,7 @@ class PromptBlocks:
         return without_markers(text.replace("[ev-", f"{cited}[ev-") if cited else text)[:characters]
 
     def summary_size(self) -> int:
-        """The characters that a summarizer is asked for, fewer than a summary may have: models count badly."""
+        """Return the requested characters of a summary, fewer than it may have: models count badly."""
         return int(self.request.most_characters * ASKED_OF_SUMMARY)
 
     def evidence(self, finding: Finding, characters: int) -> list[tuple[Evidence, str]]:

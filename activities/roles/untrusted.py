@@ -1,8 +1,7 @@
 """Words from outside, made harmless for a prompt: still readable, never able to close or imitate our own elements.
 
-They are put into elements whose names end in a mark that no page can know, each line after a sign made of it. The mark
-is an HMAC of the finished part of the prompt under the run's canary, so it is filled in last. Ids
-are shown as labels made with the same key: a model copies them without slips, and no page can know them.
+The names of their elements end in a mark that no page can know, and each line begins with a sign made of it. The mark
+is an HMAC of the finished part of the prompt under the run's canary. Ids are shown as labels made with the same key.
 """
 
 import hashlib

@@ -49,7 +49,7 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
 
 
 def extract(task: ExtractInput, documents: Mapping[str, str]) -> ExtractorAnswer:
-    """Quote the passages of one source that fit its task; what it leaves open nobody can tell without a model."""
+    """Quote the passages of one source that fit its task."""
     return ExtractorAnswer(findings=analyze(task, documents).findings)
 
 
@@ -92,7 +92,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
 
 
 def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnswer:
-    """Quote the first passage of each note, or its first sentences that have room; notes of a review change nothing."""
+    """Quote the first passage of each note, or its first sentences that have room; no note of a review."""
     texts = {source.id: documents.get(source.text.hash, "") for source in task.sources if source.text}
     passages = {item.id: (item, texts.get(item.source_id, "")[item.start : item.end]) for item in task.evidence}
     operations, room = list[Operation](), task.most_characters

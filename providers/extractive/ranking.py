@@ -1,8 +1,8 @@
 """Ranking: the passages of the sources that share the rarest words with a question, best first. Pure.
 
 A passage is a paragraph or its best sentences, a list item with its introduction, a table row with its header, or a few
-short blocks of one section. Nothing here judges whether it answers: the score says how much of the weight of the
-question's words it has, how close they are, and whether its heading has them, too.
+short blocks of one section. Its score is the share of the weight of the question's words, with gains for closeness and
+for words in its heading; whether it answers the question is not judged.
 """
 
 from bisect import bisect_left, bisect_right
@@ -171,14 +171,10 @@ class Ranking:
         return self._known[lines]
 
     def _blocks(self, source: SourceExtract) -> Iterable[PassageBlock]:
-        text = self.texts[source.id]
-        if len(text) <= WHOLE_DOCUMENT or not source.sections:
+        text, hints = self.texts[source.id], source.sections
+        if len(text) <= WHOLE_DOCUMENT or not hints:
             return candidates_of(text)
-        return (
-            block
-            for block in candidates_of(text)
-            if any(hint.start <= block.start < hint.end for hint in source.sections)
-        )
+        return (each for each in candidates_of(text) if any(hint.start <= each.start < hint.end for hint in hints))
 
     def _cut(self, passage: Passage, block: PassageBlock) -> Passage:
         """Cut a long paragraph to its best sentences, and add what belongs to them."""
@@ -207,11 +203,9 @@ class Ranking:
         )
         while first > 0 and last - first < MOST_SENTENCES and _opens_with(text, spans[first][0], data.openings):
             first -= 1
-        while (
-            last + 1 < len(spans)
-            and last - first < MOST_SENTENCES
-            and _opens_with(text, spans[last + 1][0], data.corrections)
-        ):
+        for start, _ in spans[last + 1 : first + MOST_SENTENCES + 1]:
+            if not _opens_with(text, start, data.corrections):
+                break
             last += 1
         start, end = spans[first][0], spans[last][1]
         return start, start + len(text[start:end].rstrip())

@@ -94,7 +94,7 @@ def clarify(task: roles.ClarifyInput) -> roles.ClarifierAnswer:
 
 # --- gates and gaps --------------------------------------------------------------------------------------------------
 def reflect(task: roles.ReflectInput) -> roles.SupervisorAnswer:
-    """Do as the gate says; it is never loosened."""
+    """Follow the gate, which is never loosened."""
     if not task.gate_valid:
         action = Action.RETRY
     elif task.phase == Phase.SYNTHESIS:
@@ -112,7 +112,7 @@ def reflect(task: roles.ReflectInput) -> roles.SupervisorAnswer:
 
 
 def refine(task: roles.RefineInput) -> roles.RefinerAnswer:
-    """Search once more for what a gap suggests and no search has tried; nothing else makes another iteration."""
+    """Search once more for suggestions of gaps that no search has tried: only they make another iteration."""
     tried = {normalized_text(text) for text in (*task.asked, task.query)}
     judged = [_judge(gap, tried) for gap in sorted(task.gaps, key=lambda gap: (gap.priority, gap.id))]
     worth = [each.gap_id for each in judged if each.addressable]
@@ -207,7 +207,7 @@ def search_for_step(task: reflective.ResearchStepInput) -> reflective.Researcher
 
 
 def reflect_on_step(task: reflective.ReflectOnStepInput) -> reflective.ReflectorAnswer:
-    """Continue while steps are planned; adjust where the last one brought nothing and a gap is open."""
+    """Continue while steps are planned; adjust where the last one has no finding and a gap is open."""
     done = [step for step in task.steps if step.status is NodeStatus.COMPLETED]
     decision = reflective.ReflectionDecision.CONTINUE
     if not task.pending:
@@ -220,7 +220,7 @@ def reflect_on_step(task: reflective.ReflectOnStepInput) -> reflective.Reflector
 
 # --- turns of the strategy orchestrator ------------------------------------------------------------------------------
 def take_in(task: orchestrator.IntakeInput, _: Transcript) -> TurnAnswer:
-    """Ask what the clarifier would ask; else hand the question over to the plan."""
+    """Put the questions of the clarifier; without any, hand over to the plan."""
     if questions := clarify(task).questions:
         return scripted_turn((orchestrator.ASK_PERSON, orchestrator.AskArguments(questions=questions)))
     return scripted_turn((orchestrator.GENERATE_PLAN, NoArguments()))
@@ -281,7 +281,7 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
 
 # --- sources and trees of the strategy recursive ---------------------------------------------------------------------
 def judge_scope(task: recursive.ScopeInput) -> recursive.ManagerAnswer:
-    """Give the question, and what people want besides, as queries; whether they are too wide is computed elsewhere."""
+    """Give the question and the requests of people as queries; their width is computed elsewhere."""
     found = [query for query, _, facet in _queries(task, task.most_queries) if facet != OTHER_FORM]
     reason = "Only its size was judged, without a model."
     judged = [recursive.JudgedQuery(query=query, feasible=True, reason=reason) for query in task.edited or found]

@@ -1,4 +1,4 @@
-"""Model endpoints: what each can do, by host and model name, which models may do a role, and what a call costs.
+"""Model endpoints: capabilities by host and model name, the models that may do a role, and prices of calls.
 
 Prices of the configuration come first, then those in the wheel of `genai-prices`, whose updater is never started. A
 model without a price costs None, never 0.

@@ -157,12 +157,12 @@ def _shortening(items: Sequence[ItemFidelity], figures: CallFidelity, candidate:
 
 
 def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list[ModelCandidate]:
-    """Return the candidates in their order, those with room for the whole content first: nothing is shortened early."""
+    """Return the candidates in their order, those with room for the whole content first."""
     if len(candidates) == 1 or not task.whole.items:
         return list(candidates)
     schema = "" if task.role.plain_text else schema_text(task.role.answer)
-    text = "".join([task.system, schema, json.dumps(tool_definitions(task)), task.whole.prompt])
-    text += json.dumps([message.content for message in task.whole.messages], ensure_ascii=False)
+    text = task.system + schema + task.whole.prompt
+    text += json.dumps([tool_definitions(task), *(one.content for one in task.whole.messages)], ensure_ascii=False)
     tokens = estimated_tokens(text) + REPAIR_TOKENS
 
     def is_too_small(candidate: ModelCandidate) -> bool:
@@ -198,13 +198,9 @@ def room_for(task: EngineTask, candidate: ModelCandidate, share: float = LARGEST
 
 
 def messages_for(author: str, messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The conversation for one model: thoughts go back unchanged to the model that wrote them, and to no other."""
-    return [
-        {
-            "role": message.role,
-            "content": [
-                block for block in message.content if message.author == author or block.get("type") not in THOUGHTS
-            ],
-        }
-        for message in messages
-    ]
+    """Return the conversation for one model: thoughts go back unchanged, and only to their author."""
+    shown: list[dict[str, Any]] = []
+    for message in messages:
+        blocks = [block for block in message.content if message.author == author or block.get("type") not in THOUGHTS]
+        shown.append({"role": message.role, "content": blocks})
+    return shown

@@ -57,7 +57,7 @@ class ContentItem:
         return {}
 
     def text(self, level: Level) -> str:
-        """Return its text in the prompt at a level, which is measured at once: nothing is rendered for its size."""
+        """Return its text in the prompt at a level, and measure it at once, so that no text is rendered for its size."""
         text = self.render(level)
         self._sizes[level] = (self.measure or estimated_tokens)(text)
         return text
@@ -80,7 +80,7 @@ class ContextBudgetExceeded(Exception):
 def priority(
     relevance: float = UNKNOWN, recency: float = UNKNOWN, quality: float = UNKNOWN, person: float = UNKNOWN
 ) -> float:
-    """Return 0.4 relevance + 0.3 recency + 0.2 quality + 0.1 the person's wish, each from 0 to 1."""
+    """Return 0.4 relevance + 0.3 recency + 0.2 quality + 0.1 the person's choice, each from 0 to 1."""
     return 0.4 * relevance + 0.3 * recency + 0.2 * quality + 0.1 * person
 
 
@@ -111,7 +111,7 @@ def _levels(items: Sequence[ContentItem], steps: dict[str, int]) -> dict[str, Le
 
 
 def fidelity_of(items: Iterable[ContentItem], levels: dict[str, Level], factor: float) -> list[ItemFidelity]:
-    """Return what of each item is shown."""
+    """Return the level and the tokens of each item."""
     return [
         ItemFidelity(
             id=item.id,

@@ -1,7 +1,7 @@
 """Shorter forms of a text, made of its own words: excerpts of a long page, and levels of an excerpt. Pure.
 
-Quotes are taken from what a prompt shows, so no word is changed: sentences that speak of the question stay, in their
-order, and gaps are marked.
+Quotes are taken from the text of a prompt, so no word is changed: sentences about the question stay, in their order, and
+gaps are marked.
 """
 
 import math
@@ -25,7 +25,7 @@ SHORTEST_BEGINNING: Final = 80  # characters of a text of which only the beginni
 
 # --- levels -----------------------------------------------------------------------------------------------------------
 def shortened(text: str, level: Level, question: str) -> str:
-    """Return a text at a level: whole, its best sentences in their order or line by line, its beginning, or nothing.
+    """Return a text at a level: whole, its best sentences in their order or line by line, its beginning, or empty.
 
     The sentences of a lower level are among those of the higher ones; together they have at least the level's share of
     the text, so a headline is one sentence unless the text is long.
@@ -97,7 +97,7 @@ def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: i
 
 
 def _joined(text: str, taken: Sequence[tuple[int, int]]) -> str:
-    """Put parts of a text together in their order, with a mark where words are left out between them."""
+    """Put parts of a text together in their order, with a mark where words between them are missing."""
     shown, last = "", 0
     for start, end in sorted(taken):
         between = text[last:start] if shown else ""
