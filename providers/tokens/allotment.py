@@ -57,7 +57,7 @@ class ContentItem:
         return {}
 
     def text(self, level: Level) -> str:
-        """Return its text in the prompt at a level, and measure it at once, so that no text is rendered for its size."""
+        """Return its text in the prompt at a level, and measure it at once: no text is rendered for its size."""
         text = self.render(level)
         self._sizes[level] = (self.measure or estimated_tokens)(text)
         return text

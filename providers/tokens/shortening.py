@@ -1,7 +1,7 @@
 """Shorter forms of a text, made of its own words: excerpts of a long page, and levels of an excerpt. Pure.
 
-Quotes are taken from the text of a prompt, so no word is changed: sentences about the question stay, in their order, and
-gaps are marked.
+Quotes are taken from the text of a prompt, so no word is changed: sentences about the question stay, in their order,
+and gaps are marked.
 """
 
 import math
