@@ -294,7 +294,7 @@ class Translation:
         return [call, ToolCallResult(**call.model_dump(exclude={"type"}), tool_output=output)]
 
     def _close(self, text: str, place: dict[str, Any]) -> list[AnyAgentEvent]:
-        """Answer the calls that nothing else will answer, by an error."""
+        """Answer every open call by an error."""
         calls, self._open = self._open, {}
         return [self._result(call, text, {}, place, is_error=True) for call in calls.values()]
 

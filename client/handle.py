@@ -34,17 +34,8 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
 
+from client import client_errors as errors
 from client.agent_events import AnyAgentEvent, ToolCallResult, Translation, UpdateReportResult
-from client.client_errors import (
-    DocumentMissing,
-    MessageRefused,
-    NoWorker,
-    PreviewRefused,
-    RunClosed,
-    RunForeign,
-    RunUnknown,
-    ServerUnreachable,
-)
 from client.run_results import result_of_failure, with_stored
 from contracts import failures, names
 from contracts.evidence import ReportDraft, Source
@@ -104,7 +95,9 @@ class ResearchClient:
         try:
             client = await Client.connect(address, namespace=namespace, data_converter=pydantic_data_converter)
         except (RuntimeError, RPCError) as error:
-            raise ServerUnreachable(f"no server answers at {address}: start one with `research serve`") from error
+            raise errors.ServerUnreachable(
+                f"no server answers at {address}: start one with `research serve`"
+            ) from error
         return cls(client, stored_result=stored_result)
 
     def handle(self, research_id: str) -> "ResearchHandle":
@@ -139,7 +132,7 @@ class ResearchClient:
                 )
         except WorkflowAlreadyStartedError as error:
             if not await handle.is_running():
-                raise RunClosed(f"a run {research_id} exists and has ended: choose another id") from error
+                raise errors.RunClosed(f"a run {research_id} exists and has ended: choose another id") from error
             handle.attached = True
         return handle
 
@@ -151,7 +144,7 @@ class ResearchClient:
     async def schedule_refresh(self, request: ResearchRequest, research_id: str, every: timedelta) -> None:
         """Have the server start refreshes of a run, each of them so long after the one before; replaces earlier times.
 
-        A refresh that is due while one is going on is left out. Raises `ServerUnreachable`.
+        A refresh that is due during another one is skipped. Raises `ServerUnreachable`.
         """
         # Intervals of a schedule count from 1970; the first refresh comes one interval from now.
         since = timedelta(seconds=int(time.time()) % int(every.total_seconds()))
@@ -175,15 +168,12 @@ class ResearchClient:
         try:
             with _server_errors(research_id):
                 await self.temporal.get_schedule_handle(refresh_schedule(research_id)).delete()
-        except RunUnknown:
+        except errors.RunUnknown:
             return False
         return True
 
     async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
-        """Ask the workers what a run of this request would use, and start none.
-
-        Raises `PreviewRefused` where it would be refused, `NoWorker` where none answers in time.
-        """
+        """Have the workers resolve a request without a run. Raises `PreviewRefused`, `NoWorker`."""
         asked = PrepareRequest(research_id=research_id, request_json=request.model_dump_json(exclude_unset=True))
         preview = self.temporal.execute_workflow(
             names.RESEARCH_PREVIEW,
@@ -199,8 +189,8 @@ class ResearchClient:
         except WorkflowFailureError as error:
             why = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
             if isinstance(why, ApplicationError) and why.type == failures.REFUSED:
-                raise PreviewRefused(why.message, str(why.details[0]["stop_reason"])) from error
-            raise NoWorker("no worker says what the run would use: see `research doctor`") from error
+                raise errors.PreviewRefused(why.message, str(why.details[0]["stop_reason"])) from error
+            raise errors.NoWorker("no worker says what the run would use: see `research doctor`") from error
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
         """List the identities of workers that poll a task queue; those that did not for `POLLER_SECONDS` are gone."""
@@ -279,10 +269,7 @@ class ResearchHandle:
         return await self._query_agent(agent, names.EVENTS, EventPage, after) or EventPage(next=after)
 
     async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
-        """Yield the events behind a cursor, as they come, until the run is over.
-
-        The run remembers 400 events; older ones are skipped. Raises the errors of `events`.
-        """
+        """Yield the events behind a cursor until the run is over; it remembers 400. Raises the errors of `events`."""
         while True:
             going_on = await self.is_running()
             while (page := await self.events(after)).events:
@@ -322,7 +309,7 @@ class ResearchHandle:
         while True:
             try:
                 return await self.events(after)
-            except NoWorker:
+            except errors.NoWorker:
                 await asyncio.sleep(1.0)
 
     async def _with_text(self, found: AnyAgentEvent, tenant: str) -> AnyAgentEvent:
@@ -335,7 +322,7 @@ class ResearchHandle:
             try:
                 text = await self.document(update.report, tenant=tenant)
                 break
-            except DocumentMissing:
+            except errors.DocumentMissing:
                 if not going_on:
                     break
                 await asyncio.sleep(seconds)
@@ -363,7 +350,7 @@ class ResearchHandle:
                     )
             except WorkflowFailureError as error:
                 why = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
-                raise DocumentMissing(f"{name} of {self.research_id}: {why or error}") from error
+                raise errors.DocumentMissing(f"{name} of {self.research_id}: {why or error}") from error
             text += piece.text
             if piece.next_offset is None:
                 return text
@@ -391,7 +378,7 @@ class ResearchHandle:
         return await self._update(names.STEER, text)
 
     async def stop_and_report(self) -> str:
-        """Have the report written from what is there. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        """Have the report written from the findings so far. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
         return await self._update(names.STOP_AND_REPORT)
 
     async def plan(self) -> PlanAnswer:
@@ -410,11 +397,7 @@ class ResearchHandle:
         return answer
 
     async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
-        """Answer the open questions in their order; without any answer the run continues without.
-
-        `round_` is that of the questions, so that equal words may answer two rounds. Raises `MessageRefused`,
-        `RunClosed`, `NoWorker`, as every message.
-        """
+        """Answer the open questions of a round in their order. Raises the errors of every message."""
         return await self._update(names.ANSWER_CLARIFICATION, list(answers), *([] if round_ is None else [round_]))
 
     async def reply(self, text: str) -> str:
@@ -497,7 +480,7 @@ class ResearchHandle:
         except TimeoutError as error:
             raise await self._silence() from error
         except WorkflowQueryFailedError as error:
-            raise MessageRefused(f"the run could not answer `{query}`: {error.message}") from error
+            raise errors.MessageRefused(f"the run could not answer `{query}`: {error.message}") from error
         except UNREADABLE as error:
             raise _foreign(self.research_id) from error
         except RPCError as error:
@@ -516,10 +499,10 @@ class ResearchHandle:
             raise await self._silence(MAY_STILL_ARRIVE) from error
         except WorkflowUpdateFailedError as error:
             why = error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
-            raise MessageRefused(why) from error
+            raise errors.MessageRefused(why) from error
         except RPCError as error:
             if "already completed" in error.message:
-                raise RunClosed(
+                raise errors.RunClosed(
                     f"the run {self.research_id} has already finished: see `research status {self.research_id}`"
                 ) from error
             if _no_poller(error):
@@ -527,18 +510,20 @@ class ResearchHandle:
             raise _rpc_failure(error, self.research_id) from error
         return answer if isinstance(answer, str) else ""
 
-    async def _silence(self, consequence: str = "") -> NoWorker | ServerUnreachable:
+    async def _silence(self, consequence: str = "") -> errors.NoWorker | errors.ServerUnreachable:
         try:
             pollers = await ResearchClient(self._client).polled_by(names.WORKFLOWS_QUEUE)
         except RPCError:
-            return ServerUnreachable(f"the server stopped answering: start it with `research serve`{consequence}")
+            return errors.ServerUnreachable(
+                f"the server stopped answering: start it with `research serve`{consequence}"
+            )
         problem = (
             f"the run {self.research_id} did not answer within {ANSWER_SECONDS:.0f} s: see `research doctor`, or"
             if pollers
             else f"no worker is polling {names.WORKFLOWS_QUEUE}:"
         )
         remedy = "start one with `research serve` (this machine) or `research worker` (a cluster)"
-        return NoWorker(f"{problem} {remedy}{consequence}")
+        return errors.NoWorker(f"{problem} {remedy}{consequence}")
 
 
 def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:
@@ -547,8 +532,8 @@ def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], 
     return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
 
 
-def _foreign(research_id: str) -> RunForeign:
-    return RunForeign(f"{research_id} is a workflow of another program: choose another id, see `research list`")
+def _foreign(research_id: str) -> errors.RunForeign:
+    return errors.RunForeign(f"{research_id} is a workflow of another program: choose another id, see `research list`")
 
 
 def _no_poller(error: RPCError) -> bool:
@@ -564,7 +549,9 @@ def _server_errors(research_id: str) -> Iterator[None]:
         raise _rpc_failure(error, research_id) from error
 
 
-def _rpc_failure(error: RPCError, research_id: str) -> RunUnknown | ServerUnreachable:
+def _rpc_failure(error: RPCError, research_id: str) -> errors.RunUnknown | errors.ServerUnreachable:
     if error.status is RPCStatusCode.NOT_FOUND:
-        return RunUnknown(f"the server knows no run {research_id}")
-    return ServerUnreachable(f"the server answers with an error ({error.status.name.lower()}): see `research doctor`")
+        return errors.RunUnknown(f"the server knows no run {research_id}")
+    return errors.ServerUnreachable(
+        f"the server answers with an error ({error.status.name.lower()}): see `research doctor`"
+    )

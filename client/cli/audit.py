@@ -14,15 +14,7 @@ from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import CommandError, ExitCode, print_json, print_result, read_start
 from client.cli.reports import FORMATS, write_for_person
-from client.exchange.bundle import (
-    BYTE_LIMIT,
-    SIGNATURE,
-    BundleReader,
-    compose_bundle,
-    private_key,
-    public_key,
-    text_path,
-)
+from client.exchange import bundle as bundles
 from client.view.words import change_lines, printable
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
@@ -34,6 +26,7 @@ from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import SAFE_ID
 from workers.settings.loading import Flags
 
+ExportForm = Literal["docx", "pdf", "bibtex", "csl"]
 EXPORTS: Final = {
     "docx": ("client.exchange.documents:to_docx", ".docx"),
     "pdf": ("client.exchange.documents:to_pdf", ".pdf"),
@@ -71,7 +64,7 @@ async def audit(
         raise CommandError("--key belongs to a bundle, FILE.zip: only bundles are signed")
     result = AuditResult()
     if target.endswith(".zip"):
-        sender = None if key is None else public_key(read_start(key, LARGEST_KEY, "the key"))
+        sender = None if key is None else bundles.public_key(read_start(key, LARGEST_KEY, "the key"))
         result = await _audit_bundle(Path(target), sender, result)
     else:
         async with open_context(Flags(config=config)) as context:
@@ -114,16 +107,18 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditR
     """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
     read_start(path, 1, "the bundle")
     try:
-        with closing(BundleReader(path)) as bundle:
+        with closing(bundles.BundleReader(path)) as bundle:
             result.checked["files of the bundle"] = len(bundle.manifest.files)
             for found in bundle.differences():
                 result.problem(*found)
             if key is not None:
                 result.count("signature")
                 if not bundle.is_signed:
-                    result.problem("signature_missing", SIGNATURE, "the bundle is not signed")
+                    result.problem("signature_missing", bundles.SIGNATURE, "the bundle is not signed")
                 elif not bundle.is_signed_by(key):
-                    result.problem("signature_differs", SIGNATURE, "this key did not sign the manifest as it is")
+                    result.problem(
+                        "signature_differs", bundles.SIGNATURE, "this key did not sign the manifest as it is"
+                    )
             elif bundle.is_signed:
                 result.skip("signature, which --key compares")
             forms = {"json": bundle.read(JSON_FILE)}
@@ -191,7 +186,7 @@ def is_file(target: str) -> bool:
 
 
 def _load_files(path: Path) -> dict[str, bytes]:
-    """Load a `report.json`, or that of a folder, with the other forms beside it. Raises `CommandError`."""
+    """Load a `report.json`, or that of a folder, with the other forms in its folder. Raises `CommandError`."""
     path = path / JSON_FILE if path.is_dir() else path
     beside = {form: path.with_name(name) for form, name in FORMATS.items() if path.with_name(name).is_file()}
     files = beside | {"json": path}
@@ -223,9 +218,9 @@ async def diff(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two reports claim by claim, without a server: what is new, gone, worded anew or judged otherwise.
+    """Compare two reports claim by claim, without a server: new and lost claims, other words, other verdicts.
 
-    Sources whose text changed or that the later report does not have are named with the passages that were cited.
+    Sources whose text changed or that the later report lacks are named with the passages that were cited.
 
     research diff reports/2026-11-01-heat-pumps/report.json last
     """
@@ -252,14 +247,10 @@ async def export(
     context: CommandContext,
     given: RunId = "last",
     *,
-    bundle: Annotated[
-        bool, Option("--bundle", help="report and archived texts, for `research audit` elsewhere")
-    ] = False,
+    bundle: Annotated[bool, Option("--bundle", help="report and archived texts, for an audit elsewhere")] = False,
     quotes_only: Annotated[bool, Option("--quotes-only", help="a bundle without the whole texts")] = False,
     sign: Annotated[Path | None, Option(metavar="KEYFILE", help="private Ed25519 key that signs a bundle")] = None,
-    form: Annotated[
-        Literal["docx", "pdf", "bibtex", "csl"] | None, Option("--format", help="one format instead")
-    ] = None,
+    form: Annotated[ExportForm | None, Option("--format", help="one format instead")] = None,
     out: Annotated[Path | None, Option(metavar="FILE", help="write it there [ID with the format's suffix]")] = None,
 ) -> None:
     """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.
@@ -274,7 +265,7 @@ async def export(
         raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
     if (quotes_only or sign is not None) and not bundle:
         raise CommandError("--quotes-only and --sign belong to --bundle: add it")
-    key = None if sign is None else private_key(read_start(sign, LARGEST_KEY, "the key"))
+    key = None if sign is None else bundles.private_key(read_start(sign, LARGEST_KEY, "the key"))
     if out is not None and out.is_dir():
         raise CommandError(f"{out} is a folder: name a file in it")
     research_id, forms = await _finished(context, given)
@@ -298,12 +289,12 @@ async def _bundle(
     hashes = [each for source in report.sources for each in (source.text_hash, source.pages_hash) if each is not None]
     try:
         for text_hash in [] if quotes_only else hashes:
-            files[text_path(text_hash)] = await context.stores.content.get(DocumentRef(hash=text_hash))
+            files[bundles.text_path(text_hash)] = await context.stores.content.get(DocumentRef(hash=text_hash))
     except ContentMissing:
         problem = f"the stored text of a source is gone or damaged: see `research audit {report.research_id}`"
         remedy = "or add --quotes-only for a bundle without whole texts"
         raise CommandError(f"{problem}, {remedy}", ExitCode.FAILED) from None
-    if sum(map(len, files.values())) > BYTE_LIMIT:
-        raise CommandError(f"the texts have more than {BYTE_LIMIT:,} bytes together: add --quotes-only")
+    if sum(map(len, files.values())) > bundles.BYTE_LIMIT:
+        raise CommandError(f"the texts have more than {bundles.BYTE_LIMIT:,} bytes together: add --quotes-only")
     names = {"research_id": report.research_id, "product_version": report.product_version}
-    return compose_bundle(files, **names, quotes_only=quotes_only, key=key)
+    return bundles.compose_bundle(files, **names, quotes_only=quotes_only, key=key)

@@ -105,7 +105,6 @@ class CommandContext:
     _client: ResearchClient | None = None
     _address: str = ""
 
-    # --- the server ------------------------------------------------------------------------------------------------
     async def connect(self, *, start: bool = True) -> ResearchClient:
         """Connect to the cluster, or to the dev server, which is started if need be. Raises `ServerError`."""
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
@@ -155,7 +154,6 @@ class CommandContext:
         """Give the address of a run in the web UI of the dev server."""
         return self.ui_url and f"{self.ui_url}/namespaces/default/workflows/{url_quote(research_id, safe='')}"
 
-    # --- stored runs -----------------------------------------------------------------------------------------------
     async def find(self, given: str) -> "RunInfo":
         """Load the run that a person names. Raises `CommandError`."""
         started = {session.research_id: session.saved_at for session in await self.stores.sessions.list()}

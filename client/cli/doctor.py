@@ -1,4 +1,4 @@
-"""`doctor`: report what is configured, reachable, missing or stuck, each with its remedy; try one read or search."""
+"""`doctor`: report settings, services, workers and stuck runs, each with its remedy; try one read or search."""
 
 import asyncio
 import platform
@@ -68,7 +68,7 @@ async def doctor(
     provider: Annotated[str | None, Option(metavar="NAME", help="with --search: the provider of the web")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Report what is configured, reachable or missing, and what to do about it. Exit code 0 or 1.
+    """Report each setting, service and worker, with the remedy for a problem. Exit code 0 or 1.
 
     With --read or --search it tries one part of a worker and shows the result.
 

@@ -63,10 +63,8 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
     """Build the request: `--set` over options over the file. Raises `CommandError`."""
     settings, folder = context.settings, None
     if options.model is not None and not settings.uses_cluster and not settings.model_configured:
-        raise CommandError(
-            f"--model {options.model} cannot be used: set ANTHROPIC_API_KEY, or name its endpoint with --model-url URL "
-            "(or ANTHROPIC_BASE_URL)"
-        )
+        remedy = "set ANTHROPIC_API_KEY, or name its endpoint with --model-url URL (or ANTHROPIC_BASE_URL)"
+        raise CommandError(f"--model {options.model} cannot be used: {remedy}")
     from_file = {} if options.request_file is None else _read_request_file(options.request_file)
     values = reduce(merge, (from_file, options.values(), parse_assignments(options.assignments)))
     if values.get("query") == "-" or not ("query" in values or options.request_file or sys.stdin.isatty()):
@@ -140,10 +138,10 @@ def _parse_value(path: str, text: str) -> Any:
 async def preflight(
     context: CommandContext, wanted: RequestedRun, options: RunOptions, known: RunInfo, *, works: bool = True
 ) -> bool:
-    """Print what a run will use, where text goes and, before a paid call, the expected amounts and the cap.
+    """Print the means of a run, where text goes and, before a paid call, the expected amounts and the cap.
 
-    Those say so who do the work: workers of other commands that are configured differently (any, unless this command
-    `works`), else this command. Returns whether others do it. Raises `CommandError` for a request that cannot be met.
+    The run is resolved by the workers that will do it: those of other commands with other settings (all, unless this
+    command `works`), else this command. Returns true for others. Raises `CommandError` for a request that fails.
     """
     request, settings, stored = wanted.request, context.settings, known.resolved
     others = await _other_workers(context, works=works)
@@ -226,7 +224,7 @@ def is_gone(identity: str) -> bool:
 async def _ask_workers(
     context: CommandContext, request: ResearchRequest, options: RunOptions, known: RunInfo
 ) -> ResolvedResearch:
-    """Ask the workers that do the work what the run would use. Raises `CommandError` with what they refuse."""
+    """Have the workers of other commands resolve the run. Raises `CommandError` with their refusal."""
     doers = "the workers that are running (`research serve`) do the work"
     if options.model_url is not None:
         raise CommandError(f"{doers}, with their own model endpoint: leave --model-url out, or stop them")

@@ -113,7 +113,13 @@ async def sources(
         print_json([source_document(each, state.findings) | {"citation": numbers.get(each.id)} for each in ordered])
         return
     for each in ordered:
-        print_result(_source_line(each, numbers.get(each.id)))
+        number = numbers.get(each.id)
+        line = Text(f"{f'[{number}]' if number is not None else '':>5} {each.id}  ")
+        line.append(printable(each.title), "bold" if number is not None else "")
+        reason = each.status_reason or each.quality_reason
+        status = each.status.value if each.status is not SourceStatus.FULL else each.quality.value
+        details = f"  {printable(each.url)}  {status}" + (f": {printable(reason)}" if reason else "")
+        print_result(line.append(details, "dim"))
 
 
 @commands.command("decisions")
@@ -173,14 +179,6 @@ def find_source(state: ResearchState, given: str) -> Source:
         count = "no source" if not matches else "more than one source"
         raise CommandError(f"{count} {quote(given)} in this run: see `research sources`")
     return matches[0]
-
-
-def _source_line(source: Source, number: int | None) -> Text:
-    line = Text(f"{f'[{number}]' if number is not None else '':>5} {source.id}  ")
-    line.append(printable(source.title), "bold" if number is not None else "")
-    reason = source.status_reason or source.quality_reason
-    state = source.status.value if source.status is not SourceStatus.FULL else source.quality.value
-    return line.append(f"  {printable(source.url)}  {state}" + (f": {printable(reason)}" if reason else ""), "dim")
 
 
 def _decision_line(decision: AgentDecision) -> Text:

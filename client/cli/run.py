@@ -93,7 +93,7 @@ async def ask(
 
 
 def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> RunOptions:
-    """Give the options of a question that follows an earlier run. Raises `CommandError` if nothing is stored of it."""
+    """Give the options of a question that follows an earlier run. Raises `CommandError` for a run without a session."""
     resolved = before.stored_resolution()
     return replace(
         options,
@@ -109,7 +109,7 @@ def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> Ru
 async def start(context: CommandContext, options: RunOptions) -> int:
     """Start a run on a running server with workers (`research serve`) and print its id at once.
 
-    The workers are asked first where text goes and what the run may cost. With --id: as for `research run`.
+    With --id: as for `research run`.
 
     research start "How does vacuum work?" --corpus manual
     """
@@ -154,8 +154,8 @@ async def refresh(
 ) -> int:
     """Read every source of a finished run of the strategy living again, and update its report where a text differs.
 
-    The run goes on under its own id. Of a source whose text is the same nothing is analyzed, and nothing is paid.
-    report.json names in `changes` the claims and sources that differ.
+    The run continues under its own id. A source whose text is the same costs no call. report.json names in `changes`
+    the claims and sources that differ.
 
     research refresh last
     research refresh 7k3f --every 1d       from now on once a day, by the running server and its workers
@@ -234,7 +234,7 @@ async def check_request(run: RunInfo, request: ResearchRequest) -> None:
 def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: bool = False) -> None:
     """Raise `CommandError` for a run that cannot be resumed; `closed` is its result.
 
-    A partial or empty run with nothing left to do goes on only with `changed` limits or another model.
+    A partial or empty run that did all its work continues only with `changed` limits or another model.
     """
     if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
         raise CommandError(refusal_of(closed), ExitCode.of(closed.outcome, closed.stop_reason))
@@ -249,7 +249,7 @@ def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: b
 
 
 async def request_again(run: RunInfo, options: RunOptions, **more: Any) -> RequestedRun:
-    """Build the request of a run that goes on: its question, with another model and `--set`. Raises `CommandError`."""
+    """Build the request of a run that continues: its question, another model, `--set`. Raises `CommandError`."""
     stored, values = run.resolved, options.values()
     again = {"query": await run.question(), **more}
     if stored is not None:
@@ -349,8 +349,7 @@ class RunCommand:
             hint, address = HINT.format(key=key, id=research_id), context.web_address(research_id)
             sink = sink_for(address, hint, quiet=options.quiet, as_json=options.as_json)
             ask = asker(handle, quiet=options.quiet or options.as_json)
-            recover = None if cluster else context.recover
-            return await follow_run(handle, sink, interrupt, recover=recover, detach=cluster, ask=ask)
+            return await follow_run(handle, sink, interrupt, None if cluster else context.recover, ask)
 
     @property
     def _resume(self) -> str:
@@ -366,10 +365,8 @@ class RunCommand:
             research_id = self.known.research_id
             print_hint(f"detached; the run continues: research watch {research_id} · research cancel {research_id}")
             return ExitCode.COMPLETED
-        print_hint(
-            f"the run did not close in time; its state is saved: {self._resume} "
-            f"· report from what is there: {self._resume} --now"
-        )
+        saved = "the run did not close in time; its state is saved"
+        print_hint(f"{saved}: {self._resume} · report from what is there: {self._resume} --now")
         return ExitCode.CANCELLED
 
     async def _write_report(self, result: ResearchResult) -> int:

@@ -78,7 +78,7 @@ async def delete(
 
 @archive.command("list")
 async def list_archive(context: CommandContext, *, as_json: AsJson = False) -> None:
-    """List what was archived, the newest first: hash, time, item, reason, tokens, title."""
+    """List the archived texts, the newest first: hash, time, item, reason, tokens, title."""
     found = (await context.stores.archive.read()).values()
     records = sorted(filter(None, found), key=lambda record: record.archived_at, reverse=True)
     if as_json:
@@ -93,7 +93,7 @@ async def list_archive(context: CommandContext, *, as_json: AsJson = False) -> N
 
 @archive.command("show")
 async def show(context: CommandContext, given: Hash) -> None:
-    """Print the record of a text as JSON: what it belongs to, why it was archived, and until when it stays."""
+    """Print the record of a text as JSON: its item, the reason, and the time until which it stays."""
     print_json((await _find(context, given)).model_dump(mode="json"))
 
 
@@ -138,7 +138,7 @@ async def _find(context: CommandContext, given: str) -> ArchiveRecord:
 
 
 async def _problem(context: CommandContext, record: ArchiveRecord | None) -> str:
-    """Give what is wrong with a record or its text, and the remedy; empty if nothing is."""
+    """Give the problem of a record or its text with the remedy; empty without one."""
     if record is None:
         return "the record is damaged: take its file from a backup, or remove it"
     try:

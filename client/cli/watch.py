@@ -50,9 +50,6 @@ T = TypeVar("T")
 commands = Commands()
 
 
-# --- watch ---------------------------------------------------------------------------------------------------------
-
-
 @commands.command("watch")
 async def watch(
     context: CommandContext,
@@ -88,7 +85,7 @@ async def watch(
             else:
                 hint = HINT.format(id=research_id)
                 sink = sink_for(context.web_address(research_id), hint, quiet=quiet, as_json=as_json)
-                result = await follow_run(run.handle, sink, interrupt, recover=None, detach=True)
+                result = await follow_run(run.handle, sink, interrupt)
     if result is None:
         print_hint(f"detached; the run continues: research watch {research_id}")
         return ExitCode.COMPLETED
@@ -123,14 +120,12 @@ async def follow_run(
     handle: ResearchHandle,
     sink: Sink,
     interrupt: asyncio.Event,
-    *,
-    recover: Callable[[], Awaitable[None]] | None,
-    detach: bool,
+    recover: Callable[[], Awaitable[None]] | None = None,
     ask: Ask | None = None,
 ) -> ResearchResult | None:
     """Show a run until it is over; None where `interrupt` detached, or a cancelled run did not close in time.
 
-    Without `detach` the interrupt cancels the run and waits until it is closed.
+    With `recover`, which starts the server again, the run ends with this command: the interrupt cancels it.
     """
 
     async def cancel() -> None:
@@ -139,7 +134,7 @@ async def follow_run(
 
     with sink:
         following = follow(handle, sink, recover=recover, ask=ask)
-        return await run_until(interrupt, following, None if detach else cancel)
+        return await run_until(interrupt, following, None if recover is None else cancel)
 
 
 async def run_until(

@@ -144,7 +144,7 @@ class BundleReader:
 
     @property
     def is_signed(self) -> bool:
-        """True if there is a signature, of whatever key."""
+        """True if there is a signature of any key."""
         return SIGNATURE in self._entries
 
     def is_signed_by(self, key: Ed25519PublicKey) -> bool:
@@ -195,12 +195,12 @@ def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInf
         raise BundleUnusable(f"the ZIP file unpacks to {whole:,} bytes; a bundle has at most {BYTE_LIMIT:,}")
     files: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
+        limit = MANIFEST_LIMIT if entry.filename == MANIFEST else LARGEST_REPORT
         problems = {
             "is a symbolic link": stat.S_ISLNK(entry.external_attr >> 16),
             "does not belong into a bundle": not MEMBER.fullmatch(entry.orig_filename),
             "is there twice": entry.filename in files,
-            "is larger than any file of a bundle": entry.file_size
-            > (MANIFEST_LIMIT if entry.filename == MANIFEST else LARGEST_REPORT),
+            "is larger than any file of a bundle": entry.file_size > limit,
         }
         for problem, found in problems.items():
             if found:

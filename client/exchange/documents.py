@@ -192,7 +192,7 @@ class _WordWriter:
         return added
 
     def _add_list(self, block: Block, depth: int, level: int, *, quoted: bool) -> None:
-        """Add a list in Word's own style for its level; each list of numbers counts anew."""
+        """Add a list in Word's own style for its level; each list has numbers of its own."""
         nth = f" {min(level, DEEPEST_LIST)}" if level > 1 else ""
         style = f"List {'Bullet' if block.start is None else 'Number'}{nth}"
         number = None if block.start is None else self._new_numbers(style, block.start)

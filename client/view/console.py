@@ -14,22 +14,7 @@ from rich.text import Text
 
 from client.client_errors import ClientError, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
-from client.view.words import (
-    AGENT_EVENTS,
-    agent_words,
-    duration,
-    elapsed_at,
-    ending_words,
-    event_lines,
-    fidelity_words,
-    local_time,
-    pasteable,
-    printable,
-    providers_words,
-    queue_words,
-    usage_words,
-    waits_of,
-)
+from client.view import words
 from contracts.outcome import Event, Mark, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
 from contracts.texts import plural
@@ -79,7 +64,7 @@ class Row(NamedTuple):
 
     def line(self) -> str:
         """Give the line as plain text."""
-        return f"{self.sign} {self.label:<10} {printable(self.text)}".rstrip()
+        return f"{self.sign} {self.label:<10} {words.printable(self.text)}".rstrip()
 
 
 def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
@@ -88,7 +73,7 @@ def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
     documents = counts.documents_searched
     searched = f" ({plural(documents, 'document')})" if status.corpus and documents is not None else ""
     corpus = f"corpus {status.corpus}{searched}" if status.corpus else ""
-    limit = f" of {duration(status.deadline_seconds)}" if status.deadline_seconds else ""
+    limit = f" of {words.duration(status.deadline_seconds)}" if status.deadline_seconds else ""
     found = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
     rows = [
         Row("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
@@ -97,11 +82,11 @@ def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
         Row("with", " · ".join(filter(None, (status.strategy, status.engine, corpus))) if begun else ""),
         Row("text", status.egress),
         Row("expected", status.estimate),
-        Row("searching", providers_words(status.providers) if status.web else ""),
-        Row("started", local_time(status.started_at)),
-        Row("time", duration(elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
-        Row("used", usage_words(status) if begun else ""),
-        Row("shown", fidelity_words(status.fidelity), "yellow" if _is_shortened(status) else ""),
+        Row("searching", words.providers_words(status.providers) if status.web else ""),
+        Row("started", words.local_time(status.started_at)),
+        Row("time", words.duration(words.elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
+        Row("used", words.usage_words(status) if begun else ""),
+        Row("shown", words.fidelity_words(status.fidelity), "yellow" if _is_shortened(status) else ""),
         *_work(status),
         *_waits(status, now),
         Row("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),
@@ -125,14 +110,14 @@ def _work(status: ResearchStatus) -> Iterable[Row]:
         yield Row(unit.label, " · ".join(filter(None, parts)), *MARKS[unit.mark])
     for level, agent in (each for top in status.agents for each in top.with_all_below()):
         mark = AGENT_MARKS.get(agent.status, Mark.FAILED)
-        yield Row(f"{'  ' * (level - 1)}{agent.id}", f"{agent_words(agent)}: {agent.task}", *MARKS[mark])
+        yield Row(f"{'  ' * (level - 1)}{agent.id}", f"{words.agent_words(agent)}: {agent.task}", *MARKS[mark])
 
 
 def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
     """Give the open question to a person with the commands that answer it, and the calls under way."""
     waiting = status.waiting if status.outcome is None else None
     if waiting is not None:
-        yield Row("asked", f"{waiting.describe()}, until {local_time(waiting.expires_at)}", "bold yellow")
+        yield Row("asked", f"{waiting.describe()}, until {words.local_time(waiting.expires_at)}", "bold yellow")
         for heading in status.outline:
             yield Row("", f"§ {heading}", "yellow")
         for question in waiting.questions:
@@ -142,8 +127,8 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
         if waiting.phrase and not status.objections:  # a narrow terminal cuts the command that ends with it
             yield Row("", f"phrase: {waiting.phrase}", "bold yellow")
         for way in waiting.ways(status.research_id):
-            yield Row("", pasteable(way), "yellow")
-    waits = waits_of(status, now)
+            yield Row("", words.pasteable(way), "yellow")
+    waits = words.waits_of(status, now)
     more = [f"and {len(waits) - SHOWN_WAITS} more"] if len(waits) > SHOWN_WAITS else []
     for place, wait in enumerate([*waits[:SHOWN_WAITS], *more]):
         yield Row("" if place else "waiting", wait, "cyan")
@@ -152,7 +137,7 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
 def _ended(status: ResearchStatus) -> str:
     if status.stop_reason is None:
         return ""
-    when = f"{local_time(status.ended_at)}: " if status.ended_at else ""
+    when = f"{words.local_time(status.ended_at)}: " if status.ended_at else ""
     natural = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
     return when + ("see the limitations in the report" if natural else status.stop_reason.text)
 
@@ -160,7 +145,7 @@ def _ended(status: ResearchStatus) -> str:
 def render_ending(result: ResearchResult) -> Text:
     """Draw the end of a run in one line."""
     sign, style = ENDINGS.get(result.outcome, ("✖", "bold red"))
-    return Text(f"{sign} {ending_words(result)}", style=style)
+    return Text(f"{sign} {words.ending_words(result)}", style=style)
 
 
 # --- the live view ---------------------------------------------------------------------------------------------------
@@ -199,7 +184,7 @@ class TerminalSink:
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
         """Use this status and the newest lines for the next frame."""
         self.status = status
-        self.news.extend(event_lines(news))
+        self.news.extend(words.event_lines(news))
 
     def notice(self, text: str) -> None:
         """Show a line of the watcher itself."""
@@ -223,9 +208,11 @@ class TerminalSink:
         lines = [(row.line(), row.style) for row in rows]
         lines += [(Row("web UI", self.web_address).line(), "dim")] if self.web_address else []
         lines += [(line, "dim") for line in self.news]
-        lines += [(printable(self._notice), "bold yellow")] if self._notice else []
+        lines += [(words.printable(self._notice), "bold yellow")] if self._notice else []
         drawn = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
-        return Group(*drawn, *([Text(printable(self.hint), style="dim")] if self.hint else []))  # commands stay whole
+        return Group(
+            *drawn, *([Text(words.printable(self.hint), style="dim")] if self.hint else [])
+        )  # commands stay whole
 
 
 @dataclass
@@ -245,11 +232,11 @@ class PlainSink:
 
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
         """Write the news, and once for each band below `full` how much models were shown."""
-        for line in event_lines(news):
+        for line in words.event_lines(news):
             self.write(line)
         if status.fidelity is not None and status.fidelity.band not in self._bands:
             self._bands.add(status.fidelity.band)
-            self.write(f"shown to models: {fidelity_words(status.fidelity)}")
+            self.write(f"shown to models: {words.fidelity_words(status.fidelity)}")
 
     def notice(self, text: str) -> None:
         """Write a notice once."""
@@ -318,7 +305,7 @@ class _Watcher:
         except ClientError as error:
             self._sink.notice(str(error))
             return
-        self._sink.notice(queue_words(self._status))
+        self._sink.notice(words.queue_words(self._status))
         self._sink.show(self._status, sorted(news, key=lambda event: event.time))
         await self._ask_person(self._status.waiting)
 
@@ -361,7 +348,7 @@ class _Watcher:
             is_working = agent.status is AgentStatus.RUNNING
             if is_working or agent.workflow_id in self._agents:
                 page = await self._handle.events_of(agent, self._agents.get(agent.workflow_id, 0))
-                news += [event for event in page.events if event.type in AGENT_EVENTS]
+                news += [event for event in page.events if event.type in words.AGENT_EVENTS]
                 if is_working:
                     at_work[agent.workflow_id] = page.next
         self._agents = at_work
