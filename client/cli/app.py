@@ -73,10 +73,13 @@ class LazyCommand(TyperCommand):
         super().__init__(name, help=summary, short_help=summary)
         self._module = module
 
+    def load(self) -> Any:
+        """Import the command itself."""
+        return typer.main.get_group(import_module(f"client.cli.{self._module}").commands).commands[str(self.name)]
+
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Import the command itself, and parse its arguments."""
-        group = typer.main.get_group(import_module(f"client.cli.{self._module}").commands)
-        return group.commands[str(self.name)].make_context(info_name, args, parent=parent, **extra)
+        """Parse the arguments of the command itself."""
+        return self.load().make_context(info_name, args, parent=parent, **extra)
 
 
 class ResearchGroup(TyperGroup):
