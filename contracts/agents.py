@@ -1,7 +1,7 @@
 """Agents: scoped runs with a task of their own, their requests and their results.
 
-An agent knows its task alone, and no part of the run that started it. Its findings travel as labels, with hashes of
-the notebook's entries that have the rest; ids are hashes, so the findings of several agents can be merged.
+An agent knows its task alone, and no part of the run that started it. Ids are hashes, so the findings of several
+agents can be merged.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,6 @@
 """Sizes of model calls: limits of prompts, the estimate of a call, and the bound for its reservation. Pure.
 
-All figures err high. `expected_call` is for the estimate of a run. `worst_call` bounds one call whose input is known,
-for the ledger: no bill for the call exceeds it.
+All figures err high. `worst_call` bounds one call whose input is known: no bill for the call exceeds it.
 """
 
 import json

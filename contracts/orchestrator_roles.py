@@ -1,7 +1,6 @@
 """The roles of the strategy `orchestrator`: intake, outliner, orchestrator and agent.
 
-Pages are analyzed and the report is written by the roles of the supervisor. Orchestrator, agent and intake work by
-calling tools; the workflow checks, carries out and answers their calls.
+Orchestrator, agent and intake call tools, which the workflow carries out; the other roles are the supervisor's.
 """
 
 from typing import Annotated, Final, Self

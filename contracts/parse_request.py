@@ -42,8 +42,11 @@ def parse_request(data: bytes | str) -> ResearchRequest:
 
 def error_lines(error: ValidationError) -> list[str]:
     """`path: message` of each problem, without the values. An unknown key is named, cut to 64 characters."""
-    problems = error.errors(include_input=False, include_url=False)
-    return [f"{_path(problem['loc'])}: {_message(problem)}" for problem in problems]
+    lines = []
+    for problem in error.errors(include_input=False, include_url=False):
+        path = ".".join(str(part)[:64] for part in problem["loc"]) or "request"
+        lines.append(f"{path}: {_message(problem)}")
+    return lines
 
 
 def _beyond_models(request: ResearchRequest) -> list[str]:
@@ -90,10 +93,6 @@ def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
         if less in limits and more in limits and limits[less] > limits[more]:
             lines.append(f"limits.{less}: more than limits.{more}")
     return lines
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part)[:64] for part in location) or "request"
 
 
 def _message(problem: Mapping[str, Any]) -> str:

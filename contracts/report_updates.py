@@ -1,7 +1,6 @@
 """Bounded updates of a live report: the role that writes them, and the activities that apply them.
 
-A live report is a title and the headings of the agreed outline, and grows by updates of one section each. An update is
-a few operations on that section; the characters that it inserts and removes have a bound.
+A live report has the headings of the agreed outline, and grows by a few operations on one section at a time.
 """
 
 from enum import StrEnum

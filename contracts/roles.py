@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from contracts.base import CompactModel, Contract
-from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, SearchHit, SectionHint
+from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, SearchHit, SectionHint, SourceDetails
 from contracts.lenient import Paragraph, Sentence, UnfitAnswer, distinct, first, known_word, one_line, within
 from contracts.outcome import CallAccount, GateIssue, Guidance
 from contracts.plan import MOST_QUESTIONS, PlanNode, QuestionRound
@@ -172,15 +172,12 @@ class ClarifierAnswer(RoleAnswer):
         return self.model_copy(update={"questions": questions})
 
 
-class SourceExtract(Contract):
+class SourceExtract(SourceDetails):
     """A source for the prompts of analyzer and synthesizer."""
 
     id: str = ""
     url: str = ""
-    title: str = ""
     publisher: str | None = None
-    published_at: str | None = None
-    snippet: str = ""
     quality: Quality = Quality.UNKNOWN
     text: DocumentRef | None = None
     sections: list[SectionHint] = []

@@ -1,7 +1,6 @@
 """Strategies as data: the declaration of each one, known before any of its code is loaded, and those of the product.
 
-A strategy from outside the product is declared by a package whose metadata names it under the entry point group
-`durable_research.strategies`; no file of the product mentions it.
+A package declares a strategy from outside the product under the entry point group `durable_research.strategies`.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """Summaries by a model in place of a text's own sentences: the role, and references to what it reads and writes.
 
-Only texts that nothing is quoted from are summarised: drafts, earlier turns, older answers of tools. The engine, which
-alone knows the window, finds out which ones; the run has them summarised and repeats the call with the summaries.
+Only texts without quotes are summarised (drafts, earlier turns, older answers of tools). The engine, which knows the
+window, names them; the run has them summarised and repeats the call.
 """
 
 from typing import Final

@@ -1,8 +1,7 @@
 """What a model was shown of the content of its calls: settings, levels of shortening, and figures of fidelity.
 
-The content of a call is a list of items (sources, findings, answers of tools, drafts). *Fidelity* is the number of
-tokens shown divided by the number considered, where dropped items count as 0; it says nothing about stored text that
-was not considered.
+*Fidelity* is the number of tokens shown divided by the number considered, where dropped items (sources, findings,
+answers of tools, drafts) count as 0; stored text that was not considered does not count.
 """
 
 from collections.abc import Iterable, Mapping

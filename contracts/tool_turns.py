@@ -1,11 +1,8 @@
 """Tool turns: a role that works by calling tools, one paid request at a time.
 
-A *transcript* is the conversation: an immutable document in the content store. A turn reads one, sends it with the
-answers to the last calls, and stores a longer one. The workflow has references only, runs the tools between two turns,
-and answers every call by its id. (`contracts.messages.QueueTurn` is a run's turn in the queue of runs.)
-
-A role that sees the text of pages has no tools, and a role with tools never sees such text: its input can contain no
-document, source or search hit (`check_tools`), and an answer is a text of the workflow's own.
+A turn reads the transcript of a conversation, an immutable document, and stores a longer one; the workflow runs the
+tools between two turns. A role with tools never sees the text of pages: its input can contain no document, source or
+search hit (`check_tools`), and an answer to a call is a text of the workflow's own.
 """
 
 from collections.abc import Sequence

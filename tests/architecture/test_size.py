@@ -19,7 +19,7 @@ BUDGET = {
     "client/cli": 2_930,
     "client/exchange": 450,
     "client/view": 480,
-    "contracts": 5_310,
+    "contracts": 5_060,
     "providers": 375,
     "providers/extractive": 800,
     "providers/isolation": 200,
