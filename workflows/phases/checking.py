@@ -56,13 +56,11 @@ async def review(run: ResearchRun) -> None:
     An interruption leaves the draft unchanged. A direct answer, which rests on no source, and one that is due within a
     minute are not reviewed.
     """
-    state, mode = run.state, run.resolved.checks.review
-    if mode is Review.OFF or state.draft is None or state.draft.empty or state.draft.direct:
-        return
-    if run.resolved.limits.deadline_seconds < SHORTEST_REVIEWED:
+    state, draft, mode = run.state, run.state.draft, run.resolved.checks.review
+    is_short = run.resolved.limits.deadline_seconds < SHORTEST_REVIEWED
+    if mode is Review.OFF or is_short or draft is None or draft.empty or draft.direct:
         return
     engine = run.resolved.engine if mode is Review.MODEL else EngineKind.EXTRACTIVE
-    draft = state.draft
     try:
         first = await run.ask(REVIEWER, "review", _review_input(state, draft), engine)
         score = first.scores.overall

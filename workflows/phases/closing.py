@@ -142,8 +142,8 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, write
     # After an outage that consumed the deadline the run still gets its reserve.
     state.deadline_at = max(state.deadline_at, run.host.now().timestamp() + run.resolved.limits.reserve_seconds)
     remaining = run.clock.remaining_seconds()
-    is_checked = run.resolved.verify is Verify.FULL
-    seconds = remaining * WRITING_SHARE if is_checked else remaining - _layout_seconds(remaining)
+    without_layout = remaining - min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)
+    seconds = remaining * WRITING_SHARE if run.resolved.verify is Verify.FULL else without_layout
     async with run.time_limit(seconds):
         changed = await analyze_without_model(run)
         by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < LEAST_WRITING_SECONDS
@@ -160,7 +160,7 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     if not is_reviewed and not verification_is_due(run):
         return
     remaining = run.clock.remaining_seconds()
-    async with run.time_limit(remaining - _layout_seconds(remaining)):
+    async with run.time_limit(remaining - min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)):
         if is_reviewed:
             await review(run)
         await verify(run)
@@ -182,10 +182,6 @@ async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, wri
         await writer(run, reason, changed=True, engine=EngineKind.EXTRACTIVE)
         run.degrade("the report was written anew without the model, whose text could not be laid out")
     return reason if state.draft is not None else StopReason.INTERNAL_ERROR
-
-
-def _layout_seconds(remaining: float) -> float:
-    return min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)
 
 
 # --- the end -------------------------------------------------------------------------------------------------------

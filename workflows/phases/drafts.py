@@ -61,11 +61,10 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
 
     A live report reaches it step by step, with an event for each; a change that no step can make is not made.
     """
-    before = run.state.draft
     if draft is None or not has_live_report(run):
         run.state.draft = draft
         return
-    request = SplitRequest(**_live_report(run, before), after=draft.model_copy(update=LONGER_FIGURES))
+    request = SplitRequest(**_live_report(run, run.state.draft), after=draft.model_copy(update=LONGER_FIGURES))
     try:
         way = await call_records(run, activities.SPLIT_DRAFT, request, "split", "divide a change of the report")
     except ActivityError as error:

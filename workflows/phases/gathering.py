@@ -31,7 +31,7 @@ from workflows.phases.drafts import withdraw_evidence
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.agents import known_record
 from workflows.rules.duplicates import Identities, hits_to_protect, register_sources
-from workflows.rules.sub_queries import record_of, room_of, sources_left
+from workflows.rules.sub_queries import room_of, sources_left
 from workflows.run.budget import account
 from workflows.run.calls import call_options, is_cancelled, reason_of
 from workflows.run.host import abandon, ended_calls, side_by_side
@@ -264,7 +264,7 @@ class Gathering:
             if response.documents_searched is not None:
                 state.documents_searched = response.documents_searched
         if answers is not None:
-            state.query_ledger += [record_of(query, name, found=n, source_type=kind) for name, kind, n in answers.asked]
+            state.query_ledger += answers.asked
         duplicates = answers.folded if answers else 0
         if complete and query.status is not NodeStatus.COMPLETED and not query.duplicate_count:
             # Those of its first hits whose source it has already, or another sub-query found first.

@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.canary import STEERED_NOTE
-from contracts.evidence import SearchHit, keys_of, together
+from contracts.evidence import QueryRecord, SearchHit, keys_of, together
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_PROVIDER, SEARCH_QUEUE
 from contracts.outcome import Usage
@@ -19,7 +19,7 @@ from contracts.plan import PlanNode
 from contracts.request import EARLIER, SearchPolicy, SourceType, published_between
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
-from workflows.rules.sub_queries import asked_before
+from workflows.rules.sub_queries import asked_before, record_of
 from workflows.run.budget import account
 from workflows.run.calls import (
     call_options,
@@ -55,8 +55,7 @@ class Answers:
     responses: list[SearchResponse] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     """Provider → typed reason."""
-    asked: list[tuple[str, str, int | None]] = field(default_factory=list)
-    """Provider, type of source and number of hits of each search; None where it failed."""
+    asked: list[QueryRecord] = field(default_factory=list)
     failures: list[tuple[str, ActivityError]] = field(default_factory=list)
     """Provider and error of each search that failed."""
 
@@ -191,7 +190,7 @@ class Searching:
             if is_cancelled(error):
                 raise
             answers.errors[provider] = reason_of(error)
-            answers.asked.append((provider, source_type.value, None))
+            answers.asked.append(record_of(query, provider, found=None, source_type=source_type.value))
             answers.failures.append((provider, error))
             account(run.state, AgentRole.GATHERER, spent_by(error))
             return
@@ -204,7 +203,7 @@ class Searching:
             hits = [hit.model_copy(update={"rank": rank, **each}) for rank, hit in enumerate(response.hits, start=1)]
             response = response.model_copy(update={"hits": hits})
         answers.responses.append(response)
-        answers.asked.append((provider, source_type.value, len(response.hits)))
+        answers.asked.append(record_of(query, provider, found=len(response.hits), source_type=source_type.value))
         for warning in response.warnings:
             run.note("status", f"{provider}: {warning}", level="info", provider=provider)
 

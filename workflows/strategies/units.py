@@ -20,6 +20,7 @@ from workflows.strategies.protocol import Strategy
 
 T = TypeVar("T")
 
+CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
 LABELS: Final = {
     "planning": "plan",
     "gathering": "gather",

@@ -45,13 +45,12 @@ from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.rules.sub_queries import same_query, sources_left
 from workflows.run.host import all_answers, ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.units import UnitPosition, planned_queries
+from workflows.strategies.units import CALL_A_TOOL, UnitPosition, planned_queries
 
 MOST_TURNS: Final = 30
 """Turns of the agent: twenty pages in waves of five need about sixteen."""
 MOST_IDLE: Final = 2
 """Turns in a row that bring nothing, after which the agent's part ends."""
-CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
 NOTHING_NEW: Final = (
     "That turn brought nothing new. If one more does not, the research ends: search in other words, write down what "
     "is not in the report yet, or finish."

@@ -31,9 +31,9 @@ from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import open_gaps
 from workflows.rules.sub_queries import same_query, sources_left
 from workflows.run.research_run import ResearchRun, describe_call
-from workflows.strategies.orchestrator.orchestrator_strategy import CALL_A_TOOL, answers_to_thought, thinks_by_itself
+from workflows.strategies.orchestrator.orchestrator_strategy import answers_to_thought, thinks_by_itself
 from workflows.strategies.protocol import Finished, ScopedStrategy
-from workflows.strategies.units import carry_out
+from workflows.strategies.units import CALL_A_TOOL, carry_out
 
 MOST_SILENT: Final = 2
 """Turns in a row without a call, after which the agent's work ends."""

@@ -45,6 +45,7 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import (
+    CALL_A_TOOL,
     UnitPosition,
     UnitStrategy,
     carry_out,
@@ -60,7 +61,6 @@ AGENT_STRATEGY: Final = "agent"
 USED_UP: Final = "the cycles are used up"
 THOUGHT: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
-CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
 LOOK_FURTHER: Final = (
     "Before you ask for the report, hold every part of the question and every step of the plan against what the agents "
     "have found. Send agents for what is thin, missing or contradicted."

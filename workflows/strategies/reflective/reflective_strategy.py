@@ -42,7 +42,7 @@ from workflows.phases.role_inputs import shown_at_once
 from workflows.phases.searching import Searching
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
 from workflows.rules.gaps import after_follow_up
-from workflows.rules.sub_queries import pass_over_unread, record_of
+from workflows.rules.sub_queries import pass_over_unread
 from workflows.run.host import side_by_side
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
@@ -563,8 +563,7 @@ async def investigate(run: ResearchRun) -> None:
     hits: dict[str, SearchHit] = {}
     for node, call in zip(nodes, calls, strict=True):
         answer = call.result()
-        asked = [record_of(node, name, found=found, source_type=kind) for name, kind, found in answer.asked]
-        run.state.query_ledger += asked
+        run.state.query_ledger += answer.asked
         if answer.failed is not None:
             run.note("status", f"background search failed: {node.text}: {answer.failed}", level="warning")
             continue
