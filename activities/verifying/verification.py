@@ -89,14 +89,11 @@ class Material:
     """Whether there is a checker."""
 
     @cached_property
-    def evidence(self) -> dict[str, Evidence]:
-        """The passages of the run by id."""
-        return {item.id: item for item in self.entry.evidence}
-
-    @cached_property
-    def sources(self) -> dict[str, checking.CheckedSource]:
-        """The sources of the run by id."""
-        return {source.id: source for source in self.entry.sources}
+    def passages(self) -> dict[str, tuple[Evidence, str, str]]:
+        """The passages of the run by id, with title and text of their source, as far as the text is known."""
+        sources = {source.id: source for source in self.entry.sources if source.text.hash in self.texts}
+        known = ((item, sources[item.source_id]) for item in self.entry.evidence if item.source_id in sources)
+        return {item.id: (item, source.title, self.texts[source.text.hash]) for item, source in known}
 
     @cached_property
     def registry(self) -> KnownAddresses:
@@ -137,10 +134,8 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
 
 def _decide(found: FoundClaim, material: Material) -> ClaimVerdict | None:
     """Return the verdict of a claim that needs no checker; None for the others."""
-    words = [
-        CitedWords(each.quote, material.evidence[each.evidence_id].heading, each.title)
-        for each in show_all(found.evidence_ids, material)
-    ]
+    known = (material.passages[key] for key in found.evidence_ids if key in material.passages)
+    words = [CitedWords(text[item.start : item.end], item.heading, title) for item, title, text in known]
     judged = judge(found.words, words, material.registry, material.entry.language, quoted=found.quoted)
     is_open = judged.method is CheckMethod.RULES and judged.verdict not in (Verdict.CONTRADICTED, Verdict.SUPPORTED)
     return None if is_open and material.by_model else judged.model_copy(update={"claim_id": found.id})
@@ -172,12 +167,7 @@ def as_asked(each: checking.ExtractedClaim, material: Material) -> checking.Aske
 
 def show_all(identities: Sequence[str], material: Material) -> list[checking.ShownPassage]:
     """Return the passages of these ids with the words around them, as far as their texts are known."""
-    shown = []
-    for item in (material.evidence[identity] for identity in identities if identity in material.evidence):
-        source = material.sources.get(item.source_id)
-        if source is not None and source.text.hash in material.texts:
-            shown.append(show_passage(item, source.title, material.texts[source.text.hash]))
-    return shown
+    return [show_passage(*material.passages[each]) for each in identities if each in material.passages]
 
 
 def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
@@ -337,11 +327,23 @@ class VerifyingActivities:
             draft = await asyncio.to_thread(to_plain_draft, await self.content.get_text(state.draft.document))
             stored = await self.content.put_text(draft, MARKDOWN)
             texts = await load_texts(self.content, evidence_texts(state))
-            material = Material(_claims_entry(state, stored), texts, state.resolved.engine is EngineKind.MODEL)
+            entry = checking.ClaimsEntry(
+                draft=stored,
+                query=state.resolved.query,
+                language=state.resolved.language,
+                written_freely=writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE,
+                evidence=list(state.evidence.values()),
+                sources=[
+                    checking.CheckedSource(id=source.id, url=source.url, title=source.title, text=source.text)
+                    for source in state.sources.values()
+                    if source.text is not None
+                ],
+            )
+            material = Material(entry, texts, state.resolved.engine is EngineKind.MODEL)
             judged = {answer.fingerprint for answer in await self._answers(request.answers) if is_judged(answer)}
             claims = await asyncio.to_thread(extract_claims, draft, material)
-            entry = await self.notebooks.write(material.entry.model_copy(update={"claims": claims}))
-            return await self._extracted(entry, claims, ask(claims, material, judged))
+            stored_entry = await self.notebooks.write(entry.model_copy(update={"claims": claims}))
+            return await self._extracted(stored_entry, claims, ask(claims, material, judged))
 
     @activity.defn(name="apply_corrections")
     async def apply_corrections(self, request: messages.ApplyRequest) -> messages.ExtractedClaims:
@@ -430,20 +432,3 @@ class VerifyingActivities:
 
 def _size(claim: CompactModel) -> int:
     return len(claim.model_dump_json().encode())
-
-
-def _claims_entry(state: ResearchState, draft: DocumentRef) -> checking.ClaimsEntry:
-    """Return the passages of a run and every text that was read, with which its claims are compared."""
-    resolved = state.resolution
-    return checking.ClaimsEntry(
-        draft=draft,
-        query=resolved.query,
-        language=resolved.language,
-        written_freely=writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE,
-        evidence=list(state.evidence.values()),
-        sources=[
-            checking.CheckedSource(id=source.id, url=source.url, title=source.title, text=source.text)
-            for source in state.sources.values()
-            if source.text is not None
-        ],
-    )
