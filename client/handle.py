@@ -10,26 +10,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
 
+from temporalio import client as sdk
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
-from temporalio.client import (
-    Client,
-    RPCError,
-    RPCStatusCode,
-    Schedule,
-    ScheduleActionStartWorkflow,
-    ScheduleIntervalSpec,
-    ScheduleOverlapPolicy,
-    SchedulePolicy,
-    ScheduleSpec,
-    WorkflowExecutionStatus,
-    WorkflowFailureError,
-    WorkflowHandle,
-    WorkflowQueryFailedError,
-    WorkflowUpdateFailedError,
-    WorkflowUpdateRPCTimeoutOrCancelledError,
-)
+from temporalio.client import Client, RPCError, RPCStatusCode, WorkflowFailureError, WorkflowHandle
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
@@ -148,16 +133,16 @@ class ResearchClient:
         """
         # Intervals of a schedule count from 1970; the first refresh comes one interval from now.
         since = timedelta(seconds=int(time.time()) % int(every.total_seconds()))
-        schedule = Schedule(
-            action=ScheduleActionStartWorkflow(
+        schedule = sdk.Schedule(
+            action=sdk.ScheduleActionStartWorkflow(
                 names.RESEARCH_REFRESH,
                 request.model_dump(mode="json", exclude_unset=True),
                 id=refresh_schedule(research_id),
                 task_queue=names.WORKFLOWS_QUEUE,
                 task_timeout=TASK_TIMEOUT,
             ),
-            spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=every, offset=since)]),
-            policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=10)),
+            spec=sdk.ScheduleSpec(intervals=[sdk.ScheduleIntervalSpec(every=every, offset=since)]),
+            policy=sdk.SchedulePolicy(overlap=sdk.ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=10)),
         )
         await self.unschedule_refresh(research_id)
         with _server_errors(research_id):
@@ -256,7 +241,7 @@ class ResearchHandle:
         child = self._client.get_workflow_handle(agent.workflow_id)
         try:
             found: Answer = await child.query(query, args=arguments, result_type=answer, rpc_timeout=AGENT_ANSWER)
-        except (RPCError, WorkflowQueryFailedError):
+        except (RPCError, sdk.WorkflowQueryFailedError):
             return None
         return found
 
@@ -439,7 +424,7 @@ class ResearchHandle:
             found = await self._run.describe(rpc_timeout=RPC_TIMEOUT)
         if found.workflow_type != names.DEEP_RESEARCH:
             raise _foreign(self.research_id)
-        return found.status is WorkflowExecutionStatus.RUNNING
+        return found.status is sdk.WorkflowExecutionStatus.RUNNING
 
     async def question(self) -> str | None:
         """Read the question from the server, without a worker; None where the request cannot be read.
@@ -479,7 +464,7 @@ class ResearchHandle:
                 return found
         except TimeoutError as error:
             raise await self._silence() from error
-        except WorkflowQueryFailedError as error:
+        except sdk.WorkflowQueryFailedError as error:
             raise errors.MessageRefused(f"the run could not answer `{query}`: {error.message}") from error
         except UNREADABLE as error:
             raise _foreign(self.research_id) from error
@@ -492,12 +477,12 @@ class ResearchHandle:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 answer = await self._run.execute_update(update, args=arguments, id=message_id(update, arguments))
-        except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+        except (TimeoutError, sdk.WorkflowUpdateRPCTimeoutOrCancelledError) as error:
             # The SDK turns a cancellation of the caller, too, into its own error.
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError from error
             raise await self._silence(MAY_STILL_ARRIVE) from error
-        except WorkflowUpdateFailedError as error:
+        except sdk.WorkflowUpdateFailedError as error:
             why = error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
             raise errors.MessageRefused(why) from error
         except RPCError as error:

@@ -10,16 +10,7 @@ from typer import Argument, Option
 
 from client.cli.context import CommandContext, RunInfo
 from client.cli.options import AsJson, Commands, RunId
-from client.cli.output import (
-    CommandError,
-    ExitCode,
-    print_bytes,
-    print_hint,
-    print_json,
-    print_progress,
-    print_result,
-    quote,
-)
+from client.cli.output import CommandError, ExitCode, print_bytes, print_hint, print_json, print_progress, print_result
 from client.cli.reports import fidelity_in, write_for_person, write_report
 from client.handle import DEFAULT_TENANT
 from client.run_results import refusal_of
@@ -177,7 +168,7 @@ def find_source(state: ResearchState, given: str) -> Source:
     matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
     if len(matches) != 1:
         count = "no source" if not matches else "more than one source"
-        raise CommandError(f"{count} {quote(given)} in this run: see `research sources`")
+        raise CommandError(f"{count} {given[:80]!r} in this run: see `research sources`")
     return matches[0]
 
 
