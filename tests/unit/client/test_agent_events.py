@@ -2,18 +2,20 @@
 
 import json
 from typing import Any, cast
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from client import handle as handles
 from client.agent_events import (
     OF_TURN,
     STATUSES,
     AnyAgentEvent,
     SessionStatus,
     StopEvent,
+    ToolCallEvent,
     ToolCallResult,
     Translation,
     UpdateReportResult,
@@ -211,6 +213,17 @@ async def test_a_watcher_sees_the_same_whenever_it_comes(by_look: int) -> None:
     assert await lines_of(Run(logged(*LOG), by_look=by_look, result=ended())) == GOLDEN
 
 
+async def test_texts_and_workers_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record names a text a moment after the log; one that is gone for good is none, and ends nothing."""
+    monkeypatch.setattr(handles, "TEXT_PAUSES", (0, 0))
+    monkeypatch.setattr(handles.asyncio, "sleep", AsyncMock())
+    run = Run(logged(*LOG), by_look=8, result=ended(), late=1, silent=2)
+    assert await lines_of(run) == GOLDEN
+    assert (run.late, run.silent) == (0, 0)
+    gone = await lines_of(Run(logged(*LOG), by_look=100, result=ended(), late=10**6))
+    assert [line.rpartition(" | sha256:")[0] or line for line in GOLDEN] == gone
+
+
 # --- typed payloads --------------------------------------------------------------------------------------------------
 def translated(entries: list[tuple[str, str, dict[str, Any]]], result: ResearchResult) -> list[AnyAgentEvent]:
     translation = Translation(QUESTION)
@@ -236,6 +249,18 @@ def test_payloads_are_plain_and_typed() -> None:
     )
     for event in events:
         assert type(event).model_validate_json(event.model_dump_json()) == event
+
+
+def test_every_call_has_one_answer_after_it() -> None:
+    """Calls that nothing answered before the run ended have an error for an answer."""
+    open_calls = [*LOG[:8], called(1, "c1", "web_search"), called(1, "c2", "update_report")]
+    events = translated(open_calls, ended(Outcome.CANCELLED))
+    order = [event.tool_id for event in events if isinstance(event, ToolCallEvent)]
+    answers = [event for event in events if isinstance(event, ToolCallResult)]
+    assert [event.tool_id for event in answers] == order
+    assert [event.tool_output.is_error for event in answers] == [False, False, False, True, True]
+    assert cast("UpdateReportResult", answers[-1].tool_output.raw_output).report == OUTLINE
+    assert events[-1].type == "WorkflowCancelledEvent"
 
 
 def test_texts_of_a_run_that_is_cut_short_are_not_lost() -> None:

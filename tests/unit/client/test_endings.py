@@ -6,9 +6,9 @@ import pytest
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
 from client.handle import SAME_MESSAGE_SECONDS, message_id
-from client.run_results import result_of_failure, shortcomings_of
+from client.run_results import refusal_of, result_of_failure, shortcomings_of, with_stored
 from contracts import failures, names
-from contracts.outcome import ResearchResult
+from contracts.outcome import Counts, ResearchResult, Usage
 from contracts.vocabulary import Outcome, StopReason
 
 
@@ -39,6 +39,26 @@ def test_every_ending_gives_a_result(cause: BaseException | None, outcome: Outco
     assert (result.research_id, result.outcome, result.stop_reason, result.report) == ("r", outcome, reason, "")
     assert result.limitations == (["why it ended"] if isinstance(cause, ApplicationError) else result.limitations)
     assert result_of_failure("r", failure(failures.TIMED_OUT, RESULT.model_dump(mode="json"))) == RESULT
+
+
+def test_a_run_that_was_ended_from_outside_says_how_far_it_was() -> None:
+    """A terminated run returns nothing; its last checkpoint knows counts, usage and when it began."""
+    ended = result_of_failure("r", TerminatedError("x"))
+    stored = {"counts": Counts(sources=7), "usage": Usage(model_calls=3), "started_at": "2026-11-21T10:00:00+00:00"}
+    checkpoint = RESULT.model_copy(update=stored | {"outcome": Outcome.CANCELLED})
+    result = with_stored(ended, checkpoint)
+    assert (result.outcome, result.counts.sources, result.usage.model_calls) == (Outcome.FAILED, 7, 3)
+    assert result.started_at.startswith("2026-11-21")
+    assert result.limitations == ["the run was terminated from outside"]
+    assert with_stored(ended, None) == ended
+
+
+def test_a_refusal_says_why_and_what_to_do() -> None:
+    """One line with every reason; resuming what never began is not advised."""
+    refused = result_of_failure("r", failure("invalid_input"))
+    words = refusal_of(refused.model_copy(update={"limitations": ["depht: unknown key\nquery: required"]}))
+    assert words.splitlines()[0] == "the run r was refused: depht: unknown key; query: required"
+    assert "research resume" not in words
 
 
 def test_a_partial_run_that_did_its_work_says_what_its_report_lacks() -> None:

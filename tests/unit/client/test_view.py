@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, TerminalSink, follow
-from client.view.words import event_lines, printable
+from client.view.words import event_lines, printable, usage_words
 from contracts.outcome import (
     AgentProgress,
     Awaited,
@@ -25,8 +25,11 @@ from contracts.outcome import (
     ResearchResult,
     ResearchStatus,
     UnitProgress,
+    Usage,
 )
 from contracts.plan import Waiting, WaitKind
+from contracts.presets import preset
+from contracts.request import Depth
 from contracts.tokens import FidelityTotals
 from contracts.vocabulary import AgentStatus, Outcome, RunStatus, StopReason
 
@@ -119,6 +122,14 @@ def test_the_live_view_shows_status_and_news() -> None:
     assert "waiting for the first answer of a worker" in shown(None)
 
 
+def test_the_live_view_shows_agents_of_agents_below_theirs() -> None:
+    """Indented by level, so that a person sees who works for whom."""
+    lower = AgentProgress(id="node-b", task="Costs", strategy="nest", status=AgentStatus.DONE)
+    upper = AgentProgress(id="node-a", task="All", strategy="nest", status=AgentStatus.RUNNING, agents=[lower])
+    text = shown(status(agents=[upper]), width=120)
+    assert text.index("▸ node-a     running: All") < text.index("✔   node-b   done: Costs")
+
+
 def test_what_models_were_shown_is_said_when_it_is_not_all() -> None:
     """A line in the live view below `full`, with what helps below a half; in a log once for each band (S0-166)."""
     lines: list[str] = []
@@ -144,6 +155,21 @@ def test_a_line_never_wraps_and_foreign_words_cannot_drive_the_terminal() -> Non
     assert "[bold]x[/bold]" in wide
     assert not set(wide) & set("\x1b\u202e\r")
     assert printable("two\nlines\x1b") == "two lines"
+
+
+@pytest.mark.parametrize(
+    ("engine", "usage", "words"),
+    [
+        ("extractive", Usage(), "no model, no cost"),
+        ("model", Usage(model_calls=3, input_tokens=1000, output_tokens=200, cost_usd=None), "3 model calls · 1,200 tokens · cost unknown"),
+        ("model", Usage(model_calls=1, cost_usd=0.5), "1 model call · 0 tokens · cost 0.50 USD of at most 2.00"),
+        ("model", Usage(model_calls=1, cost_usd=None, partial_cost_usd=0.5), "1 model call · 0 tokens · cost 0.50 USD and what has no known price of at most 2.00"),
+    ],
+)  # fmt: skip
+def test_cost_is_shown_with_its_cap_and_never_as_a_wrong_zero(engine: str, usage: Usage, words: str) -> None:
+    """An unknown price is called unknown."""
+    known = status(engine=engine, usage=usage, limits=preset("supervisor", Depth.MEDIUM))
+    assert usage_words(known) == words
 
 
 # --- following -----------------------------------------------------------------------------------------------------
@@ -224,6 +250,17 @@ async def test_every_event_is_printed_once_and_in_order() -> None:
     assert await followed(run, PlainSink(lines.append)) == RESULT
     assert lines == ["no worker is polling", *(f"event {place}" for place in range(1, 6))]
     assert run.cursors[:4] == [0, 2, 4, 5]
+
+
+async def test_turns_of_agents_are_printed_beside_the_events_of_their_run() -> None:
+    """While they work and, once more, after they have ended; what else happens in them is not (S3-015, S3-042)."""
+    lines: list[str] = []
+    states = (AgentStatus.RUNNING, AgentStatus.DONE, AgentStatus.DONE)
+    agents = [
+        AgentProgress(id="agent-1", task="x", strategy="agent", status=one, workflow_id="r/agent-1") for one in states
+    ]
+    await followed(ScriptedRun(looks=3, agents=agents), PlainSink(lines.append))
+    assert [line.partition(" ")[2] for line in lines if "agent-1" in line] == ["agent-1: search 1", "agent-1: search 3"]
 
 
 async def test_a_server_that_died_is_started_again() -> None:

@@ -15,6 +15,10 @@ BAD = (
     *("https://?", "http://@", "http://a..b", f"http://{'a' * 70}", "http://ho st", "ftp://host", "//host:8080"),
     *("http://host\\path", "http://u:p@", f"http://host/{'a' * 2_000}"),
 )
+GOOD = (
+    *("http://localhost:8080", "https://api.example.org/v1?x=1", "http://[::1]:11434/api", "http://user:p@ss@host"),
+    *("https://{language}.wikipedia.org", "http://my_model", "https://m\u00fcller.example"),
+)
 KEY = "planted-key"
 CLEAR = "http://192.0.2.1:8080"
 
@@ -37,6 +41,14 @@ def test_a_bad_address_is_refused_by_the_name_of_its_place(tmp_path: Path, addre
         with pytest.raises(SettingsError, match=rf"^{place}: ") as raised:
             loaded(folder, flags, **variables)
         assert address not in str(raised.value)
+
+
+@pytest.mark.parametrize("address", GOOD)
+def test_addresses_of_every_kind_are_taken(tmp_path: Path, address: str) -> None:
+    """With and without a port, a path, a user, and the mark that stands for a language."""
+    settings = loaded(tmp_path, ANTHROPIC_BASE_URL=address, WIKIPEDIA_BASE_URL=address, RESEARCH_MODEL="m")
+    assert settings.models.base_url == settings.search_addresses["WIKIPEDIA_BASE_URL"] == address
+    assert settings.model_host
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from contracts.activities import ACTIVITIES
+from contracts.names import POOLS
 from contracts.request import Depth
+from contracts.strategies import declared_roles
 from providers.errors import SharedStateUnavailable
 from tests.fakes.valkey import running_valkey
-from workers.composition import configuration_of
+from workers.composition import compose, configuration_of
 from workers.settings.loading import Settings
 from workers.settings.sections import FileSettings
 from workers.shared_state import SHARED_FILE, SharedState, open_shared_state
@@ -21,6 +24,16 @@ CLUSTER = {"TEMPORAL_ADDRESS": "elsewhere:7233"}
 
 def settings(home: Path, **values: Any) -> Settings:
     return Settings(home=home, temporal_variables=CLUSTER, **values)
+
+
+async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
+    """All roles and all other signatures have an implementation, each once."""
+    async with compose(settings(tmp_path), NO_CLIENT) as contents:
+        names = [implementation.__name__ for pool in contents.activities.values() for implementation in pool]
+    expected = [role.activity for role in declared_roles()] + [spec.name for spec in ACTIVITIES]
+    assert sorted(names) == sorted(expected)
+    assert {"workflows", *contents.activities} == set(POOLS)
+    assert contents.workflows
 
 
 def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Path) -> None:

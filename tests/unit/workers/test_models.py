@@ -9,10 +9,10 @@ import pytest
 
 from activities.preparation import resolve
 from contracts.request import Models, ResearchRequest
-from contracts.resolved import CorpusSnapshot, ResolvedResearch
+from contracts.resolved import CorpusSnapshot, ModelPrice, ResolvedResearch
 from contracts.roles import PLANNER, PlanInput
-from contracts.vocabulary import EngineKind
-from providers.errors import NotConfigured
+from contracts.vocabulary import EngineKind, Tier
+from providers.errors import NotConfigured, Unavailable
 from providers.interfaces import EngineTask, RenderedPrompt
 from providers.shared.limits import Limiter
 from tests.fakes.memory_store import MemorySharedStore
@@ -103,6 +103,17 @@ async def test_a_missing_key_is_named_by_its_variable(tmp_path: Path) -> None:
                     await engine.answer(task(model))
 
 
+async def test_an_endpoint_may_be_silent_for_as_long_as_its_setting_says(tmp_path: Path) -> None:
+    """A call that sends nothing for so long is given up, by a message that names the endpoint's own setting."""
+    async with MessagesApi("slow") as api:
+        text = f'[models]\n[models.endpoints.own]\nbase_url = "{api.base_url}"\nsilence_seconds = 1'
+        async with engine_of(settings_of(tmp_path, text)) as engine:
+            with pytest.raises(
+                Unavailable, match=r"for 1 s: if it is slow, raise models\.endpoints\.own\.silence_seconds"
+            ):
+                await engine.answer(task("own:m"))
+
+
 def resolved(folder: Path, models: Models | None = None, text: str = CONFIGURED) -> ResolvedResearch:
     """A request for these models as a worker with this configuration resolves it."""
     request = ResearchRequest(query="x", corpus="manual", models=models or Models())
@@ -119,3 +130,13 @@ def test_egress_names_every_endpoint_that_may_be_asked(tmp_path: Path) -> None:
     assert resolved(tmp_path, Models(simple="other"), keyless).model_host == "own.example"
     with_key = settings_of(tmp_path, keyless, ANTHROPIC_API_KEY="k")
     assert with_key.model_host == "api.anthropic.com, own.example"
+
+
+def test_the_reserve_is_for_the_dearest_model_that_may_answer(tmp_path: Path) -> None:
+    """A first model that is cheap or has no price lowers no reserve for the dear one that may take over."""
+    dear = ModelPrice(input=300 * 1.25, output=1_500)
+    for first in ("free", "other:free", "cheap"):
+        text = CONFIGURED.replace('"usual"', f'["{first}", "paid:dear"]')
+        assert resolved(tmp_path, text=text).model_prices == dict.fromkeys((tier.value for tier in Tier), dear)
+    assert resolved(tmp_path).model_prices == {}
+    assert resolved(tmp_path, Models(complex="paid:dear")).model_prices == {"complex": dear}

@@ -159,6 +159,23 @@ def test_old_runs_are_removed_together(home: Path, server: Server) -> None:
     assert (sessions(home), exist(home, own, shared)) == ({"open-0", "new"}, [False, True])
 
 
+def test_documents_that_no_run_names_are_swept(home: Path, server: Server) -> None:
+    """With --older-than; only documents, and only those that neither a run nor the journal can know."""
+    used, lost, young, of_a_run = save(home, "one", "used", "lost", "young", "of a run")
+    save(home, "one", "used")
+    for document, age in {used: 9, lost: 9, of_a_run: 4}.items():
+        put_long_ago(home, document, age)
+    other = home / "content" / "corpus-content" / "manual"
+    other.parent.mkdir(parents=True)
+    other.write_text("other")
+    os.utime(other, (0, 0))
+    server.open = [timedelta(days=5)]
+    done = research("delete", "--older-than", "1", "--yes")
+    assert done.stdout.startswith("removed 0 runs older than 1 days: 1 document")
+    assert exist(home, used, lost, young, of_a_run) == [True, False, True, True]
+    assert other.exists()
+
+
 @pytest.mark.parametrize("case", ["no session", "damaged session", "silent server", "several homes"])
 def test_nothing_is_swept_where_the_uses_are_unknown(
     case: str, home: Path, server: Server, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from client.cli.doctor import _check_workers
+from client.cli.doctor import ADDRESS, _check_workers
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.web import WebServer, page, redirect
@@ -87,6 +87,14 @@ def test_a_page_is_read_under_its_final_address(home: Path) -> None:
     assert {tuple(line) for line in lines} == {tuple(lines[0])}
     assert shown.splitlines()[0].startswith("Vacuum   text/html   ")
     assert "Vacuum removes dead rows." in shown
+
+
+@pytest.mark.parametrize("given", ["http://10.0.0.1/", "FILE:///etc/hostname", "//127.0.0.1/", "h\nttp://127.0.0.1/"])
+def test_a_refused_address_is_never_taken_for_a_file(given: str, home: Path) -> None:
+    """Nor is a malformed one or one of another scheme."""
+    code, (line,) = read(given)
+    assert (code, line["ok"], line["error"]["type"][:8]) == (4, False, "refused_")
+    assert not any(map(ADDRESS.match, ["a.md", "./a: b.md", "/tmp/x:y.md", "c:\\x.md", "../x", "a/b:c.md"]))
 
 
 def test_a_provider_is_asked_one_query(home: Path) -> None:

@@ -18,6 +18,8 @@ from client.cli.reports import default_folder, write_atomically, write_report
 from client.view.words import event_lines, pasteable
 from contracts.outcome import Event
 from contracts.vocabulary import Outcome, StopReason
+from tests.architecture.repository import ROOT
+from workers.settings.loading import child_environment
 
 ATTACK = "\x1b]0;owned\x07\x9b31m\u202eevil"
 
@@ -94,6 +96,21 @@ def test_a_run_is_named_by_its_id_a_beginning_or_an_end() -> None:
             check_id(given)
 
 
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("How does PostgreSQL prevent transaction ID wraparound?", "how-does-postgresql-prevent-transaction-id"),
+        ("什么是数据库?", "report"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("x" * 80, "x" * 48),
+    ],
+)
+def test_a_folder_has_a_plain_short_name(question: str, name: str) -> None:
+    """No part of a question can leave the folder `reports`."""
+    folder = default_folder(question, "r-1")
+    assert (folder.parent, folder.name[11:]) == (Path("reports"), name)
+
+
 def test_another_runs_report_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same question on the same day gets a folder of its own; the same run gets its folder again; no half of a file stays."""
     monkeypatch.chdir(tmp_path)
@@ -118,3 +135,15 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_folders_of_a_person_are_no_code(tmp_path: Path) -> None:
+    """A working directory with folders named like our packages changes nothing: they are not imported."""
+    for name in ("contracts", "activities", "workers", "providers"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('a folder of yours was run')\n")
+    environment = child_environment() | {"PYTHONPATH": f":{ROOT}", "RESEARCH_HOME": str(tmp_path / "home")}
+    for start in (["-c", "from client.cli import main; main()"], ["-m", "client.cli"]):
+        command = [sys.executable, *start, "list"]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.startswith("there is no run yet")) == (0, True), done.stderr

@@ -14,10 +14,11 @@ from client.cli.output import CommandError, ExitCode
 from client.cli.preflight import OF_RUN, RequestedRun, _lines, preflight, require_endpoint, resolve_here
 from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
+from contracts.outlines import MOST_HEADINGS
 from contracts.presets import preset, with_choice
-from contracts.request import Depth, ResearchRequest
-from contracts.resolved import Estimate, ModelPrice, ResolvedResearch
-from contracts.strategies import calls_by_role
+from contracts.request import Depth, ResearchRequest, Review
+from contracts.resolved import Estimate, ModelPrice, ProviderChoice, ResolvedResearch
+from contracts.strategies import calls_by_role, closing_calls
 from contracts.tree_sizes import estimate_trees, tree_calls
 from contracts.vocabulary import EngineKind
 from tests.fakes import states
@@ -190,6 +191,36 @@ def test_a_run_with_trees_and_the_objections_to_its_scope_have_one_estimate() ->
     needs = tree_calls(limits)["librarian"]
     providers = sum(choice.available for choice in run.providers)
     assert made.searches == (needs[0] * providers, needs[1] * 4 * providers)
+
+
+def test_a_source_is_estimated_at_length_once() -> None:
+    """Between all shown sources with 1,000 characters and all of them at length, by how many may be read."""
+    limits = {"max_cost_usd": None, "max_sources_per_query": 10, "max_source_characters": 12_000}
+    sizes = [{"max_source_characters": 1_000}, {"max_sources": 20}, {"max_sources": 60}, {"max_sources": 5_000}]
+    tokens = [estimate_of(run_with(limits | size, BOTH)).tokens[1] for size in sizes]
+    assert tokens == sorted(set(tokens))
+    analyses = preset("supervisor", Depth.MEDIUM).max_sub_queries * 3
+    assert tokens[3] - tokens[0] == analyses * 10 * (12_000 // 3 - 1_000 // 3)
+
+
+def test_an_unknown_price_is_no_zero() -> None:
+    """A model without one makes the cost unknown, and so does a paid search provider."""
+    assert estimate_of(run_with({}, BOTH | {"complex": "unheard-of"})).cost_usd is None
+    tavily = ProviderChoice(name="tavily", available=True, host="api.tavily.com")
+    searching = estimate_of(states.resolved(web=True, providers=[tavily]))
+    assert (searching.cost_usd, searching.unpriced) == (None, ["tavily"])
+
+
+def test_the_review_of_a_live_report_is_the_work_of_its_reporter() -> None:
+    """The estimate counts a call of the reporter for each heading, and none of a writer that the run never asks."""
+    run = states.resolved(strategy="living")
+    by_review = {
+        review: closing_calls(run.model_copy(update={"checks": run.checks.model_copy(update={"review": review})}))
+        for review in (Review.MODEL, Review.OFF)
+    }
+    assert by_review[Review.MODEL]["reporter"] == (0, MOST_HEADINGS)
+    assert by_review[Review.OFF]["reporter"] == (0, 0)
+    assert "synthesizer" not in by_review[Review.MODEL]
 
 
 def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:

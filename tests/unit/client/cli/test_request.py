@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from activities.preparation import merge
-from client.cli.corpus import find_corpus
+from client.cli.corpus import find_corpus, name_of_folder
 from client.cli.options import RunOptions
 from client.cli.output import CommandError
 from client.cli.preflight import RequestedRun, build_request, parse_assignments, read_request
@@ -82,6 +82,16 @@ def test_set_is_typed_by_the_request() -> None:
     taken_back = merge(values, parse_assignments(["limits.max_iterations=null", 'output.sections=["A, B"]']))
     assert build_request(taken_back).limits.max_iterations is None
     assert build_request(taken_back).output.sections == ["A, B"]
+
+
+def test_a_folder_gets_a_stable_name(tmp_path: Path) -> None:
+    """The same folder always has the same name; another folder of that name gets one of its own."""
+    first, second = tmp_path / "a" / "My Docs!", tmp_path / "b" / "My Docs!"
+    name = name_of_folder(first, {})
+    assert name == "My-Docs"
+    other = name_of_folder(second, {name: first})
+    assert other.startswith("My-Docs-")
+    assert name_of_folder(second, {name: first, other: second}) == other
 
 
 def test_a_name_that_means_two_folders_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,17 +6,18 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from client.agent_events import AnyAgentEvent, Translation
-from client.cli.context import CommandContext, RunInfo, open_context
+from client.cli import watch
+from client.cli.context import CommandContext, RunInfo, ServerRun, open_context
 from client.cli.options import RunOptions
 from client.cli.output import CommandError
 from client.cli.preflight import RequestedRun
 from client.cli.read import _load_documents
-from client.cli.run import RunCommand, check_request, request_again, require_resumable
+from client.cli.run import RunCommand, check_request, follow_up_options, request_again, require_resumable
 from contracts.addresses import digest
 from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult
 from contracts.report import fidelity_of_run
@@ -64,6 +65,17 @@ def test_the_list_of_stored_runs(home: Path) -> None:
     assert (len(listed("--query", "WRAPAROUND")), listed("--query", "locks")) == (2, {})
     line = research("list", "--limit", "1").stdout
     assert (line.startswith("r-2  interrupted"), QUESTION in line) == (True, True)
+
+
+async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open run that nothing is stored of is listed with its question, and with what is not known of it."""
+    monkeypatch.setattr(watch, "LISTING_SECONDS", 0.01)
+    silent = Mock(question=AsyncMock(return_value=QUESTION), status=asyncio.Event().wait)
+    context = AsyncMock()
+    context.running_client.return_value = Mock(handle=Mock(return_value=silent))
+    row = await asyncio.wait_for(watch._unstored_row(context, ServerRun("r-1", "running", BEGUN.isoformat())), 10)
+    assert (row.status, row.query) == ("running", QUESTION)
+    assert row.reason == "no worker answers, so it is not known whether it waits for its turn"
 
 
 def test_a_cluster_that_is_away_leaves_the_stored_runs(home: Path) -> None:
@@ -200,6 +212,18 @@ def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:
     assert "- What is frozen?" in research("plan", "r-1").stdout
 
 
+@pytest.mark.parametrize(
+    "command", [("stop",), ("steer", "go on"), ("approve",), ("answer", "yes"), ("plan", "--edit")]
+)
+def test_a_message_to_a_run_that_is_over_says_so(home: Path, command: tuple[str, ...]) -> None:
+    """Without a server, too: the run is finished, or it is interrupted and can be resumed."""
+    save_run(home, "done", stored(status=RunStatus.CANCELLED), closed=True)
+    save_run(home, "cut", stored(status=RunStatus.RUNNING), closed=False)
+    done, cut = (research(command[0], name, *command[1:]) for name in ("done", "cut"))
+    assert (done.exit_code, "the run done has already finished: see `research status done`" in done.stderr) == (2, True)
+    assert (cut.exit_code, "cut is interrupted: `research resume cut` goes on with it" in cut.stderr) == (4, True)
+
+
 @pytest.mark.parametrize("attached", [True, False])
 async def test_an_id_of_another_question_cannot_be_used(attached: bool) -> None:
     """The run is neither joined nor resumed, and nothing of its question or result is revealed."""
@@ -241,6 +265,16 @@ async def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> N
     same, other = [(await request_again(known, RunOptions(model=model))).request for model in ("m", "other")]
     assert (same.query, "models" in same.model_fields_set) == (QUESTION, False)
     assert set(other.models.model_dump().values()) == {"other"}
+
+
+def test_a_follow_up_question_keeps_strategy_and_corpus() -> None:
+    """Those of the earlier run, unless others are named."""
+    before = RunInfo("r-1", states.state(resolved=states.resolved(strategy="orchestrator")))
+    asked = follow_up_options(RunOptions(), "And then?", before)
+    assert (asked.question, asked.strategy, asked.assignments) == ("And then?", "orchestrator", ["follow_up_of=r-1"])
+    assert follow_up_options(RunOptions(strategy="reflective"), "And then?", before).strategy == "reflective"
+    with pytest.raises(CommandError, match="nothing is stored of the run r-2"):
+        follow_up_options(RunOptions(), "And then?", RunInfo("r-2"))
 
 
 def test_a_run_that_cannot_be_refreshed_says_why(home: Path) -> None:

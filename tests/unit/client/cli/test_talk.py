@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from client.cli import talk
 from client.cli.output import CommandError
-from client.cli.talk import ask_here, edit_text, parse_plan, plan_as_text, print_plan
+from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text, print_plan
 from client.client_errors import MessageRefused
 from contracts.plan import (
     APPROVAL_PHRASE,
@@ -159,3 +160,12 @@ async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed
     os.write(keyboard, (typed * (1 + handle.refused)).encode())
     await asyncio.wait_for(ask_here(handle, waiting), 10)  # type: ignore[arg-type]
     assert handle.sent == [sent]
+
+
+async def test_without_a_terminal_the_command_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exact command."""
+    monkeypatch.setattr(talk.sys.stdin, "isatty", lambda: False, raising=False)
+    await asker(FakeHandle(), quiet=True)(APPROVAL)  # type: ignore[arg-type]
+    assert "research approve r-1 --version 2" in capsys.readouterr().err

@@ -84,6 +84,15 @@ def test_wrong_input_gets_one_clear_answer(folder: Path, arguments: list[str], c
     assert "Traceback" not in done.stderr
 
 
+def test_a_bad_value_is_named_by_its_path_and_not_repeated(folder: Path) -> None:
+    """Lines are `path: message`; the value of a person does not come back."""
+    (folder / "bad.json").write_text('{"query": "q", "limits": {"max_iterations": "sesame"}, "colour": "sesame"}')
+    problems = research("run", "--request", "bad.json").stderr
+    assert "limits.max_iterations: " in problems
+    assert "colour: unknown key" in problems
+    assert "sesame" not in problems
+
+
 def test_a_data_folder_that_cannot_be_written_is_named(folder: Path) -> None:
     """With the variable that chooses another one; nothing was started."""
     done = research("serve", RESEARCH_HOME=str(folder / "manual" / "vacuum.md" / "home"))

@@ -73,3 +73,20 @@ def test_authors_are_split_where_their_names_are_known(
     report = with_first_source(authors=[name], source_type=kind)
     assert f"author = {{{bibtex}}}," in to_bibtex(report).decode()
     assert json.loads(to_csl(report))[0]["author"] == [csl or {"literal": name}]
+
+
+def test_sources_that_are_not_cited_are_left_out() -> None:
+    """A bibliography is of what the report cites, in the order of its numbers."""
+    report = report_of(
+        citations=[{"number": 2, "source_id": f"src-{1:032x}"}, {"number": 1, "source_id": f"src-{3:032x}"}]
+    )
+    assert [item["citation-number"] for item in json.loads(to_csl(report))] == [1, 2]
+    assert to_bibtex(report_of(citations=[])) == b""
+
+
+@pytest.mark.parametrize("published", [None, "soon", "2025", "2025-13-99x"])
+def test_dates_that_are_none_are_left_out(published: str | None) -> None:
+    """A page's own word for its date is not trusted to be one."""
+    made = with_first_source(published_at=published)
+    assert bibtexparser.parse_string(to_bibtex(made).decode()).failed_blocks == []
+    assert json.loads(to_csl(made))[0].get("issued", {}).get("date-parts", [[0]])[0][0] in (0, 2025)

@@ -5,6 +5,7 @@ import json
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from client.exchange import bundle as bundles
 from client.exchange.bundle import MANIFEST, BundleReader, BundleUnusable, compose_bundle, text_path
 from contracts.addresses import digest
 from contracts.report import LARGEST_REPORT
+from providers.errors import ContentCorrupt
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
 
@@ -193,6 +195,17 @@ def test_a_hostile_bundle_is_refused_before_anything_is_unpacked(
     with pytest.raises(BundleUnusable, match=words):
         BundleReader(path)
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("size", [0, 10, 40_000])
+def test_a_file_with_another_size_than_declared_is_damaged(tmp_path: Path, size: int) -> None:
+    """The directory of a ZIP file is not believed: no more is unpacked than it declares, and that is compared."""
+    path = tmp_path / "b.zip"
+    path.write_bytes(lying_size(size))
+    with closing(BundleReader(path)) as reader:
+        with pytest.raises(ContentCorrupt, match=r"report\.md"):
+            reader.read("report.md")
+        assert [kind for kind, *_ in reader.differences()] == ["file_differs"]
 
 
 def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,10 @@ from pypdfium2 import raw
 
 from activities.reporting.render import render
 from activities.reporting.tree import one_line
+from activities.reporting.words import ReportWords
 from client.exchange.documents import to_docx, to_pdf
 from contracts.report import Report, read_report
+from contracts.report_changes import VERDICT_SIGNS
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 from tests.unit.client.exchange.hostile_report import TITLES, report_of
 
@@ -115,6 +117,16 @@ CITED = (
 )
 
 
+def test_citations_link_to_the_entry_of_their_source() -> None:
+    """In both documents a number leads to its source; one that no source has is a word."""
+    report = report_of(report={"markdown": CITED}, claims=[])
+    body = Document(io.BytesIO(to_docx(report))).element.body
+    places = [each.get(qn("w:name")) for each in body.iter(qn("w:bookmarkStart"))]
+    leading = [each.get(qn("w:anchor")) for each in body.iter(qn("w:hyperlink"))]
+    assert (places, leading) == (["source-1", "source-2"], ["source-1", "source-2", "source-1"])
+    assert links_of_pdf(to_pdf(report)) == [0, 0, 0]
+
+
 def test_a_document_is_in_the_language_that_its_model_was_asked_for() -> None:
     """Citations lead to the list of sources under its own heading, and Word checks the spelling of that language."""
     asked = {"language": "en", "effective_request": {"output": {"language": "de"}}, "claims": []}
@@ -124,3 +136,15 @@ def test_a_document_is_in_the_language_that_its_model_was_asked_for() -> None:
         opened = Document(io.BytesIO(to_docx(report)))
         assert opened.core_properties.language == language
         assert len(list(opened.element.body.iter(qn("w:bookmarkStart")))) == count
+
+
+def test_signs_of_verdicts_are_in_both_documents() -> None:
+    """What Markdown says behind a sentence stands there in PDF and Word, too, in letters that the fonts have."""
+    signs = [f"({ReportWords('en').sign(verdict)})" for verdict in VERDICT_SIGNS]
+    text = "\n\n".join(f"It is so [1]. *{sign}*" for sign in signs)
+    report = report_of(report={"markdown": f"# T\n\n{text}\n"}, claims=[])
+    lines = words_of_docx(to_docx(report))
+    words = words_of_pdf(to_pdf(report))
+    for sign in signs:
+        assert f"It is so [1]. {sign}" in lines
+        assert squeezed(sign) in words

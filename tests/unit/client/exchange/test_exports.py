@@ -11,7 +11,7 @@ from activities.reporting.render import render
 from client.cli.app import app
 from contracts.outcome import ReportFiles, ResearchResult
 from contracts.vocabulary import Completeness, Outcome, StopReason
-from providers.storage.content import ObstoreContentStore
+from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
 from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPPED, Sample
@@ -85,6 +85,17 @@ def test_wrong_usage_writes_nothing(arguments: list[str], words: str) -> None:
     assert sorted(Path().iterdir()) == before
 
 
+def test_a_text_that_is_gone_is_named_with_the_remedy(home: Path) -> None:
+    """A bundle that lacks a text is not made; one of quotes is."""
+    text = SAMPLE.sources["glossary.html"].text
+    assert text is not None
+    (home / "content" / name_of(text)).unlink()
+    code, output = ran("export", "last", "--bundle", "--out", "b.zip")
+    assert (code, "--quotes-only" in output) == (4, True)
+    assert not Path("b.zip").exists()
+    assert ran("export", "last", "--bundle", "--out", "b.zip", "--quotes-only")[0] == 0
+
+
 @pytest.mark.usefixtures("home")
 def test_an_altered_file_is_found_by_the_store() -> None:
     """A `report.json` that agrees with itself is still not the one that was stored."""
@@ -97,7 +108,6 @@ def test_an_altered_file_is_found_by_the_store() -> None:
     assert "→ the file was changed, or the run went on" in output
 
 
-@pytest.mark.soak
 @pytest.mark.usefixtures("home")
 def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of some kilobytes that a document would need gigabytes for costs a process, and writes nothing."""

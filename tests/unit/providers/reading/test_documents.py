@@ -74,12 +74,13 @@ def test_each_kind_of_text_is_read_by_what_it_is(raw: bytes, name: str, media_ty
     assert (found.media_type, found.text) == (media_type, text)
 
 
-def test_deep_lists_and_long_texts_keep_their_words() -> None:
+@pytest.mark.parametrize("name", ["a.md", "a.txt"])
+def test_deep_lists_and_long_texts_keep_their_words(name: str) -> None:
     """Thirty levels of a list are read; of a very long text the beginning is, and a warning says so."""
     items = "\n".join("  " * level + f"- level{level}" for level in range(30))
-    found = extract(f"{items}\n\nend".encode(), "a.md").text
+    found = extract(f"{items}\n\nend".encode(), name).text
     assert re.findall(r"level\d+|end", found) == [*(f"level{level}" for level in range(30)), "end"]
-    long = extract(b"Some words of a line.\n\n" * 120_000, "a.md")
+    long = extract(b"Some words of a line.\n\n" * 120_000, name)
     assert 1_999_000 < len(long.text) <= 2_000_000
     assert "only its first" in long.warnings[0]
 
