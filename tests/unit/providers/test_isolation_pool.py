@@ -1,6 +1,7 @@
 """The subprocess pool: what goes wrong in a child costs one task."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -68,6 +69,14 @@ async def test_cancelling_the_caller_kills_the_child():
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await pool.call("os:getpid") != child
+
+
+async def test_children_are_recycled():
+    """A child works for several items and then makes room for a fresh one; none of them is this process."""
+    async with SubprocessPool(1, recycle_after=2) as pool:
+        pids = [await pool.call("os:getpid") for _ in range(4)]
+        assert pids[0] == pids[1] != pids[2] == pids[3]
+        assert os.getpid() not in pids
 
 
 async def test_the_child_has_no_environment_of_the_parent(monkeypatch):

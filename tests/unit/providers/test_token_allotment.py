@@ -16,6 +16,7 @@ from providers.tokens.allotment import (
     allot,
     available_tokens,
     call_fidelity,
+    estimated_tokens,
     fidelity_of,
     priority,
 )
@@ -188,3 +189,13 @@ def test_levels_are_made_of_the_words_of_the_text(text: str) -> None:
         assert len(words) >= RATIOS[level] * 0.8 * len("".join(text.split())) or level is Level.TRUNCATED
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 0
+
+
+def test_the_sentences_that_speak_of_the_question_stay() -> None:
+    """A headline is the sentence with the rare words of the question; estimates add up."""
+    headline = shortened(TEXT, Level.HEADLINE, "wraparound of transaction ids")
+    assert headline.startswith("Vacuum prevents wraparound of transaction ids.") or headline.endswith(
+        "Vacuum prevents wraparound of transaction ids."
+    )
+    assert "[…]" in shortened(TEXT, Level.COMPRESSED, "wraparound")
+    assert estimated_tokens(TEXT + "漢") == pytest.approx(estimated_tokens(TEXT) + estimated_tokens("漢"))

@@ -145,6 +145,16 @@ def test_what_the_documents_do_not_speak_of_is_empty(question: str) -> None:
     assert [gap.description for gap in analysis.gaps] == [f"No passage matches enough of “{question}”."]
 
 
+def test_a_word_that_all_of_few_documents_have_counts() -> None:
+    """Two notes on one subject answer a question that has one word which neither has."""
+    notes = {
+        "a": "The database is backed up at two. Backups are kept for a year.",
+        "b": "Backups of the database are checked by a script.",
+    }
+    known = {"documents_searched": 2, "term_documents": {"backup": 2, "databas": 2}}
+    assert Shelf(notes).passages("How are backups of the database made?", **known)
+
+
 @pytest.mark.parametrize(
     ("sentences", "question", "expected"),
     [
@@ -165,6 +175,11 @@ def test_sentences_that_need_each_other_stay_together(sentences: str, question: 
     filler = " ".join(f"Room {number} has a window to the garden." for number in range(48))
     shown = Shelf({"House": f"# House\n\n{filler} {sentences} {filler}\n"}).passages(question)
     assert any(expected in passage for passage in shown)
+
+
+def test_a_row_is_shown_under_the_header_of_its_table() -> None:
+    """A value without the name of its column says nothing."""
+    assert "| Setting | Default | Meaning |" in Shelf().passages("What does flow_limit mean?")[0]
 
 
 def test_near_duplicates_and_indexes_are_not_shown() -> None:
@@ -205,6 +220,16 @@ def test_the_brief_shows_passages_and_judges_none() -> None:
     assert lines[8].startswith("*Pumps")
     assert "[ev-0]" in brief
     assert brief == Shelf(dict(MANUAL)).brief("How often is the filter of the Kelvar pump changed?")
+
+
+def test_the_brief_names_the_words_that_nothing_covers() -> None:
+    """Words that no document has."""
+    brief = Shelf().brief("Kelvar pump filtre burner", spellings={"filtr": "filter"})
+    assert "- In none of 100 documents: filtre (nearest spelling: filter)." in brief
+    brief = Shelf().brief("What is a flux capacitor?")
+    assert "> No language model was used. No passage matches enough of your question." in brief
+    assert "- In none of 100 documents: flux, capacitor." in brief
+    assert "## Passages" not in brief
 
 
 def test_words_of_a_source_are_no_markup() -> None:

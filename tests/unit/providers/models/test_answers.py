@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from providers.models.answers import (
     answer_to_json,
     read_reply,
     request_fingerprint,
+    turn_of,
 )
 from providers.models.chat import ChatReply, TokenCounts
 
@@ -107,6 +109,14 @@ def test_a_cut_answer_or_a_refusal_is_never_complete(role: Any, stop: str, error
         answer_of(role, reply(PLAN_TEXT, stop=stop))
 
 
+def test_without_a_stop_reason_only_a_visibly_whole_answer_counts() -> None:
+    """JSON shows its own end; missing closers and plain text do not."""
+    assert answer_of(PLANNER, reply(PLAN_TEXT, stop=None))[0] == PlannerAnswer.model_validate(PLAN)
+    problem(PLANNER, reply(PLAN_TEXT[:-1], stop=None))
+    with pytest.raises(AnswerCut):
+        answer_of(SYNTHESIZER, reply("# Report", stop=None))
+
+
 @pytest.mark.parametrize(
     ("text", "taken"),
     [
@@ -142,6 +152,16 @@ def test_any_text_gives_an_answer_or_a_known_error(text: str, stop: str | None) 
             assert answer.model_dump_json().encode()
 
 
+@pytest.mark.parametrize("piece", ['{"a" b ', '{"a": /*', "word "])
+def test_repair_takes_time_that_grows_with_the_text(piece: str) -> None:
+    """The longest answer that is looked at costs a few seconds of processor time at most."""
+    text = ('{"a": ' + piece * MAX_ANSWER_CHARACTERS)[: MAX_ANSWER_CHARACTERS - 1] + "}"
+    begun = time.process_time()
+    with pytest.raises(InvalidOutput):
+        answer_of(PLANNER, reply(text))
+    assert time.process_time() - begun < 8
+
+
 # --- from the wire ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("given", "taken"),
@@ -161,6 +181,19 @@ def test_names_from_the_wire_are_short_and_harmless(given: object, taken: str) -
 
 
 # --- turns -----------------------------------------------------------------------------------------------------------
+CALL = {"type": "tool_use", "id": "a", "name": "look_up", "input": {"word": "vacuum"}}
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+HIDDEN = {"type": "redacted_thinking", "data": "xyz"}
+
+
+def test_a_turn_has_calls_texts_and_thoughts_in_order() -> None:
+    """Unknown kinds of blocks are left out, and so are thoughts aloud."""
+    aloud = {"type": "text", "text": "<think>Hm.</think>So."}
+    turn, warnings = turn_of("p:m", reply(stop="tool_use", blocks=[THOUGHT, HIDDEN, aloud, {"type": "server"}, CALL]))
+    assert turn.content == [THOUGHT, HIDDEN, {"type": "text", "text": "So."}, CALL]
+    assert (turn.stop, turn.author, len(warnings)) == ("tool_use", "p:m", 1)
+
+
 # --- the journal -----------------------------------------------------------------------------------------------------
 USAGE = Usage(model_calls=1, input_tokens=10, output_tokens=3, cost_usd=None)
 INPUT = PlanInput(research_id="r-1", operation="plan/1", engine=EngineKind.MODEL, model="m", query="q")

@@ -1,5 +1,6 @@
 """The real SDK against a loopback endpoint: what it sends, and what each failure becomes."""
 
+import asyncio
 import json
 import logging
 import time
@@ -118,6 +119,16 @@ async def test_refused_calls_are_classified(scenario: str, kind: str) -> None:
     assert error.kind == kind
 
 
+async def test_a_time_limit_of_the_caller_is_not_swallowed() -> None:
+    """Cancellation from outside stays cancellation and is not taken for a slow endpoint."""
+    async with MessagesApi("slow") as api:
+        asking = asyncio.create_task(ask(api))
+        await api.waiting.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+
 async def test_the_environment_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Key, address, headers and proxies of the environment are not used."""
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
@@ -217,5 +228,16 @@ async def test_pings_of_a_stream_end_a_silence() -> None:
     """An answer that takes longer than the silence is received as long as something arrives in between."""
     async with MessagesApi("trickle") as api:
         chat = AnthropicChat(api_key=None, base_url=api.base_url, silence_seconds=0.6)
+        assert (await chat.complete(REQUEST)).stop_reason == "end_turn"
+        await chat.close()
+
+
+async def test_an_endpoint_that_does_not_stream_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it answered with the whole message at once, a longer answer may be a longer silence."""
+    monkeypatch.setattr("tests.fakes.messages_api.streamed", lambda reply: reply)
+    async with MessagesApi() as api:
+        chat = AnthropicChat(api_key=None, base_url=api.base_url, silence_seconds=0.6)
+        await chat.complete(REQUEST)
+        api.latency = 0.8
         assert (await chat.complete(REQUEST)).stop_reason == "end_turn"
         await chat.close()

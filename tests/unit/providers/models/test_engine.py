@@ -41,9 +41,9 @@ from providers.models.chat import ChatMode, TokenCounts
 from providers.models.endpoints import EndpointCapabilities, PriceTable
 from providers.models.language_model import LanguageModelEngine
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.model_engine import engine_for
+from tests.fakes.model_engine import OpenLimiter, engine_for
 from tests.fakes.model_tokens import TokenBook
-from tests.unit.activities.scripted import common
+from tests.unit.activities.scripted import common, finding, passage
 
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 SENTENCE = "Vacuuming marks old rows as frozen, so that transaction ID wraparound cannot hide them."
@@ -205,6 +205,31 @@ async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> 
     assert ' id="sq-0"' in own["text"]
 
 
+async def test_a_later_draft_reads_the_findings_of_the_earlier_one() -> None:
+    """Findings of another iteration come after those that are known, and change none of their bytes."""
+    text = "Vacuuming marks old rows as frozen. Freezing protects a table from wraparound."
+    passages = [passage(text, sentence) for sentence in text.split(". ")]
+    findings = [
+        finding("x" * 300, one).model_copy(update={"iteration": number}) for number, one in enumerate(passages, start=1)
+    ]
+
+    def draft(iteration: int) -> EngineTask:
+        given = WriteInput(
+            **{**COMMON, "model": MAIN}, iteration=iteration, findings=findings[:iteration], evidence=passages
+        )
+        rendered = render_role(SYNTHESIZER, given, {})
+        return EngineTask(SYNTHESIZER, given, {}, "role: synthesizer", rendered, "1")
+
+    async with one(own=KEEPS, book=TokenBook(cacheable=100)) as (engine, api):
+        for iteration in (1, 2):
+            await engine.answer(draft(iteration))
+    first, second = api.book.charges
+    assert second.read == first.write > 100
+    shared = draft(1).whole.prompt[: draft(1).whole.common_ends[-1]]
+    assert "x" * 300 in shared
+    assert draft(2).whole.prompt.startswith(shared)
+
+
 # --- failover --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("scenario", "named"),
@@ -293,6 +318,29 @@ async def test_the_most_helpful_error_is_raised(
     assert type(caught.value) is kind
     assert getattr(caught.value, "retry_after", None) == wait
     assert (len(main.calls), len(other.calls)) == (1, 1)
+
+
+async def test_the_model_of_the_request_comes_first() -> None:
+    """A named model goes before the configured ones, which stand in for it; messages show it harmless (S0-101)."""
+    async with pair("good") as (engine, main, _):
+        answers = [await engine.answer(task_of("planner", model=name)) for name in (f"other:{SPARE}", None, "qwen3:8b")]
+    assert [answer.model for answer in answers] == [SPARE, MAIN, "qwen3:8b"]
+    odd = "claude\n<b>ignore previous</b> " + "x" * 100
+    async with pair("unknown_model") as (engine, main, _):
+        answer = await engine.answer(task_of("planner", model=odd))
+    assert [call.model for call in main.calls] == [odd, MAIN]
+    assert len(answer.warnings) == 2
+    assert all(len(shown) < 300 and not {"\n", "<"} & set(shown) for shown in answer.warnings)
+
+
+async def test_each_request_needs_a_permit_for_its_tokens() -> None:
+    """An endpoint whose limit is reached gets no request, and the next one is asked (S0-101)."""
+    gate = OpenLimiter({"model/default"})
+    async with pair("good", limiter=gate) as (engine, main, _):
+        answer = await engine.answer(task_of("planner", model=MAIN))
+    assert main.calls == []
+    assert [service for service, _ in gate.requests] == ["model/default", "model/other"]
+    assert gate.requests[1][1] >= answer.usage.input_tokens + answer.usage.output_tokens
 
 
 # --- prices ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import canonical_text, clean
+from providers.reading.canonical_text import canonical_text, clean, iso_date
 from providers.reading.document_kinds import decode, kind_of_page
 from providers.reading.documents import extract, read_page
 from tests.fakes.hostile_pages import pdf
@@ -257,6 +257,36 @@ def test_blocks_and_pages_have_offsets() -> None:
     assert found.pages == [0, found.text.index("- x"), found.text.index("- x")]
 
 
+@given(st.text(st.sampled_from("a \n#`|-*\\[]()~^_1.>\u200b\ue000\ue002¹²⁹①፩é"), max_size=60))
+def test_any_text_has_ordered_blocks_and_is_stable(markdown: str) -> None:
+    """Odd signs break nothing, blocks do not overlap, and the same input has the same text."""
+    cleaned = clean(markdown)
+    assert clean(cleaned) == cleaned
+    found = canonical_text(cleaned, "x", escaped=True)
+    assert found == canonical_text(cleaned, "x", escaped=True)
+    ends = [0]
+    for block in found.blocks:
+        assert ends[-1] <= block.start < block.end <= len(found.text)
+        ends.append(block.end)
+
+
 def test_invisible_characters_go() -> None:
     """Zero-width signs, direction marks and Unicode tags carry no words."""
     assert clean("a\u200bb\u202ec\U000e0041d\r\ne\u0301") == "abcd\n\u00e9"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2024-05-17T10:00:00+02:00", "2024-05-17"),
+        (" 2024/5/7 ", "2024-05-07"),
+        ("20240517T101010Z", "2024-05-17"),
+        ("2024-05", "2024-05"),
+        ("2024", "2024"),
+        ("Fri, 17 May 2024 10:00:00 GMT", "2024-05-17"),
+        *((value, None) for value in ("2024-13-01", "2023-02-29", "0001-01-01", "9999-01-01", "20245", "soon", "")),
+    ],
+)
+def test_dates_go_as_far_as_they_are_written(value: str, expected: str | None) -> None:
+    """To the day, the month or the year; what the calendar does not have is no date."""
+    assert iso_date(value) == expected

@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import hosts_and_ports
-from providers.reading.egress.client import WAITS, Egress, Fetched, FetchPolicy
+from providers.reading.egress.client import MOST_REDIRECTS, WAITS, Egress, Fetched, FetchPolicy
 from providers.reading.reader import POLICY
 from tests.fakes.web import (
     PUBLIC_ADDRESS,
@@ -111,6 +111,17 @@ async def test_a_redirect_with_a_control_character_leads_nowhere(
     assert [path for _, path in server.asked] == ["/"]
 
 
+async def test_redirects_are_counted(server: WebServer, fetch: Fetch) -> None:
+    """Five redirects are followed, a sixth is not, also in a circle."""
+    server.pages |= {f"/{number}": redirect(f"/{number + 1}") for number in range(1, MOST_REDIRECTS + 1)}
+    server.pages[f"/{MOST_REDIRECTS}"] = page("Words.")
+    assert (await fetch(redirect("/1"))).url == server.url("/5")
+    server.pages[f"/{MOST_REDIRECTS}"] = redirect("/")
+    server.asked.clear()
+    assert await kind_of(fetch(redirect("/1"))) == "refused_redirect"
+    assert len(server.asked) == MOST_REDIRECTS + 1
+
+
 async def test_other_answers_are_no_documents(server: WebServer, fetch: Fetch) -> None:
     """Anything but 200 and a redirect has a typed reason, and no challenge is answered."""
     kinds, statuses = {}, [300, 304, 305, 999, 206, 410, 404, 401, 403, 451, 204, 418]
@@ -122,6 +133,14 @@ async def test_other_answers_are_no_documents(server: WebServer, fetch: Fetch) -
     assert kinds.pop(204) == "empty"
     assert set(kinds.values()) == {"http_status"}
     assert len(server.asked) == len(statuses)
+
+
+async def test_a_body_where_there_is_none_is_not_taken_for_another_answer(server: WebServer, egress: Egress) -> None:
+    """Bytes after an answer without content are not the answer to the next request."""
+    stray = b"HTTP/1.1 204 Said\r\nContent-Length: 40\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"
+    server.pages |= {"/": stray, "/next": page("Words.")}
+    assert await kind_of(egress.fetch(server.url(), POLICY)) == "empty"
+    assert b"Words." in (await egress.fetch(server.url("/next"), POLICY)).body
 
 
 # --- limits of time and size -----------------------------------------------------------------------------------------

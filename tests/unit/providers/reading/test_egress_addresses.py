@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
 from providers.reading.egress.address_rules import (
+    GLOBAL_IPV6,
     SPECIAL_IPV4,
+    canonical_host,
     check_url,
+    hosts_and_ports,
     is_public,
 )
 
@@ -133,3 +136,18 @@ def test_no_ipv6_form_of_a_private_address_is_public(inner: ipaddress.IPv4Addres
     ]
     assert not is_public(inner)
     assert not any(is_public(ipaddress.IPv6Address(carrier)) for carrier in carriers)
+
+
+@given(st.integers(0, 2**128 - 1).map(ipaddress.IPv6Address))
+def test_ipv6_outside_global_unicast_is_never_public(address: ipaddress.IPv6Address) -> None:
+    """What has not been given out cannot be reached."""
+    assert not is_public(address) or address in GLOBAL_IPV6
+
+
+def test_an_exception_is_one_host_and_one_port() -> None:
+    """Hosts are brought into one form; anything but host:port is refused."""
+    assert hosts_and_ports([" Wiki.Intern:8080 ", "[0:0::1]:80"]) == {("wiki.intern", 8080), ("::1", 80)}
+    assert canonical_host("Public.Test.") == "public.test"
+    for wrong in ["wiki", "wiki:", "wiki:0", "wiki:99999", "http://wiki:80", "*:80", "10.0.0.0/8:80", "a b:80", ".:80"]:
+        with pytest.raises(ValueError):
+            hosts_and_ports([wrong])

@@ -9,7 +9,7 @@ import pytest
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
-from providers.reading.robots import FAILURE_SECONDS, FRESH_SECONDS, Robots, parse
+from providers.reading.robots import FAILURE_SECONDS, FRESH_SECONDS, POLICY, Robots, parse
 from tests.fakes.web import Reply, WebServer, redirect, reply
 from tests.unit.providers.reading.conftest import kind_of
 
@@ -113,6 +113,14 @@ async def test_rules_that_point_into_the_network_are_refused(site: Site) -> None
     """robots.txt goes through the same guard as pages."""
     site.server.pages["/robots.txt"] = redirect("http://169.254.169.254/latest")
     assert await kind_of(site.robots.check(httpx2.URL(site.server.url()))) == "refused_address"
+
+
+async def test_only_the_first_part_of_a_huge_file_counts(site: Site) -> None:
+    """At most 500 KiB are read; what stands before that is obeyed."""
+    filler = "# " + "x" * 70 + "\n"
+    text = "User-agent: *\nDisallow: /x\n" + filler * (POLICY.most_bytes // len(filler) + 100) + "Disallow: /y\n"
+    site.server.pages["/robots.txt"] = rules(text)
+    assert [await site.allows(path) for path in ("/x", "/y")] == [False, True]
 
 
 def test_a_file_made_to_be_slow_is_refused() -> None:

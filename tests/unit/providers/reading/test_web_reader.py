@@ -114,6 +114,18 @@ async def test_each_host_on_the_way_is_visited_once_and_left(server: WebServer, 
     assert visits.open == []
 
 
+async def test_who_must_wait_asks_nothing_and_keeps_no_place(server: WebServer, other: WebServer) -> None:
+    """Made to wait at the second host, the first one is left, and no page of the second is asked for."""
+    server.pages["/a"] = redirect(other.url("/b"))
+    visits = NotedVisits(busy=other.host)
+    async with reader_of(server, other, visit=visits.visit) as reader:
+        with pytest.raises(RateLimited) as raised:
+            await reader.read(server.url("/a"))
+    assert raised.value.retry_after == 3
+    assert visits.open == []
+    assert [path for _, path in other.asked] == ["/robots.txt"]
+
+
 # --- domains of a run ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("domains", "kind"),
@@ -156,3 +168,13 @@ async def test_a_page_is_read_again_by_its_validators(server: WebServer, reader:
     assert moved is not None
     assert (moved.url, moved.validators) == (server.url("/elsewhere"), None)
     assert "if-none-match" not in server.heads[-1]
+
+
+async def test_a_site_that_was_asked_for_any_version_has_no_unchanged_one(server: WebServer, reader: WebReader) -> None:
+    """304 without a question is malformed, and a validator that no header can carry is not sent."""
+    server.pages["/"] = reply(status=304)
+    with pytest.raises(SourceUnreadable):
+        await reader.read(server.url())
+    with pytest.raises(SourceUnreadable):
+        await reader.read_again(server.url(), Validators(etag="a\r\nCookie: b", last_modified="ü"))
+    assert not {"if-none-match", "if-modified-since", "cookie"} & server.heads[-1].keys()

@@ -5,6 +5,7 @@ import pytest
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
 from providers.search.availability import choose, probe, probe_address, provider_choices, usable
+from providers.search.declarations import BY_MODEL, declared_names, search_declaration
 from tests.fakes.search_answers import PROVIDERS
 from tests.fakes.search_apis import SearchApis, open_provider
 
@@ -34,6 +35,18 @@ def test_the_order_and_what_is_missing() -> None:
         "without ANTHROPIC_BASE_URL",
     }
     assert usable(choices) == ["semantic_scholar", "wikipedia"]
+
+
+def test_an_operator_may_choose_the_order() -> None:
+    """Those that are set up are used in it; half of a pair is not enough, an unknown name is an error (S0-102)."""
+    names = [name for name in declared_names() if name != BY_MODEL]
+    required = {variable for name in names for variable in search_declaration(name).required_variables}
+    assert usable(provider_choices(set_to(sorted(required)))) == names
+    assert usable(provider_choices({"TAVILY_API_KEY": "k"}, ["wikipedia", "tavily"])) == ["wikipedia", "tavily"]
+    assert usable(provider_choices({}, ["tavily", "brave"])) == []
+    assert provider_choices({"GOOGLE_API_KEY": "k"}, ["google"])[0].reason == "set GOOGLE_CSE_ID"
+    with pytest.raises(KeyError):
+        provider_choices({}, ["altavista"])
 
 
 def test_choices_have_hosts_and_types() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -81,6 +82,15 @@ async def test_the_example_is_installed_and_used(site: Path, tmp_path: Path) -> 
     (asked,) = service.asked
     assert asked.target == "/find?words=moss&most=10&language=de"
     assert asked.headers["x-api-key"] == "planted-key"
+
+
+def test_the_documentation_shows_the_example() -> None:
+    """Its page has the two files to the letter, and the module has no more than 60 lines."""
+    page = (ROOT / "docs" / "search-providers.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"<!-- (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
+    files = {f"examples/search_provider/{name}": EXAMPLE / name for name in ("pyproject.toml", "example_search.py")}
+    assert shown == {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+    assert len((EXAMPLE / "example_search.py").read_text(encoding="utf-8").splitlines()) <= 60
 
 
 MISNAMED = SearchDeclaration("other", "Other", "nowhere:Other", address="https://other.example")

@@ -6,8 +6,9 @@ import pytest
 
 from contracts.messages import SearchResponse
 from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
-from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, message
-from tests.fakes.search_apis import SearchApis, search
+from providers.search.declarations import search_declaration
+from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, Item, message
+from tests.fakes.search_apis import SearchApis, asking, open_provider, search
 
 
 async def answered(name: str, answer: Any, **given: Any) -> SearchResponse:
@@ -46,6 +47,23 @@ async def test_errors_of_a_wiki_with_status_200_are_errors(code: str, kind: type
         await answered("wikipedia", {"error": {"code": code, "info": "words"}})
 
 
+async def test_the_language_of_wikipedia_is_its_host() -> None:
+    """English is used where no wiki is known, with a warning; outside the domains of a request nothing is asked."""
+    async with SearchApis(results=[Item(0, "", "Katze", "")]) as server:
+        place: dict[str, str | None] = {"WIKIPEDIA_BASE_URL": server.url("wikipedia") + "/{language}"}
+        german = await search("wikipedia", server, values=place, language="de")
+        unknown = await search("wikipedia", server, values=place, language="qqq")
+    assert [asked.path for asked in server.asked] == ["/de/w/api.php", "/en/w/api.php"]
+    assert german.hits[0].url == "https://de.wikipedia.example/wiki/Page_0:_a_title"
+    assert german.warnings == []
+    assert unknown.warnings == ["cannot keep to the language qqq"]
+    async with open_provider("wikipedia", search_declaration("wikipedia").address, 0.001) as provider:
+        for given in ({"domains_allow": ["nasa.gov"]}, {"domains_deny": ["wikipedia.org"]}):
+            answer = await provider.search(asking("wikipedia", language="fr", **given))
+            assert answer.hits == []
+            assert answer.warnings == ["fr.wikipedia.org is outside the domains: no search was made"]
+
+
 async def test_googles_library_asks_once_at_our_address_with_our_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The description of the interface comes with the package, and no variable of the environment leads the key elsewhere."""
     monkeypatch.setenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "elsewhere.invalid")
@@ -70,6 +88,31 @@ async def test_papers_need_no_key_and_come_with_all_of_a_citation() -> None:
     assert (first.published_at, second.published_at) == ("2021-03-04", "2021")
     assert "x-api-key" not in server.asked[0].headers
     assert server.asked[0].query == "graph based retrieval", "the service finds nothing for words with a hyphen"
+
+
+OLD_DOI = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-#"
+
+
+@pytest.mark.parametrize(
+    ("paper", "url", "date"),
+    [
+        ({"openAccessPdf": {"url": "https://a.example/p.pdf"}, "publicationDate": "2024-05"},
+         "https://a.example/p.pdf", "2024-05"),
+        ({"externalIds": {"ArXiv": "1706.03762", "DOI": "10.1/x"}, "year": 2017},
+         "https://arxiv.org/abs/1706.03762", "2017"),
+        ({"externalIds": {"DOI": OLD_DOI}, "publicationDate": "soon", "year": 1998},
+         "https://doi.org/10.1002/(SICI)1097-4571(199806)49:8%3C693::AID-ASI4%3E3.0.CO;2-%23", "1998"),
+        ({"externalIds": None, "year": 10**400}, "https://www.semanticscholar.org/paper/1", None),
+    ],
+)  # fmt: skip
+async def test_the_address_of_a_paper_is_one_where_it_can_be_read(
+    paper: dict[str, Any], url: str, date: str | None
+) -> None:
+    """The open copy, else the preprint, else the publisher, else the entry; one odd date costs only itself."""
+    row = {"title": "T", "url": "https://www.semanticscholar.org/paper/1", **paper}
+    (hit,) = (await answered("semantic_scholar", {"total": 1, "data": [row]})).hits
+    assert (hit.url, hit.published_at) == (url, date)
+    assert hit.doi in {None, OLD_DOI}
 
 
 @pytest.mark.parametrize("answer", [{"error": "backend timeout"}, {"total": 5}, {"total": 1, "data": {"a": 1}}])

@@ -61,6 +61,15 @@ async def test_refused_credentials_name_what_to_set(name: str, scenario: str) ->
     assert variables.get(name, f"{name.upper()}_API_KEY") in str(error)
 
 
+@pytest.mark.parametrize("name", KEYS)
+async def test_a_wrong_key_is_recognized_in_each_services_own_words(name: str) -> None:
+    """A key that the service does not take (401, 400, 403, 422) is a matter of configuration, not of the query."""
+    async with SearchApis() as server:
+        error = await failure(name, server, values={f"{name.upper()}_API_KEY": "not-the-right-key"})
+    assert isinstance(error, NotConfigured)
+    assert f"{name.upper()}_API_KEY" in str(error)
+
+
 @every_provider
 @pytest.mark.parametrize(
     ("scenario", "headers", "wait"),
@@ -126,6 +135,17 @@ async def test_a_service_at_another_address_is_not_followed(name: str, scenario:
     assert isinstance(error, NotConfigured)
     assert "is not at this address" in str(error)
     assert elsewhere.asked == []
+
+
+@every_provider
+async def test_queries_are_fitted_to_the_service(name: str) -> None:
+    """A long query with signs that mean something in URLs arrives as text, cut at a word, on one line."""
+    text = "a&limit=1#x %41 + = ü\n\u202eπ " + "word " * 500
+    async with SearchApis() as server:
+        answer = await search(name, server, text, max_results=3)
+    assert len(answer.hits) == 3
+    assert server.asked[0].query.startswith("a&limit=1#x %41 + = ü π word")
+    assert server.asked[0].query.endswith("word")
 
 
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if name != "wikipedia"])

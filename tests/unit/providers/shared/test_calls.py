@@ -8,6 +8,7 @@ from providers.errors import CallInFlight, SharedStateUnavailable
 from providers.interfaces import SharedStore
 from providers.shared import paid_calls
 from providers.shared.paid_calls import CallLease, CallStore
+from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.shared_stores import BrokenStore, processes
 from tests.unit.providers.shared.conftest import Stores, everywhere, shared_by_processes
 
@@ -59,6 +60,17 @@ async def begun(calls: CallStore, key: str = "k", research_id: str = "r-1") -> C
 async def expire(store: SharedStore, key: str = "k") -> None:
     place = f"calls/r-1/lease/{key}"
     assert await store.swap(place, (await store.get(place)).value, None)
+
+
+async def test_an_answer_outlives_every_run_and_not_for_ever() -> None:
+    """It stays longer than a run can last, and is then forgotten."""
+    now = [1_000_000.0]
+    calls = CallStore(MemorySharedStore(lambda: now[0]))
+    await calls.finish(await begun(calls), "answer")
+    now[0] += 2 * 86_400
+    assert await calls.begin("k", "r-1", 60.0) == "answer"
+    now[0] += 86_400 + 1
+    await begun(calls)
 
 
 @everywhere
@@ -143,6 +155,24 @@ async def test_processes_that_race_share_the_calls(address: str) -> None:
     async with asyncio.timeout(SOON):
         won = await processes(BEGINNER, address, "40", count=3)
     assert sorted(int(number) for line in won for number in line.split()) == list(range(40))
+
+
+async def test_an_answer_written_while_the_lease_is_taken_is_found() -> None:
+    """Between looking for an answer and taking the lease the call may be answered: then it is not made again."""
+
+    class AnsweredMeanwhile(MemorySharedStore):
+        first: CallLease | None = None
+
+        async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+            if "/lease/" in key and self.first is not None:
+                first, self.first = self.first, None
+                await CallStore(self).finish(first, "meanwhile")
+            return await super().swap(key, old, new, ttl_seconds)
+
+    store = AnsweredMeanwhile()
+    store.first = await begun(CallStore(store))
+    assert await CallStore(store).begin("k", "r-1", 60.0) == "meanwhile"
+    assert not [key for key in store._entries if "/lease/" in key]
 
 
 async def test_a_store_that_is_away_for_a_moment_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

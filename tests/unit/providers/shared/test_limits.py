@@ -23,6 +23,7 @@ from providers.shared.limits import (
 )
 from providers.shared.run_queue import (
     GRACE_SECONDS,
+    LONGEST_RUN_SECONDS,
     QueueLimits,
     QueueState,
     RunQueue,
@@ -224,6 +225,16 @@ def test_a_tenant_has_a_limit_of_its_own() -> None:
     assert hall.place("a-2") == 2
     release(hall.state, "a-0")
     assert hall.place("c", "c") == 0
+
+
+def test_who_is_not_heard_of_loses_its_place() -> None:
+    """A waiting run that asks no more is forgotten soon, one that goes on when no run could last longer."""
+    hall = Hall(QueueLimits(at_once=1))
+    assert [hall.place(name) for name in "abc"] == [0, 1, 2]
+    hall.now += GRACE_SECONDS + 2
+    assert hall.place("c") == 1
+    hall.now += LONGEST_RUN_SECONDS
+    assert hall.place("c") == 0
 
 
 def test_a_run_that_is_not_open_any_more_gives_its_place_back() -> None:

@@ -20,6 +20,7 @@ from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.phases.drafts import update_input
+from workflows.phases.role_inputs import write_input
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
@@ -46,6 +47,18 @@ async def test_evidence_knows_its_page(starts: list[int] | None, page: int | Non
         run.state.sources[key] = source.model_copy(update={"pages": pages})
     whole = await world.notebooks.complete_state(run.state)
     assert {item.page for item in whole.evidence.values()} == {page}
+
+
+async def test_a_writer_sees_findings_in_the_order_of_their_analyses(tmp_path: Path) -> None:
+    """What a later analysis found comes last, so that the prompts of a run's drafts begin alike."""
+    world = World(tmp_path)
+    run = await stopped_after(world, ANALYZED)
+    request = write_input(run, issues=[])
+    sent = by_reference(request, run.state.resolved_entry)
+    completed = await world.notebooks.complete_input(sent, SYNTHESIZER)
+    assert len(sent.entries) > 1
+    assert sent.findings == []
+    assert [one.id for one in completed.findings] == [one.id for one in request.findings]
 
 
 async def test_a_reporter_sees_the_notes_it_was_sent(tmp_path: Path) -> None:

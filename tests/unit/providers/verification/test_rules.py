@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contracts.evidence import Verdict
 from providers.verification.quantities import Comparison, compare, find_quantities
@@ -79,12 +81,25 @@ def test_a_quotation_inside_a_sentence_is_compared_word_for_word(claim: str, ver
     assert ("is in no cited passage" in judgement.reason) is (verdict is Verdict.UNSUPPORTED)
 
 
+def test_a_name_may_be_in_a_title_alone() -> None:
+    """The heading names what the passage speaks of."""
+    claim, passage = "The Kestrel queue drops messages.", "The queue drops messages."
+    assert check(claim, [passage]).verdict is Verdict.UNSUPPORTED
+    assert check(claim, [passage], ["Kestrel"]).verdict is not Verdict.UNSUPPORTED
+
+
 def test_numbers_are_compared_across_languages() -> None:
     """A claim in another language than its passage is judged by its numbers alone."""
     problem = check_numbers("Die Ablage fasst 512 MB.", ["The store holds 128 MB."], "de")
     assert problem is not None
     assert problem.verdict is Verdict.CONTRADICTED
     assert check_numbers("Die Ablage fasst 128 MB.", ["The store holds 128 MB."], "de") is None
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_any_characters_can_be_judged(claim: str, passage: str) -> None:
+    """No sign of Unicode breaks a judgement: pages and models write what they like."""
+    assert check(claim + " 10⁹ ①", [passage, "crash.¹ ፩ ²"]).verdict in Verdict
 
 
 FIRST = KEEPS.partition(" The")[0]

@@ -74,6 +74,42 @@ async def test_indexes_a_folder_and_finds_the_section_that_answers(library):
     assert document.raw == PAGES["wal.html"].encode()
 
 
+async def test_code_is_searched_and_words_are_counted_by_document(library):
+    """A listing is found like any other block; a word counts once for each document, and an absent one is spelled."""
+    await library.refresh("manual")
+    response = await ask(library, "checkpoint")
+    assert {hit.url for hit in response.hits} >= {"corpus:manual/wal.html", "corpus:manual/guide/notes.md"}
+    assert response.term_documents == {"checkpoint": 3}
+    assert response.documents_searched == 4
+    absent = await ask(library, "CockroachDB sharding")
+    assert (absent.hits, absent.term_documents) == ([], {"cockroachdb": 0, "shard": 0})
+    assert (await ask(library, "Vaccum of the databse")).spellings == {"vaccum": "Vacuum", "databs": "database"}
+
+
+async def test_a_word_that_all_of_few_documents_have_counts(library, folder):
+    """In a folder of a few notes on one subject the words of the subject find them, beside one that no note has."""
+    (folder / "wal.html").write_text("<p>Backups of the database are checked by a script.</p>")
+    (folder / "vacuum.html").write_text("<p>The database is backed up at two. Backups are kept for a year.</p>")
+    for path in ("guide/notes.md", "guide/index.html"):
+        (folder / path).unlink()
+    await library.refresh("manual")
+    assert len((await ask(library, "How are backups of the database made?")).hits) == 2
+
+
+HOSTILE_QUERIES = (
+    '"', '""" OR', "NEAR(", "NEAR(a b, 2)", "*", "log*", "title:log", "a AND", "-log", "^log", "", "   ", "😀",
+    "the of and", "log' OR 1=1 --", "\u202elog", "\x00log", "(((", "{a b} : c", "log " * 2_000, "\ud800log",
+)  # fmt: skip
+
+
+async def test_any_text_is_a_valid_query(library):
+    """No input becomes search syntax, or an error."""
+    for text in HOSTILE_QUERIES:
+        response = await ask(library, text)
+        assert response.provider == "corpus"
+    assert (await ask(library, "")).hits == []
+
+
 async def test_only_changed_files_are_read_again(library, folder, tmp_path, pool):
     """A second refresh reads no file; changed, new and removed ones are noticed, and leave no trace of what was."""
     seen = []
@@ -152,6 +188,17 @@ async def test_a_file_that_kills_its_reader_costs_only_itself(tmp_path, folder):
         assert [(one.path, one.kind) for one in await library.skipped("manual")] == [("bomb.pdf", "timeout")]
 
 
+async def test_names_with_odd_characters_are_found_and_read(library, folder):
+    """Spaces, signs and undecodable bytes in names survive the way through an address."""
+    names = [b"a b#c?100%.md", "größe ☃.md".encode(), b"bad\xff.md"]
+    for name in names:
+        (folder / os.fsdecode(name)).write_bytes(b"# Odd\n\nall about rhubarb\n")
+    response = await ask(library, "rhubarb")
+    assert len(response.hits) == 3
+    for hit in response.hits:
+        assert "rhubarb" in (await library.read(hit.url)).text
+
+
 OUTSIDE = (
     "../secret.md", "guide/../../secret.md", "%2e%2e/secret.md", "..%2fsecret.md", "/etc/passwd", "%2Fetc/passwd",
     "./wal.html", "guide//notes.md", "wal.html%00.md", ".hidden.md", "out.md", "guide", "nothing.md", "",
@@ -181,6 +228,19 @@ async def test_include_and_exclude_patterns(tmp_path, folder, pool):
         await library.read("corpus:manual/guide/notes.md")
 
 
+async def test_other_processes_see_what_a_command_registered(tmp_path, folder, pool, library):
+    """A library that was made before sees a corpus that another one adds or removes."""
+    other = CorpusLibrary(tmp_path / "home", pool)
+    assert other.names() == ["manual"]
+    library.add("second", folder)
+    assert other.names() == ["manual", "second"]
+    assert (await other.describe("second")).files == 0
+    await other.refresh("second")
+    await library.remove("second")
+    with pytest.raises(CorpusUnknown):
+        await other.describe("second")
+
+
 async def test_unknown_corpora_and_lost_folders(library, folder, tmp_path, pool):
     """An undefined name and a folder that is gone have errors of their own."""
     for call in (library.refresh("x"), library.describe("x"), library.skipped("x"), library.read("corpus:x/y")):
@@ -195,6 +255,19 @@ async def test_unknown_corpora_and_lost_folders(library, folder, tmp_path, pool)
     configured = CorpusLibrary(tmp_path / "home", pool, [CorpusDefinition(name="c", path=tmp_path)])
     with pytest.raises(InvalidCall):
         configured.add("c", tmp_path / "moved")
+
+
+async def test_two_refreshes_at_once_do_the_work_once(library, tmp_path, pool):
+    """The second one waits for the first and finds no file left to read."""
+    other = CorpusLibrary(tmp_path / "home", pool)
+    progress: list[tuple[int, int]] = []
+
+    def note(done: int, total: int) -> None:
+        progress.append((done, total))
+
+    first, second = await asyncio.gather(library.refresh("manual", note), other.refresh("manual", note))
+    assert first == second
+    assert sorted(total for done, total in progress if done == total) == [0, 4]
 
 
 def damage(index):

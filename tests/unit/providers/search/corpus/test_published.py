@@ -88,6 +88,14 @@ async def test_every_host_searches_the_newest_state(hosts: Hosts) -> None:
         await ask(there, "zebras stripes")
 
 
+async def test_an_unpublished_corpus_is_unknown(hosts: Hosts) -> None:
+    """The error of a host without the folder names the remedy; an unpublished state has the same."""
+    assert (await hosts.there.describe("manual")).indexed_at == ""
+    for attempt in (hosts.there.refresh("manual"), ask(hosts.there, "zebra")):
+        with pytest.raises(CorpusUnknown, match="index it where its folder is"):
+            await attempt
+
+
 async def test_damage_is_an_error(hosts: Hosts) -> None:
     """A damaged index file or record is refused, and a store that is down is no empty one."""
     store, there = hosts.store, hosts.there
