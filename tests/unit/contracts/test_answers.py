@@ -12,6 +12,7 @@ from contracts.lenient import UnfitAnswer
 from contracts.plan import QuestionRound
 from contracts.request import Mode
 from contracts.roles import RoleAnswer, RoleInput
+from contracts.strategies import declared_roles
 from contracts.vocabulary import Action, Confidence, Phase, Severity
 
 REFLECT = roles.ReflectInput(phase=Phase.PLANNING, prompt="?", gate_valid=True, gate_score=9)
@@ -139,3 +140,11 @@ def test_one_unreadable_item_does_not_make_the_others_worthless() -> None:
         {"proposals": [{"action": "REMOVE", "passages": ["p", 7]}, None]}
     ).proposals
     assert [(one.action, one.passages) for one in proposals] == [("remove", ["p"])]
+
+
+@pytest.mark.parametrize("role", declared_roles(), ids=lambda role: role.name)
+def test_the_schema_has_no_account(role: Any) -> None:
+    """A model is never asked for its own cost, and what it writes about it counts for nothing."""
+    schema = role.answer.model_json_schema()
+    assert "account" not in schema["properties"]
+    assert "CallAccount" not in schema.get("$defs", {})

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.addresses import gap_id, sub_query_id
 from contracts.evidence import Source
 from contracts.messages import SearchRequest
 from contracts.outcome import Usage
@@ -139,6 +140,12 @@ def test_a_strategy_may_ask_for_an_approval_where_the_request_names_none() -> No
     assert not Gates().requires_approval
 
 
+def test_the_same_question_has_the_same_id() -> None:
+    """Case, white space and end punctuation do not matter (C.8: duplicate sub-queries)."""
+    assert sub_query_id("What is  VACUUM?") == sub_query_id("what is vacuum")
+    assert gap_id("No cost figures.") == gap_id("no COST figures")
+
+
 def test_hand_offs_carry_the_documented_fields() -> None:
     """Planner, gatherer and sources have the fields of their contracts, under our names (S0-048, S0-056, S0-057)."""
     planner = set(PlanInput.model_fields)
@@ -169,11 +176,36 @@ def test_a_timeframe_has_a_first_and_a_last_day(timeframe: str | None, expected:
     assert published_between(timeframe, "2026-03-31") == expected
 
 
+COSTS = st.none() | st.integers(0, 10**10).map(lambda tenths: tenths / 1e10)
+COUNTS = st.integers(0, 10**6)
+USAGES = st.builds(
+    Usage,
+    model_calls=COUNTS,
+    input_tokens=COUNTS,
+    output_tokens=COUNTS,
+    cached_tokens=COUNTS,
+    cache_write_tokens=COUNTS,
+    cost_usd=COSTS,
+    searches=COUNTS,
+    cached_searches=COUNTS,
+    reads=COUNTS,
+    cached_reads=COUNTS,
+)
+
+
 def added(usages: list[Usage]) -> Usage:
     together = Usage()
     for item in usages:
         together = together.plus(item)
     return together
+
+
+@given(st.lists(USAGES, max_size=8), st.randoms(use_true_random=False))
+def test_sums_do_not_depend_on_their_order(usages, random) -> None:
+    """Counts, money and what is known of it: the same to the last digit in whatever order they were added."""
+    shuffled = list(usages)
+    random.shuffle(shuffled)
+    assert added(usages) == added(shuffled)
 
 
 def test_an_unknown_cost_stays_unknown_and_its_known_part_counts() -> None:

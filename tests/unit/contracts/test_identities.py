@@ -1,10 +1,25 @@
 """Which address, work and voice a page stands for: what is one is counted once."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from contracts.addresses import belongs_to, canonical_url, doi_of, host_of
-from contracts.evidence import bounded_confidence, voice_of
-from contracts.vocabulary import Confidence
+from contracts.evidence import bounded_confidence, supported_confidence, voice_of
+from contracts.vocabulary import Confidence, Quality
+
+
+@given(st.text("htps:/.@[]%?&=#;12aéß\\ ", max_size=30).map("http://a".__add__) | st.text(max_size=60))
+@example("http://[")
+@example("http://a:b/")
+@example("http://a/%%34%31")
+@example("http://a..?")
+@example("https://a.org/b/%2e%2E/c")
+def test_the_identity_form_is_its_own_identity_form(url: str) -> None:
+    """Any string has one, and applying it twice changes nothing."""
+    once = canonical_url(url)
+    assert canonical_url(once) == once
+    assert isinstance(host_of(url), str)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +140,21 @@ def test_a_page_about_a_work_is_not_the_work(text: str | None) -> None:
 def test_voice(url: str, publisher: str | None, voice: str) -> None:
     """A collection is one voice whatever its pages say; on the web the publisher, else the host."""
     assert voice_of(url, publisher) == voice
+
+
+@pytest.mark.parametrize(
+    ("sources", "confidence"),
+    [
+        ([("a", Quality.HIGH), ("a", Quality.HIGH)], Confidence.MEDIUM),
+        ([("a", Quality.HIGH), ("b", Quality.HIGH)], Confidence.HIGH),
+        ([("a", Quality.LOW), ("b", Quality.LOW)], Confidence.MEDIUM),
+        ([("a", Quality.LOW), ("a", Quality.MEDIUM)], Confidence.LOW),
+        ([("", Quality.HIGH)], Confidence.LOW),
+    ],
+)
+def test_support_counts_voices(sources: list[tuple[str, Quality]], confidence: Confidence) -> None:
+    """Two pages of one voice are not two."""
+    assert supported_confidence(sources) is confidence
 
 
 def test_a_claim_is_bounded_by_its_support() -> None:

@@ -43,6 +43,15 @@ def test_numbers_of_citations_and_layout_are_no_difference(before: str, after: s
     assert len(kinds(report(claim(before)), report(claim("Another one of the new report."), claim(after)))) == 1
 
 
+def test_another_verdict_on_the_same_words_is_named() -> None:
+    """The sign that a report prints behind a doubtful statement is no part of its words."""
+    before = report(claim(f"{VACUUM} [1]"))
+    after = report(claim(f"{VACUUM} [1] ✗ not supported by the source", "Limits", "unsupported"))
+    (change,) = compare_reports(before, after).claims
+    assert (change.kind, change.verdict_before, change.verdict_after) == ("other_verdict", "supported", "unsupported")
+    assert change.after == VACUUM
+
+
 def test_a_claim_in_other_words_is_one_change() -> None:
     """The most similar pairs belong together; what has no partner is new or gone."""
     old = [claim(VACUUM), claim("Autovacuum starts three workers by default."), claim("Locks end with a deadlock.")]

@@ -1,10 +1,13 @@
 """What is stored and sent: changes of a JSON value, packed states, messages without default values."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.evidence import SearchHit
 from contracts.messages import SearchResponse
+from contracts.outcome import CallAccount, Usage
+from contracts.roles import AnalyzerResult
 from contracts.state import ResearchState
 from contracts.state_changes import NOTHING, apply_change, change_between, digest_of, pack_json, unpack_json
 from tests.fakes import states
@@ -35,6 +38,13 @@ def test_what_did_not_change_is_not_sent() -> None:
     assert len(str(change_between(before, after))) < 150
 
 
+@pytest.mark.parametrize("change", [["?", 1, 2], ["["], ["[", {"9": ["=", 1]}, []], ["{", {}, []], [], "="])
+def test_a_change_that_does_not_fit_is_an_error(change: object) -> None:
+    """An unfit change raises an error."""
+    with pytest.raises(ValueError):
+        apply_change([1], change)  # type: ignore[arg-type]
+
+
 def test_a_packed_state_is_the_same_state() -> None:
     """A checkpoint loses nothing and is small."""
     state = states.state(
@@ -57,3 +67,11 @@ def test_defaults_are_left_out_and_come_back() -> None:
         '{"doi":"10.1/2","url":"https://e.org/b"}],"term_documents":{"vacuum":3}}'
     )
     assert SearchResponse.model_validate_json(text) == response
+
+
+def test_an_unknown_cost_is_no_default() -> None:
+    """A cost of nothing is left out, one that is unknown is not; shares are computed again."""
+    usage = Usage(model_calls=1, input_tokens=10, cached_tokens=5, cost_usd=None)
+    output = AnalyzerResult(account=CallAccount(usage=usage))
+    assert '"usage":{"model_calls":1,"input_tokens":10,"cached_tokens":5,"cost_usd":null}' in output.model_dump_json()
+    assert AnalyzerResult.model_validate_json(output.model_dump_json()).account.usage.cached_share == 0.5

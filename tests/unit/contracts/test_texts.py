@@ -1,9 +1,11 @@
 """Words of others on the pages of the engine's web UI, and on a terminal."""
 
+import json
+
 import pytest
 from markdown_it import MarkdownIt
 
-from contracts.texts import as_markdown, from_markdown, visible
+from contracts.texts import as_markdown, from_markdown, visible, visible_json
 from tests.fakes import states
 from workflows.status import details_markdown
 
@@ -40,6 +42,27 @@ def test_words_stay_words(text: str) -> None:
     assert from_markdown(shown) == " ".join(text.split())
 
 
+@pytest.mark.parametrize("text", ["https://evil.test/x", "WWW.evil.test", "who@evil.test"])
+def test_addresses_are_no_links_by_themselves(text: str) -> None:
+    """Addresses that Markdown turns into links are broken by an invisible character."""
+    shown = as_markdown(f"see {text}", 200, 400)
+    assert text not in shown
+    assert from_markdown(shown) == f"see {text}"
+
+
+@pytest.mark.parametrize(
+    "text", ["_" * 500, "ä_" * 300, "数据库" * 100, "\\" * 300, '"' * 300, "🙂@" * 200, "a\u202eb" * 99]
+)
+@pytest.mark.parametrize(("characters", "most"), [(120, 200), (180, 200), (10, 40)])
+def test_the_line_is_bounded_in_bytes(text: str, characters: int, most: int) -> None:
+    """As JSON, with all that was put before its signs; and nothing is cut within an escape."""
+    shown = as_markdown(text, characters, most)
+    assert len(json.dumps(shown, ensure_ascii=False).encode()) <= most
+    assert shown.endswith("…")
+    assert len(from_markdown(shown)) <= characters
+    assert "\u202e" not in shown
+
+
 def test_details_hold_words_of_others_as_words() -> None:
     """Sub-queries, decisions and failures make nothing in the details, however many and long they are."""
     hostile = "\n".join(ACTIVE)
@@ -51,6 +74,9 @@ def test_details_hold_words_of_others_as_words() -> None:
     inside = {child.type for token in tokens for child in token.children or []}
     assert inside <= {"text", "text_special", "strong_open", "strong_close", "softbreak"}
     assert len(shown.encode()) < 8_000
+
+
+HARMLESS = "Zürich\tα β — 研究 😀\u00a0½\nnext"
 
 
 @pytest.mark.parametrize(
@@ -71,3 +97,12 @@ def test_details_hold_words_of_others_as_words() -> None:
 def test_what_drives_a_terminal_shows_as_a_sign_or_goes(text: str, shown: str) -> None:
     """Escape sequences lose the sign that makes them one; what changes or hides other text is left out."""
     assert visible(text) == shown
+
+
+def test_json_says_the_same_in_codes() -> None:
+    """The document reads back as it was, and holds nothing that drives a terminal."""
+    value = {"title": f"\x1b[31m\x9b\u202e\U000e0041\udc80 {HARMLESS}"}
+    written = visible_json(json.dumps(value, ensure_ascii=False))
+    assert json.loads(written) == value
+    assert visible(written) == written
+    assert "研究 😀" in written

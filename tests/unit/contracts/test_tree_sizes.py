@@ -76,6 +76,27 @@ def test_a_limit_is_objected_to_exactly_where_the_least_exceeds_it(
         assert f"limits.{name} is" in objection.text
 
 
+def test_each_thing_that_a_query_names_is_a_leaf_with_its_call() -> None:
+    """Leaves, executors that hold them, and calls grow with what is enumerated (C4-10)."""
+    short = estimate_trees(TREES, ["How?"], ROLES, PRICES, 1_000)
+    long = estimate_trees(TREES, ["Compare a, b, c, d, e, f, g"], ROLES, PRICES, 1_000)
+    assert (short.nodes, short.leaves, short.calls) == (1, 1, 3)
+    assert (long.nodes, long.leaves, long.calls) == (2, 7, 8)
+    assert long.tokens > short.tokens
+
+
+def test_an_unknown_price_or_no_limit_is_no_objection() -> None:
+    """A cost that nobody knows cannot exceed a cap; no model means no calls, tokens and cost."""
+    tight = TREES.model_copy(update={"max_cost_usd": 0.000001})
+    unknown = estimate_trees(tight, ["How?"], ROLES, {}, 1_000)
+    assert unknown.cost_usd is None
+    assert structural_objections(unknown, tight, []) == []
+    without = estimate_trees(tight, ["How?"], {}, {}, 1_000)
+    assert (without.calls, without.tokens, without.cost_usd, without.seconds) == (0, 0, 0.0, 0.0)
+    free = TREES.model_copy(update={"max_cost_usd": None})
+    assert structural_objections(estimate_trees(free, ["How?"], ROLES, PRICES, 1_000), free, []) == []
+
+
 # --- limits of requests ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("strategy", "limit", "value", "line"),
@@ -146,6 +167,13 @@ def test_a_verdict_without_its_parts_is_repaired(
     with pytest.raises(UnfitAnswer) as unfit:
         fitted(*queries, **fields)
     assert str(unfit.value).startswith(problem)
+
+
+def test_an_edit_is_judged_as_it_is() -> None:
+    """Its queries in their order and words, whatever the manager adds or turns around."""
+    found, notes = fitted(judged("c?"), judged("b"), judged("A?"), edited=["A?", "B?"], most_queries=1)
+    assert [one.query for one in found] == ["A?", "B?"]
+    assert notes == ["verdicts of other queries were dropped"]
 
 
 # --- words of approval -----------------------------------------------------------------------------------------------

@@ -6,17 +6,24 @@ from typing import Any
 import pytest
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
-from temporalio.exceptions import TimeoutType
 
 from activities.failures import BEAT_SECONDS
 from activities.journal import LEASE_SECONDS, RENEW_SECONDS
+from contracts import failures
+from contracts.outcome import Usage
 from tests.fakes.host import activity_error
 from workers.pools import HEARTBEAT_THROTTLE
 from workflows.run.calls import (
     HEARTBEAT,
     RETRY,
     describe_unstarted,
+    is_cancelled,
+    is_given_up,
+    is_outage,
+    reason_of,
+    spent_by,
 )
 from workflows.run.host import json_of, plain
 
@@ -51,6 +58,32 @@ def test_a_pool_without_workers_is_named(activity: str, kind: TimeoutType, pool:
         if pool
         else "too late"
     )
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason", "outage", "given_up"),
+    [
+        (ApplicationError("x", {"kind": "not_found"}, type="SourceUnreadable"), "not_found", False, False),
+        (ApplicationError("x", type=failures.STORAGE_FULL), failures.STORAGE_FULL, True, False),
+        (ApplicationError("x", "words", type=failures.WORKER_LOST), failures.WORKER_LOST, False, True),
+        (ApplicationError("x"), "failed", False, False),
+        (timeout(None), "TimeoutError", True, False),
+    ],
+)
+def test_a_failure_has_a_short_reason(cause: Any, reason: str, outage: bool, given_up: bool) -> None:
+    """The kind of an unreadable source, else the type of the failure."""
+    error = activity_error("any", cause)
+    assert (reason_of(error), is_outage(error), is_given_up(error)) == (reason, outage, given_up)
+    assert not is_cancelled(error)
+
+
+def test_a_call_that_failed_or_ran_out_of_time_says_what_it_spent() -> None:
+    """What the attempts reported is known even if the engine ended the last one."""
+    spent = Usage(cost_usd=0.03)
+    details = {"usage": spent.model_dump(mode="json")}
+    late, silent = timeout(TimeoutType.SCHEDULE_TO_CLOSE, details), timeout(TimeoutType.SCHEDULE_TO_CLOSE)
+    refused = ApplicationError("no search", details, type=failures.SEARCH_REJECTED)
+    assert [spent_by(activity_error("search", cause)) for cause in (late, silent, refused)] == [spent, Usage(), spent]
 
 
 def sent(data: bytes, encoding: bytes = b"json/plain") -> RawValue:

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
 from activities.reporting.drafts import describe_draft, parse_draft, store_draft
 from activities.reporting.updates import measure_reports, read_live
-from contracts import strategies
+from contracts import failures, strategies
 from contracts.addresses import digest
 from contracts.checking_roles import ReviewerAnswer
 from contracts.evidence import DocumentRef, ReportDraft
-from contracts.outcome import Event
+from contracts.outcome import Event, GateIssue
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.report_updates import MOST_REVISIONS, REPORTER, AppliedUpdates, Operation, ReportUpdate
 from contracts.strategies import SUPERVISOR_STRATEGY
@@ -23,7 +24,7 @@ from tests.every_strategy.joined import Trial, trial_of
 from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import begin
-from workflows.phases.drafts import apply_updates, take_draft, take_step
+from workflows.phases.drafts import apply_updates, revise_sections, take_draft, take_step
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 
@@ -130,6 +131,40 @@ async def test_of_the_earlier_texts_the_newest_forty_are_named(tmp_path: Path) -
         assert run.state.revisions == [event.data["report"] for event in updates_in(run)][-MOST_REVISIONS:]
         assert run.state.draft is not None
         assert run.state.revisions[-1] == run.state.draft.document.hash
+
+
+async def test_the_report_of_another_strategy_takes_a_text_as_it_is(tmp_path: Path) -> None:
+    """No step, no event, no names of earlier texts."""
+    world = World(tmp_path)
+    run = ResearchRun(await begin(world), Inbox(), world.host())
+    draft = await draft_of(world, Answer="Text.")
+    await take_draft(run, draft)
+    assert (run.state.draft, run.state.revisions, updates_in(run)) == (draft, [], [])
+    await world.close()
+
+
+async def test_a_text_that_cannot_be_divided_leaves_the_report_as_it_is(tmp_path: Path) -> None:
+    """The report says that the change was not made."""
+    async with growing(tmp_path) as (run, world):
+        await take_draft(run, await draft_of(world, Answer="Text."))
+        before = run.state.draft
+
+        async def fail(_: Any) -> Any:
+            raise ApplicationError("the store does not answer", type=failures.STORE_UNAVAILABLE)
+
+        run.host.implementations["split_draft"] = fail  # type: ignore[attr-defined]
+        await take_draft(run, await draft_of(world, Answer="Another text."))
+        assert run.state.draft == before
+        assert any("could not be divided" in line for line in run.state.degraded)
+
+
+async def test_a_sentence_beyond_the_bound_is_named_as_missing(tmp_path: Path) -> None:
+    """It is neither cut nor inserted whole."""
+    async with growing(tmp_path, limits={"max_update_characters": 200}) as (run, world):
+        await take_draft(run, await draft_of(world, Answer=f"{'Long ' * 60}. Short."))
+        assert run.state.draft is not None
+        assert (await text_of(world, run.state.draft.document.hash)).split("\n\n")[2] == "Short."
+        assert any("exceed limits.max_update_characters" in line for line in run.state.degraded)
 
 
 # --- updates ---------------------------------------------------------------------------------------------------------
@@ -251,6 +286,12 @@ def scores_of(*scores: float) -> Any:
     return review
 
 
+async def test_no_text_is_no_revision(tmp_path: Path) -> None:
+    """A report without any text is not revised."""
+    async with growing(tmp_path) as (run, _):
+        assert await revise_sections(run, [GateIssue(code="review", message="shorter")]) is None
+
+
 async def test_a_stopped_run_has_its_report_by_updates(tmp_path: Path) -> None:
     """The text that a forced ending writes goes through the door as well (S2-013)."""
     async with trial_of(tmp_path, "growing", "model") as trial:
@@ -281,3 +322,9 @@ def test_the_bound_is_refused_by_name(strategy: str, value: int, line: str) -> N
     with pytest.raises(InvalidRequest) as refused:
         parse_request(f'{{"query": "How?", "strategy": "{strategy}", "limits": {{"max_update_characters": {value}}}}}')
     assert refused.value.lines == [line]
+
+
+def test_the_preset_of_a_live_report_gives_the_bound() -> None:
+    """A request that names it, or does not, is valid there (S2-038)."""
+    request = parse_request('{"query": "How?", "strategy": "growing", "limits": {"max_update_characters": 8000}}')
+    assert request.limits.max_update_characters == 8_000

@@ -76,6 +76,17 @@ async def test_what_was_found_before_is_offered_first_and_the_report_says_so(tmp
     assert "offered first" in report
 
 
+async def test_agents_are_offered_the_earlier_sources_and_not_the_earlier_question(tmp_path: Path) -> None:
+    """What the report says was offered first was offered, and read (X-22, S3-009)."""
+    world = World(tmp_path)
+    await conducted(world, "r-first", query=QUESTION)
+    trial = await conducted(world, "r-second", "orchestrator", query=FOLLOWING, follow_up_of="r-first")
+    again = [source for source in trial.state.sources.values() if source.provider == "earlier"]
+    assert again
+    assert f"{len(again)} were read again" in await trial.report()
+    assert not any(QUESTION in request.model_dump_json() for request in trial.host.agents)
+
+
 async def test_a_long_report_is_written_section_by_section(tmp_path: Path) -> None:
     """Each section from its own evidence; the frame goes around them."""
     fields = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts import failures
-from contracts.roles import GapAssessment
+from contracts.roles import GapAssessment, ProposedGap
 from contracts.vocabulary import (
     Completeness,
     EngineKind,
@@ -26,6 +26,17 @@ from workflows.rules.endings import (
     outcome_of,
     stop_reason_of,
 )
+
+
+def test_a_gap_is_not_opened_twice() -> None:
+    """The same description, but for case and space, is the same gap."""
+    made = states.state(gaps=[states.gap("What about locks")])
+    drafts = [
+        ProposedGap(description="what  about LOCKS?"),
+        ProposedGap(description="And memory"),
+        ProposedGap(description=" "),
+    ]
+    assert [gap.description for gap in gaps.open_gaps(made, drafts, "analysis")] == ["And memory"]
 
 
 def test_a_follow_up_closes_its_gap_with_findings_or_without() -> None:
@@ -104,6 +115,21 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     shared = silent.model_copy(update={"stated_gaps": [made.gaps[0].id]})
     made.plan = states.plan(*made.plan.nodes[:-1], shared)
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+
+
+def test_findings_on_aspects_alone_do_not_answer_the_question() -> None:
+    """The sub-query that is the question itself needs a finding, of its own or of a search that closes its gap."""
+    asked = states.sub_query(f" {QUESTION.lower()}")
+    gap = states.gap("the best passage holds little of the question", origin=f"sub_query:{asked.id}")
+    made = answered_state(gaps=[gap])
+    aspect = made.plan.sub_queries[0]
+    made.plan = states.plan(asked, aspect)
+    assert find_unanswered(QUESTION, made) == [asked.text]
+    assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
+    assert f"Not answered: {asked.text}" in limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
+    later = states.sub_query("another search for it", origin=f"gap:{gap.id}", finding_count=1)
+    made.plan = states.plan(asked, aspect, later)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
 
 

@@ -217,6 +217,18 @@ async def test_what_was_finished_before_an_interruption_is_kept() -> None:
     assert shelf.read.count("corpus:m/a") == 1
 
 
+async def test_protected_sources_come_before_what_is_found() -> None:
+    """For the first sub-query, beyond its room, within the budget, and in their order."""
+    hits = {FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: ["corpus:m/p", "corpus:m/c"]}
+    shelf = Shelf(hits)
+    run = run_with(shelf, max_sources_per_query=1)
+    run.state.resolved = run.resolved.model_copy(update={"protected_sources": ["corpus:m/p", "corpus:m/q"]})
+    state = await gather(run)
+    assert shelf.read == ["corpus:m/p", "corpus:m/q", "corpus:m/a", "corpus:m/c"]
+    assert state.sources[source_id("corpus:m/p")].sub_query_ids == [FIRST.id, SECOND.id]
+    assert state.sources[source_id("corpus:m/q")].sub_query_ids == [FIRST.id]
+
+
 def test_a_redirect_to_a_known_source_is_a_duplicate() -> None:
     """Its sub-query becomes a co-owner and its address an alias, and every spelling of one leads to it (S0-050, S0-052)."""
     known = states.source("https://e.org/final", sub_query_ids=["sq-a"], aliases=["https://e.org/short"])

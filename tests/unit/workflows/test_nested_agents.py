@@ -12,16 +12,18 @@ import pytest
 from contracts.agents import AgentRecord, AgentTask, NodeEnd, NodeSummary, TaskResult
 from contracts.outcome import Usage
 from contracts.plan import Plan, PlanNode
+from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.vocabulary import GapKind, GapStatus, NodeKind, NodeStatus, StopReason
 from tests.fakes.corpus import MemoryCorpus
-from tests.fakes.states import finding, gap, resolved, state
+from tests.fakes.states import finding, gap, resolved, source, state
 from tests.fakes.world import World
 from tests.toy.nest import NestStrategy, nest, nest_declared
 from tests.toy.party import party_declared
 from tests.unit.activities.reporting.sample import make_resolved, rendered
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.rules.agents import merge_agent, task_result
+from workflows.rules.gaps import open_gaps
 from workflows.run.agents import GRACE_SECONDS, grace_seconds
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
@@ -80,6 +82,18 @@ async def test_what_is_found_at_the_third_level_keeps_its_leaf_and_its_node(tmp_
     assert [agent.id for _, agent in result.agents[0].with_all_below()] == ["node-b", "node-c"]
 
 
+async def test_an_agent_of_an_agent_knows_what_the_run_had_read(tmp_path: Path) -> None:
+    """The ledger of the run is handed on: what was read before is not read again at any level."""
+    world = world_of(tmp_path)
+    run = await run_of(world)
+    await run.spawn([nest("node-before", LOWEST)])
+    await run.spawn([nest("node-a", TOP, nest("node-b", LOWEST))])
+    requests = {request.task.id: request for request in run.host.agents}
+    assert LOWEST in [one.text for one in requests["node-b"].ledger().queries]
+    assert "Cacti" in [page.title for page in requests["node-b"].ledger().pages]
+    assert len(world.corpus.reads) == len(set(world.corpus.reads)) == 2
+
+
 def test_less_is_waited_for_at_each_level() -> None:
     """Whoever waits at a level has more patience than all below, so each one's answer arrives (S4-041)."""
     waits = [grace_seconds(level) for level in range(3)]
@@ -132,6 +146,13 @@ async def test_when_the_run_is_to_end_the_lowest_level_still_says_what_it_has(
     assert result.node.below[0].below[0].below[0].end is NodeEnd.STOPPED
 
 
+def test_the_limit_of_gaps_is_a_matter_of_the_strategy() -> None:
+    """A strategy that must lose no gap has more room than the usual thirty (S4-041)."""
+    drafts = [ProposedGap(description=f"gap {number}") for number in range(100)]
+    assert len(open_gaps(state(), drafts, "sub_query:x")) == 30
+    assert len(open_gaps(state(resolved=resolved(strategy="nest")), drafts, "sub_query:x")) == 100
+
+
 def test_a_gap_that_a_second_start_has_closed_is_closed_in_the_run() -> None:
     """What the first start left open stays open only if the second one did not close it (S4-041)."""
     task = nest("node-a", TOP)
@@ -145,6 +166,19 @@ def test_a_gap_that_a_second_start_has_closed_is_closed_in_the_run() -> None:
     merge_agent(run, task, task_result(held, StopReason.NO_OPEN_GAPS, ""))
     assert [each.status for each in run.gaps] == [GapStatus.ADDRESSED, GapStatus.OPEN]
     assert run.sources == {}
+
+
+def test_a_node_that_gave_no_result_is_in_the_tree_with_its_reason() -> None:
+    """The tree names a branch that failed or came too late, so nobody takes it for done."""
+    task = nest("node-a", TOP)
+    held = state(task=task, sources={"s": source("https://a.example")}, usage=Usage(searches=5))
+    record = AgentTask(id="node-b", text=MIDDLE, strategy="nest", level=2)
+    stub = task_result(state(), StopReason.BUDGET_TIME, "").model_copy(update={"is_stub": True})
+    held.agents = [AgentRecord(task=record, result=stub)]
+    result = task_result(held, StopReason.NO_OPEN_GAPS, "", node=NodeSummary(id="node-a", goal=TOP))
+    assert result.node is not None
+    assert [(one.id, one.level, one.end) for one in result.node.below] == [("node-b", 2, NodeEnd.TIME)]
+    assert result.node.usage.searches == 5
 
 
 class RandomWorld:

@@ -57,6 +57,32 @@ async def test_questions_of_the_intake_are_waited_for(tmp_path: Path) -> None:
     assert "the part on freezing" in next(one.prompt for one in trial.api.requests if one.role == "outliner")
 
 
+@pytest.mark.parametrize(
+    ("reply", "questions"),
+    [
+        (
+            ("ask_person", {"questions": ["3.11 or 3.12?", "1. Which\nplace?", "3.11 or 3.12?", "b", "c"]}),
+            ["3.11 or 3.12?", "1. Which place?", "b"],
+        ),
+        ("2024 figures, or\n- later ones?", ["2024 figures, or - later ones?"]),
+    ],
+)
+async def test_no_question_is_cut_into_lines_or_stripped_of_its_digits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Any, questions: list[str]
+) -> None:
+    """Questions come as a schema, at most three of them; words without a call are one question (S3-003)."""
+
+    def ask(body: Body) -> list[dict[str, Any]]:
+        return [{"type": "text", "text": reply}] if isinstance(reply, str) else blocks(body, reply)
+
+    works(monkeypatch, "intake", ask)
+    async with trial_of(tmp_path, "orchestrator", "model", gates={"clarify": "auto"}) as trial:
+        trial.start()
+        assert (await trial.asked()).questions == questions
+        await trial.cancel()
+        await asyncio.wait([trial.task])
+
+
 async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told the new step, and the report is refused until an agent was sent for it."""
     for_all = ("research_agent", {"task": TASKS[0], "steps": [1, 2, 3]})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from contracts.parse_request import InvalidRequest, parse_request
+from contracts.protected_sources import protected_sources_of
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.texts import from_markdown
@@ -30,6 +31,21 @@ async def analyses_of(trial: Trial) -> list[ContentEntry]:
     """What the analyses showed that had no room for everything."""
     entries = [await trial.world.notebooks.read(entry, ContentEntry) for entry in trial.state.shortened_calls]
     return [entry for entry in entries if entry.role == "analyzer"]
+
+
+@pytest.mark.parametrize(
+    ("given", "corpus", "url"),
+    [
+        ("HTTPS://Docs.Example.org:443/a/../b?utm_source=x#top", None, "https://docs.example.org/b"),
+        (" notes/the plan.md ", "manual", "corpus:manual/notes/the%20plan.md"),
+        ("100%.md", "manual", "corpus:manual/100%25.md"),
+        ("corpus:manual/the%20plan.md", "manual", "corpus:manual/the%20plan.md"),
+    ],
+)
+def test_an_address_is_that_of_a_hit(given: str, corpus: str | None, url: str) -> None:
+    """Pages are spelled as every address is, paths as the addresses of documents; each is there once."""
+    request = ResearchRequest(**QUESTION, corpus=corpus, protected_sources=[given, url])
+    assert protected_sources_of(request, request.search) == ([url], [])
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ from workflows.strategies.reflective.reflective_strategy import (
 )
 from workflows.strategies.units import step_node
 
+WISH = "What is the default of freeze_max_age?"
+
 
 async def conducted(folder: Path, **fields: Any) -> tuple[Trial, ResearchState, list[str]]:
     """A whole run with a model, its state, and the roles that were asked, in order."""
@@ -272,6 +274,22 @@ async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypa
     assert "The engine is the one of the manual." in prompts(trial, "step_planner")[0]
 
 
+async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
+    """A responder whose answers cannot be used leaves a failed run, not an empty one that is called completed."""
+    _, state, _ = await conducted(tmp_path, by_role={"responder": "empty"}, mode="direct")
+    assert (state.result.outcome, state.citations) == (Outcome.FAILED, [])
+
+
+async def test_an_unusable_answer_is_named_in_plain_words(tmp_path: Path) -> None:
+    """The report and those who watch read what happened, and no name of a class."""
+    trial, state, _ = await conducted(tmp_path, depth="light", by_role={"analyzer": "empty"})
+    without = "analyzer: done without the model, whose answers could not be used"
+    assert (without in state.failed_branches, without in state.degraded) == (True, True)
+    assert (await trial.report()).count(without) == 1
+    told = [*state.failed_branches, *state.degraded, *state.limitations, *(event.text for event in state.events)]
+    assert not [text for text in told if re.search(r"\b[A-Z][a-z]+[A-Z][a-z]+\b", text)]
+
+
 async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first plan without steps is refused, whatever it claims; a later one ends the research (S1-019, C1-4)."""
     reflections(monkeypatch, "adjust")
@@ -356,6 +374,23 @@ async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypat
     ]
     assert {event.data["phase"] for event in state.events if event.type == "phase.started"} >= {"step-1", "step-2"}
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+
+
+async def test_no_reflection_leaves_out_what_a_person_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """COMPLETE skips what was planned; the wish is carried out, and then the report is written."""
+    reflections(monkeypatch, "complete")
+    async with trial_of(tmp_path, "reflective", "model") as trial:
+        for _ in range(3):
+            await trial.driver.step()
+        for words in (WISH, "What does a base backup copy?"):
+            await trial.steer(words)
+        await trial.conduct()
+    state = trial.state
+    assert [(step.text == WISH, step.status) for step in state.plan.steps] == [
+        (True, NodeStatus.COMPLETED), (False, NodeStatus.COMPLETED), (False, NodeStatus.SKIPPED),
+    ]  # fmt: skip
 
 
 async def test_what_is_left_open_is_said_after_resuming_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,13 @@ from contracts.research_trees import (
     TreeNode,
     leaf_id,
     node_id,
+    paths_of,
     problems_of,
 )
 from workflows.rules.research_trees import InfeasibleTree, graft
 
 SOURCES = ("src-a", "src-b", "src-c")
+BOUNDS = TreeBounds(most_nodes=9, most_leaves=5, sources=SOURCES)
 LEAF = {"source": "src-a", "task_type": "SUMMARIZE", "task_detail": None}
 
 
@@ -240,3 +242,14 @@ def test_a_correction_at_the_third_level_has_leaves_only() -> None:
     assert [(leaf.source_id, leaf.round) for leaf in grown.nodes[-1].leaves] == [("src-a", 0), ("src-c", 1)]
     with pytest.raises(InfeasibleTree, match="another executor"):
         graft(tree, tree.root.id, deep, bounds)
+
+
+def test_a_part_of_a_tree_has_everything_below_it() -> None:
+    """An executor is given its own part, at the levels of the whole tree."""
+    tree = planned({"leaves": [LEAF], **nested(3)})
+    part = tree.part(tree.nodes[1].id)
+    assert [(node.goal, node.level) for node in part.nodes] == [("part 2", 2), ("part 3", 3)]
+    assert paths_of(tree)[tree.nodes[2].id] == "nodes.0.nodes.0"
+    assert problems_of(part, BOUNDS) == []
+    with pytest.raises(KeyError):
+        tree.part("node-unknown")

@@ -10,11 +10,12 @@ import pytest
 
 from contracts.plan import APPROVAL_PHRASE, ObjectionKind
 from contracts.state import ResearchState
+from contracts.strategies import calls_by_role
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.every_strategy.joined import Trial, begin_again, trial_of
 from tests.fakes import library_work
 from tests.toy.scoping import scoping_declared
-from workflows.phases.scope import estimate_scope
+from workflows.phases.scope import estimate_scope, most_queries
 from workflows.run import inbox
 from workflows.status import plan_of, status_of
 
@@ -123,6 +124,24 @@ async def test_an_opinion_blocks_until_the_query_is_narrowed(tmp_path: Path, mon
     assert NARROW[0] in prompts[1]
 
 
+async def test_a_plan_that_waits_to_be_judged_is_judged_in_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that ended between an edit and its verdict does not wait for the approval of what nobody judged."""
+    manager(monkeypatch, too_wide(), [verdict(NARROW[0])])
+    async with scoped(tmp_path, query=WIDE) as trial:
+        await trial.asked()
+        edit = inbox.read_revision(trial.state, [], {"sub_queries": [NARROW[0]]})
+        state = ResearchState.unpack(trial.state.pack())
+        state.plan, state.waiting = edit.plan, None
+        again = Trial(trial.world, trial.name, state)
+        again.start()
+        waiting = await again.asked(2)
+        assert (waiting.objected, state.plan.to_judge) == (None, False)
+        await again.cancel()
+        await asyncio.wait([again.task])
+
+
 async def test_a_person_overrules_an_opinion_and_that_is_on_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +185,15 @@ async def test_what_is_computed_binds(tmp_path: Path, monkeypatch: pytest.Monkey
         assert f"at least {estimate} model calls, and limits.max_model_calls is 4" in calls.text
         with pytest.raises(inbox.Unacceptable, match="nothing overrules this"):
             inbox.read_approval(trial.state, [], 1, APPROVAL_PHRASE, True)
+
+
+async def test_the_manager_is_asked_for_no_more_queries_than_the_limits_allow(tmp_path: Path) -> None:
+    """One figure counts: that of the estimate of the run, of the objection and of the number of queries."""
+    async with scoped(tmp_path, limits={"max_sources": 2}) as trial:
+        await trial.asked()
+        assert most_queries(trial.run) == 2
+        calls = calls_by_role(trial.run.resolved)
+        assert estimate_scope(trial.run, [QUESTION]).calls == sum(fewest for fewest, _ in calls.values())
 
 
 async def test_objections_are_shown_wherever_a_plan_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,3 +255,10 @@ async def test_without_a_person_what_is_too_wide_is_refused(
         again = await begin_again(trial, **(fields | {"limits": {}}))
         assert await again.conduct() is not Outcome.REFUSED
         assert [node.text for node in again.state.plan.sub_queries if node.origin == "plan"] == NARROW[:1]
+
+
+async def test_a_limit_that_allows_no_call_at_all_is_named_by_the_work(tmp_path: Path) -> None:
+    """Where nobody is asked and not even the manager can be paid, the run ends by that limit, not as infeasible."""
+    async with scoped(tmp_path, gates={"approve": "none"}, limits={"max_model_calls": 0}) as trial:
+        await trial.task
+        assert trial.state.result.stop_reason is StopReason.BUDGET_CALLS

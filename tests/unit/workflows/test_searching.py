@@ -13,13 +13,21 @@ from contracts.outcome import Usage
 from contracts.request import Constraints, SearchPolicy, SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeStatus, Phase
+from contracts.vocabulary import NodeStatus, Phase, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
 from workflows.phases.searching import Searching
+<<<<<<< HEAD
 from workflows.rules.sub_queries import asked_before, record_of, same_query
 from workflows.run.inbox import Inbox
+||||||| f20600da (Tests of workflows and contracts show each promise once)
+from workflows.rules.query_matching import asked_before, record_of, same_query
+from workflows.run.inbox import Inbox
+=======
+from workflows.rules.query_matching import asked_before, record_of, same_query
+from workflows.run.inbox import Inbox, Interrupted
+>>>>>>> parent of f20600da (Tests of workflows and contracts show each promise once)
 from workflows.run.research_run import ResearchRun
 
 QUESTION = states.sub_query("how do widgets decay over time", status=NodeStatus.PENDING)
@@ -135,6 +143,22 @@ async def test_searches_are_counted_paid_and_entered_in_the_ledger(spent: Usage,
     assert state.plan.sub_queries[0].error == f"three: {failures.SEARCH_NOT_CONFIGURED}"
 
 
+async def test_an_interrupted_sub_query_was_paid_as_far_as_it_came() -> None:
+    """One provider answered before the time was over, after an attempt that cost something; another did not."""
+    quick = SearchResponse(provider="quick", cost_usd=0.02, spent_before=SPENT)
+    services = Services(quick=quick, slow=SILENT)
+    run = run_with(services)
+    work = asyncio.ensure_future(Gathering(run, [QUESTION]).carry_out())
+    while len(services.asked) < 2:
+        await asyncio.sleep(0)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    run.inbox.interrupt(StopReason.BUDGET_TIME)
+    with pytest.raises(Interrupted):
+        await work
+    assert run.state.usage == Usage(searches=1, cost_usd=0.05)
+
+
 async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
     """Types of sources are matched with providers; domains, language and dates go along (S0-056)."""
     services = Services(papers=[], news=[])
@@ -163,6 +187,21 @@ async def test_a_single_provider_is_waited_for(names: list[str], patient: bool) 
     both = [SourceType.WEB, SourceType.ACADEMIC]
     await Searching(run_with(services, *(choice(name, both) for name in names), source_types=both)).search(QUESTION)
     assert {request.patience_seconds is None for request in services.asked} == {patient}
+
+
+async def test_a_type_of_source_is_no_stand_in_for_another() -> None:
+    """Asked one after the other, providers are asked for each type until one of them finds something (S0-056, X-16)."""
+    services = Services(one=[page("one", 1)], two=[page("two", 1)], three=[])
+    run = run_with(
+        services,
+        choice("one", [SourceType.WEB, SourceType.NEWS]),
+        choice("three", [SourceType.ACADEMIC]),
+        choice("two", [SourceType.WEB, SourceType.ACADEMIC]),
+        policy=SearchPolicy.FIRST_SUCCESS,
+        source_types=[SourceType.WEB, SourceType.ACADEMIC, SourceType.NEWS],
+    )
+    answers = await Searching(run).search(QUESTION)
+    assert answers.asked == [("one", "web", 1), ("one", "news", 1), ("three", "academic", 0), ("two", "academic", 1)]
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,14 @@ def said(origin: str, *texts: str) -> list[Guidance]:
     return [Guidance(origin=origin, phase=Phase.ANALYSIS, text=text) for text in texts]
 
 
+def test_what_is_said_again_stands_once_and_counts_as_new() -> None:
+    """A gate that finds the same each time does not push everything else out."""
+    known = said("rules", "too few sources", "no high confidence")
+    told = with_guidance(known, *said("rules", "too few sources"))
+    assert [one.text for one in told] == ["no high confidence", "too few sources"]
+    assert len(with_guidance(known, *said("model", "too few sources"))) == 3
+
+
 def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
     """However much rules and models say, the wish is shown (S0-081)."""
     wish = said("person", "look at the appendix")
