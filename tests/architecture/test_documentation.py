@@ -12,7 +12,6 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-import pytest
 import typer.main
 
 from client.cli.app import app
@@ -209,7 +208,6 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {page.relative_to(folder).as_posix(): (page.read_bytes(), page.stat().st_mtime_ns) for page in pages}
 
 
-@pytest.mark.soak
 def test_the_export_holds_the_language_and_the_library_and_is_repeated_without_a_trace(tmp_path: Path) -> None:
     """Both kinds of pages are there, with headings and with text that a question can be answered from.
 

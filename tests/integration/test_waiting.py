@@ -137,6 +137,34 @@ async def test_a_plan_is_edited_and_approved_at_the_command_line(
     assert named == [[True, False], [False, True]]
 
 
+async def test_a_scope_is_edited_until_nothing_stands_against_it(
+    client: Client, server: Server, tmp_path: Path
+) -> None:
+    """At the command line: an approval names the query and what to split, nothing overrules what was computed, and an
+    edit is judged under its own version (S4-006, S4-008, C4-10).
+    """
+    many = ", ".join(f"part {number}" for number in range(20))
+    plan, identity = tmp_path / "plan.md", ("approve", "r-scoped", "--phrase", APPROVAL_PHRASE)
+    async with running_workers(client, World(tmp_path)):
+        request = {"query": QUESTION, "corpus": "manual", "strategy": "recursive", "depth": "light"}
+        handle = await start(client, request, id="r-scoped")
+        assert await asked(handle) == 1
+        plan.write_text(f"- Compare {many}\n")
+        done = await at_command_line(server, tmp_path, "plan", "r-scoped", "--set", str(plan))
+        assert (done[0], "plan version 2 is judged now" in done[1]) == (0, True), done
+        await until(handle, lambda status: status.waiting is not None and status.waiting.plan_version == 2)
+        for words in ((), ("--overrule",)):
+            code, said = await at_command_line(server, tmp_path, *identity, *words)
+            assert (code, "it names 20 things" in said, "nothing overrules this" in said) == (2, True, True), said
+        assert "split it into 2 queries" in (await at_command_line(server, tmp_path, "plan", "r-scoped"))[1]
+        plan.write_text(f"- {QUESTION}\n")
+        await at_command_line(server, tmp_path, "plan", "r-scoped", "--set", str(plan))
+        await until(handle, lambda status: status.waiting is not None and status.waiting.plan_version == 3)
+        code, said = await at_command_line(server, tmp_path, *identity)
+        assert (code, "approved" in said) == (0, True), said
+        await handle.result()
+
+
 async def test_a_wait_survives_a_new_history(tmp_path: Path) -> None:
     """However often a plan is edited, the history starts anew, and the run waits on for the same until the same time.
 

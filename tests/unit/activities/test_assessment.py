@@ -12,6 +12,7 @@ from activities.assessment.source_assessment import (
     UNKNOWN,
     age_of,
     assess,
+    declared_quality,
 )
 from contracts.evidence import SourceAssessment
 from contracts.messages import ReadRequest
@@ -24,6 +25,7 @@ QUERY = "How does autovacuum prevent transaction wraparound in PostgreSQL?"
 ANSWER = (
     "Autovacuum freezes old rows of PostgreSQL tables to prevent that transaction identifiers run into wraparound. "
 )
+FILLER = "The weather in the mountains changed slowly over the afternoon while nobody was looking at the sky at all. "
 MANUAL = "https://www.postgresql.org/docs/x"
 
 
@@ -93,6 +95,16 @@ def test_a_date_before_the_time_asked_for_is_never_high() -> None:
     assert "before the time asked for" in old.reason
 
 
+def test_words_of_one_question_must_be_together() -> None:
+    """A page with every word somewhere covers less than one on the matter; of several questions the best counts."""
+    scattered = (FILLER * 60).join(["autovacuum. ", "prevent. ", "transaction. ", "wraparound. ", "PostgreSQL. "])
+    apart = judged(text=scattered, title="")
+    assert "covers 5 of 5 words" in apart.reason
+    assert apart.relevance < 0.4
+    found = judged(query=f"What do mountains look like in winter?\n{QUERY}\n\n")
+    assert (found.relevance, "covers 5 of 5" in found.reason) == (1, True)
+
+
 # --- age -------------------------------------------------------------------------------------------------------------
 UNDATED = [None, "soon", "2024-13", "0000", "2026-12-24", "2030", "2024-02-30"]
 
@@ -142,3 +154,14 @@ def test_age_is_judged_by_the_kind_of_search(
 def test_an_address_cannot_borrow_a_name(url: str, tier: str) -> None:
     """Only the host counts, from its end, label by label; the longest domain of the table decides (X-20)."""
     assert AUTHORITIES.tier_of(url) is (AUTHORITIES.tiers.get(tier) or AUTHORITIES.general)
+
+
+def test_the_operator_has_the_last_word() -> None:
+    """A declared domain stands for what lies below it; the longest declaration decides."""
+    declared = {"example.org": Quality.HIGH, "old.example.org": Quality.LOW, "a.org": Quality.UNKNOWN}
+    assert declared_quality("https://docs.Example.org/a", declared) is Quality.HIGH
+    assert declared_quality("https://x.old.example.org/a", declared) is Quality.LOW
+    assert declared_quality("https://notexample.org/a", declared) is None
+    assert declared_quality("https://a.org", declared) is None
+    found = judged("https://docs.example.org/x", declared=declared)
+    assert (found.label, found.reason.partition(";")[0]) == (Quality.HIGH, "your setting for this site")

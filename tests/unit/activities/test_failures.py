@@ -147,6 +147,17 @@ async def test_the_stop_of_a_worker_is_no_failure_of_the_call(stopped: bool) -> 
     assert attempt_history(10, tried.beats[-1]).losses == 0
 
 
+def test_details_of_failures_are_bounded() -> None:
+    """Kind of an unreadable document; problem, cost and model of an unusable answer."""
+    paid = Usage(model_calls=1, input_tokens=7, cost_usd=None)
+    unusable = application_error(errors.InvalidOutput("x" * 5_000, usage=paid, model="m-1"), MODELS)
+    (details,) = unusable.details
+    assert (len(unusable.message), len(details["problem"]), details["model"]) == (300, 600, "m-1")
+    assert Usage.model_validate(details["usage"]) == paid
+    unreadable = application_error(errors.SourceUnreadable("encrypted", "locked"), READING)
+    assert unreadable.details == ({"kind": "encrypted"},)
+
+
 async def test_the_cause_of_a_failure_stays_behind() -> None:
     """It is counted and logged by type; a client library's own message may repeat the request (S0-054)."""
     error, tried = errors.NotConfigured("no key"), Attempt()

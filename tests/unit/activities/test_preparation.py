@@ -8,8 +8,8 @@ import pytest
 from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
 from contracts import strategies
 from contracts.parse_request import parse_request
-from contracts.presets import preset
-from contracts.request import Depth, ResearchRequest
+from contracts.presets import preset, with_choice
+from contracts.request import Depth, ResearchRequest, Verify
 from contracts.resolved import CorpusSnapshot, ProviderChoice, ResolvedResearch
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
@@ -284,3 +284,20 @@ def test_nothing_that_a_resumed_run_is_given_is_ignored(field: str) -> None:
 
 
 # --- limits ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("reasons", "cycles"), [({"big"}, 4), ({"small"}, 8), ({"small", "big", "spare"}, 4)])
+def test_cycles_follow_the_tier_that_decides(reasons: set[str], cycles: int) -> None:
+    """The orchestrator's model decides about them, whatever the models of intake and agents do (S3-017)."""
+    configuration = replace(MODELS, reasons=lambda name: name in reasons)
+    assert resolved(configuration, strategy="orchestrator").limits.max_iterations == cycles
+
+
+@pytest.mark.parametrize(
+    ("fields", "verify"), [({}, Verify.FULL), ({"verify": "light"}, Verify.LIGHT), ({"verify": "off"}, Verify.OFF)]
+)
+def test_a_chosen_depth_means_its_checks(fields: dict[str, Any], verify: Verify) -> None:
+    """Extended checks in full, as if it was named; what the request says about checks stays (S1-011, S1-063)."""
+    made = resolved(strategy="reflective", **fields)
+    chosen = with_choice(made, "extended")
+    assert (chosen.depth, chosen.verify, chosen.limits.max_steps) == (Depth.EXTENDED, verify, 10)
+    assert chosen.checks.correct is (verify is Verify.FULL)
+    assert with_choice(chosen, "light") == chosen

@@ -26,9 +26,10 @@ from contracts.messages import (
 from contracts.outcome import ReportFiles, ResearchResult
 from contracts.state import ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
-from contracts.vocabulary import Outcome, SourceStatus, StopReason
+from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
+from providers.shared.run_queue import QueueLimits, RunQueue
 from tests.fakes import states
-from tests.fakes.world import World
+from tests.fakes.world import World, no_list_of_runs
 from tests.unit.activities.scripted import environment
 
 URL = "corpus:manual/a.md"
@@ -189,6 +190,22 @@ async def test_a_run_that_cannot_be_prepared_is_refused(
     assert await records.world.sessions.load("r-1") == before
 
 
+async def test_a_run_that_may_begin_has_a_session(records: Records) -> None:
+    """It names its resolution as a document that is in use; a run that waits for its turn has none yet."""
+    records.world.queue = RunQueue(records.world.shared, QueueLimits(at_once=1), no_list_of_runs)
+    begun = await records.call("prepare_research", prepare())
+    stored = ResearchState.model_validate_json(await records.world.sessions.load("r-1") or "")
+    assert begun.has_turn
+    assert (stored.status, stored.resolved, stored.notebook) == (
+        RunStatus.RUNNING,
+        begun.resolved,
+        [begun.resolved_entry],
+    )
+    waits = await records.call("prepare_research", prepare().model_copy(update={"research_id": "r-2"}))
+    assert not waits.has_turn
+    assert await records.world.sessions.load("r-2") is None
+
+
 async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:
     """The next history of a run gets the stored resolution, whatever the request says; a resumption resolves again."""
     stored = await records.keep(phase="analysis")
@@ -199,6 +216,16 @@ async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:
     resumed = await records.call("prepare_research", prepare(**more))
     assert (resumed.resolved.limits.max_iterations, resumed.resolved.canary) == (7, CANARY)
     assert resumed.resolved_entry.startswith("sha256:")
+
+
+async def test_only_a_completed_run_is_over(records: Records) -> None:
+    """Its result is returned again; any other run goes on from its state."""
+    for outcome, over in ((Outcome.COMPLETED, True), (Outcome.PARTIAL, False)):
+        result = ResearchResult(research_id="r-1", outcome=outcome, stop_reason=StopReason.MAX_ITERATIONS)
+        await records.keep(phase="closing", result=result)
+        again = await records.call("prepare_research", prepare(continue_from="r-1"))
+        assert again.stored_result == (result if over else None)
+        assert over or ResearchState.unpack(again.packed_state).phase == "closing"
 
 
 @pytest.mark.parametrize(

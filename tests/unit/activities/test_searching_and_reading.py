@@ -120,6 +120,18 @@ async def test_one_page_of_several_is_not_waited_for_long(error: errors.Retryabl
     assert (await failed(read(error))).non_retryable is not retried
 
 
+async def test_what_a_page_says_of_itself_is_bounded() -> None:
+    """Each text that is kept in the state is one short line without what nobody sees, whatever reads the page."""
+    flood = "word\u202e\x07\n " * 100_000
+    said = dict.fromkeys(("title", "publisher", "published_at", "media_type", "language"), flood)
+    _, entry = await read(document(**said, authors=[flood] * 1_000, warnings=[flood] * 100))
+    assert len(entry.model_dump_json()) < 25_000
+    for text in [entry.title, entry.publisher, entry.published_at, entry.language, *entry.authors]:
+        assert text
+        assert text.rstrip("…").isprintable()
+        assert len(text) <= 500
+
+
 async def test_a_read_archives_raw_bytes_and_text() -> None:
     """Both forms are stored; the record names where, when, how long and of what kind the original is, and holds no
     text itself (S0-055, S2-035, S2-049, S2-051).
@@ -160,6 +172,19 @@ async def test_quality_is_what_the_operator_declared(url: str, quality: Quality,
     assert (record.quality, entry.quality_reason) == (quality, reason)
 
 
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [(errors.SourceUnreadable("encrypted", "locked"), "encrypted"), (document(text=" \n\t"), "no_text")],
+)
+async def test_an_unreadable_document_is_a_failure_with_its_reason(given: Any, kind: str) -> None:
+    """A document without usable text fails for good, with the typed reason, and nothing is stored."""
+    content = MemoryStore()
+    failure = await failed(read(given, content))
+    assert (failure.type, failure.non_retryable) == (failures.SOURCE_UNREADABLE, True)
+    assert failure.details[0] == {"kind": kind}
+    assert content.documents == {}
+
+
 async def test_a_document_is_read_again_by_its_stored_entry() -> None:
     """The site's validators go with the request; the same text gives the stored entry, another one an entry of its own."""
     content, known = MemoryStore(), Validators(etag='"1"')
@@ -173,3 +198,11 @@ async def test_a_document_is_read_again_by_its_stored_entry() -> None:
     changed, fresh = await read(document(text="Other text", title="New"), content, known_entry=first.entry)
     assert changed.text != first.text
     assert (changed.title, fresh.title, fresh.authors, fresh.validators) == ("New", "New", ["A. Writer"], None)
+
+
+async def test_a_document_that_cannot_be_read_again_has_a_reason() -> None:
+    """As when it is read first: gone, or empty now."""
+    content = MemoryStore()
+    first, _ = await read(document(), content)
+    for found, kind in ((errors.SourceUnreadable("not_found", "404"), "not_found"), (document(text=" "), "no_text")):
+        assert (await failed(read(found, content, known_entry=first.entry))).details[0]["kind"] == kind

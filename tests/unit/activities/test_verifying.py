@@ -2,7 +2,14 @@
 
 import pytest
 
+<<<<<<< HEAD
 from activities.verifying.verification import Material, ask, choose, conclude, extract_claims, try_proposals
+||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
+from activities.verifying.claims import Material, ask, choose, conclude, extract_claims, try_proposals
+=======
+from activities.reporting.claims import claim_key
+from activities.verifying.claims import Material, ask, choose, conclude, extract_claims, try_proposals
+>>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
 from contracts.checking import CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, ExtractedClaim, Proposal
@@ -41,6 +48,12 @@ DRAFT = f"""# Stores
 
 The operators settled on Valkey in preference to its ancestor. [ev-2] Everyone agrees that this was a mistake.
 """
+
+
+def test_a_key_keeps_the_order_of_words() -> None:
+    """`A beats B` is another claim than `B beats A`; other passages make another one, their order does not."""
+    assert claim_key("A beats B", ["ev-1"]) != claim_key("B beats A", ["ev-1"])
+    assert claim_key("A  beats B", ["ev-2", "ev-1"]) == claim_key("A beats B", ["ev-1", "ev-2"])
 
 
 def test_only_what_rules_leave_open_is_asked() -> None:

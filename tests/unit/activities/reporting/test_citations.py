@@ -1,11 +1,13 @@
 """Citations: names in drafts, numbers and links in reports, and pages that try to move them."""
 
+import json
 import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+<<<<<<< HEAD
 from activities.reporting.references import (
     OWN_GROUP,
     DraftMarks,
@@ -15,11 +17,30 @@ from activities.reporting.references import (
     number_citations,
 )
 from activities.reporting.tree import Inline, Run, parse, sentences, write
+||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.citations import DraftMarks, ReportMarks, citation_labels, number_citations
+from activities.reporting.markdown import write
+from activities.reporting.tree import parse, sentences
+=======
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.audit import audit
+from activities.reporting.citations import DraftMarks, ReportMarks, citation_labels, number_citations
+from activities.reporting.markdown import write
+from activities.reporting.tree import parse, sentences
+>>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)
 from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
+<<<<<<< HEAD
+||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
+from contracts.request import CitationStyle
+=======
+from contracts.request import CitationStyle, Output
+from tests.fakes.killers import HereCalls
+>>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)
 from tests.unit.activities.reporting.page import link_targets
-from tests.unit.activities.reporting.sample import make_source
+from tests.unit.activities.reporting.sample import SAMPLE, make_resolved, make_source, rendered, store_of
 from tests.unit.activities.reporting.whole import World
 
 REGISTRY = KnownAddresses.of(["https://good.test/page", "corpus:manual/a.html"], "How does it work?")
@@ -119,6 +140,23 @@ def test_a_link_cites_by_title() -> None:
     link = "[Dam \\[structure\\]](https://en.wiki.test/wiki/Dam_(structure))"
     assert text.startswith(f"See Dam \\[structure\\]: so {link} [2]. And [Dam \\[1\\] (link removed)")
     assert link_targets(text) == [PAREN.url, LYING.url]
+
+
+@pytest.mark.parametrize("style", list(CitationStyle))
+async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> None:
+    """Claims are at their places, and every citation resolves."""
+    url = "https://good.test/vacuum"
+    source = SAMPLE.sources["routine-vacuuming.html"]
+    moved = source.model_copy(update={"url": url, "aliases": [source.url]})
+    sources = {each.id: each for each in (*SAMPLE.sources.values(), moved)}
+    resolved = make_resolved().model_copy(update={"output": Output(citation_style=style)})
+    forms = rendered(sources=sources, resolved=resolved)
+    for claim in json.loads(forms.document)["claims"]:
+        assert forms.markdown[claim["start"] : claim["end"]] == claim["text"]
+    store = await store_of(SAMPLE.texts)
+    data = forms.document.encode()
+    assert (await audit(data, store.text_by_hash, store.by_hash, HereCalls())).problems == []
+    assert (f"[{source.title}]({url})" if style is CitationStyle.LINK else "[1]") in forms.markdown
 
 
 # --- whole reports over pages that name the ids of other sources -----------------------------------------------------

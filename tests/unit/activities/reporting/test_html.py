@@ -2,12 +2,16 @@
 
 import base64
 import hashlib
+import json
 import re
 
 import pytest
 
+from tests.unit.activities.reporting.hostile import HOSTILE
 from tests.unit.activities.reporting.page import ALLOWED, Page
-from tests.unit.activities.reporting.sample import SAMPLE, make_resolved, rendered
+from tests.unit.activities.reporting.sample import SAMPLE, VACUUM, citing, make_resolved, make_source, rendered
+
+LOSS = "In short, catastrophic data loss."
 
 
 def harmless(html: str) -> Page:
@@ -65,6 +69,35 @@ def test_language_of_the_page_is_the_language_of_the_report(language: str, state
     assert heading in html
     polish = rendered(resolved=make_resolved(output={"language": "pl"}), engine_by_role={"synthesizer": "model"}).html
     assert '<html lang="pl">' in polish
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.timeout(10)
+def test_hostile_draft_is_harmless(name: str) -> None:
+    """No hostile draft brings a link, an address, a tag or an attribute of its own into any form of the report."""
+    result = rendered(f"# T\n\nBefore [{SAMPLE.rule.id}].\n\n{HOSTILE[name]}\n\nAfter [{SAMPLE.forced.id}].\n")
+    page = harmless(result.html)
+    assert "evil.test/" not in result.html
+    assert "SECRET" not in result.html + result.markdown
+    assert not re.search(r"https?://", result.markdown)
+    assert len(page.with_class("cite")) == len(re.findall(r'id="cite-', result.html))
+    assert result.citations[0].source_id == SAMPLE.rule.source_id
+
+
+def test_links_lead_to_sources_only() -> None:
+    """A link to a source stays, leaks no referrer and is within no other one; a link elsewhere becomes its words."""
+    url = "https://good.test/a_(b)?x=1&y=2"
+    evidence, run = citing(make_source(url, "A page", VACUUM, source_type="web"), VACUUM, LOSS)
+    draft = f"# T\n\nSee [it]({url}), they *say* [{evidence.id}], so it is, as [that](https://evil.test/) is."
+    result = rendered(draft, **run)
+    outer = [a for tag, a in Page(result.html).tags if tag == "a" and not a["href"].startswith("#")]
+    assert [(a["href"], a["rel"]) for a in outer] == [(url, "noopener noreferrer nofollow ugc")] * 2
+    assert f"See [it]({url}), they *say* [1], so it is, as that is." in result.markdown
+    assert f"<{url}>" in result.markdown
+    assert json.loads(result.document)["verification"]["addresses_removed"] == 1
+    said = re.findall(r'<a class="said[^>]*>(.*?)</a>', result.html)
+    assert said == ["See ", ", they ", "<em>say</em>", ", so it is, as that is."]
+    assert f'<span class="cite" id="cite-1">[<a role="doc-noteref" href="#{evidence.id}"' in result.html
 
 
 def test_a_sentence_leads_to_verdict_method_reason_quote_source_and_date() -> None:

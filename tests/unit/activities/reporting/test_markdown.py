@@ -6,17 +6,18 @@ from dataclasses import replace
 import pytest
 
 from activities.reporting.inputs import ReportInputs, gather_inputs
-from activities.reporting.report_text import report_facts
+from activities.reporting.report_text import describe_checking, report_facts
+from activities.reporting.words import ReportWords
 from contracts.addresses import digest
 from contracts.checking import Correction
-from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict
 from contracts.outcome import Usage
 from contracts.request import Constraints, Output, Verify
 from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase, Quality
 from providers.interfaces import SkippedFile
-from tests.fakes.states import finding
+from tests.fakes.states import EMPTY_REF, finding
 from tests.unit.activities.reporting.sample import (
     ENDING,
     SAMPLE,
@@ -29,6 +30,7 @@ from tests.unit.activities.reporting.sample import (
 )
 from workflows.run.budget import account
 
+ENGLISH = ReportWords("en")
 SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 
 
@@ -154,6 +156,26 @@ def test_corrections_are_listed_with_their_places() -> None:
     assert "rewrite: It is 9. → It is 8." in text
 
 
+def test_what_was_removed_from_the_draft_is_said() -> None:
+    """Markers, addresses and lists of sources of the writer's own are gone, and counted among the limitations (X-7)."""
+    draft = f"# T\n\nTold [{SAMPLE.rule.id}] [7]. See https://evil.test/.\n\n## References\n\n1. Smith, *Made up*.\n"
+    text = rendered(draft).markdown
+    assert "Citation markers removed from the draft: 1;" in text
+    assert "Addresses removed from the draft: 1;" in text
+    assert "The draft brought its own list of sources" in text
+    assert "Smith" not in text
+
+
+def test_empty_brief_cites_nothing_and_says_so() -> None:
+    """An empty report has no sources, and says so."""
+    ending = ENDING | {"outcome": "empty", "stop_reason": "no_evidence", "completeness": "empty"}
+    empty = ReportDraft(document=EMPTY_REF, empty=True)
+    text = rendered("# T\n\nNothing answers this.\n", draft=empty, ending=ending, evidence={}, findings=[]).markdown
+    assert "> **Nothing found:** no passage was found" in text
+    assert "This report cites nothing." in text
+    assert "## Sources" not in text
+
+
 @pytest.mark.parametrize(
     ("reason", "failed", "complete", "words"),
     [
@@ -183,6 +205,16 @@ def gathered(state: ResearchState, **verdicts: int) -> ReportInputs:
         for _ in range(count)
     ]
     return replace(inputs, claims=claims) if verdicts else inputs
+
+
+def test_doubtful_statements_are_listed_with_their_reasons() -> None:
+    """What is not borne out is listed, the contradicted first; what is undecided is counted alone."""
+    fact = report_facts(gathered(SAMPLE.state(), UNSUPPORTED=1, CONTRADICTED=1, SUPPORTED=1))[0]
+    assert [item.split(":")[0] for item in fact.items] == ["Contradicted", "Not supported"]
+    assert all(item.endswith("(Why.)") for item in fact.items)
+    inputs = gathered(SAMPLE.state(), SUPPORTED=3, NOT_ENOUGH_INFORMATION=1)
+    assert report_facts(inputs)[0].label == "Outcome"
+    assert "1 not decided" in describe_checking(inputs.claims, ENGLISH)
 
 
 # --- use and time ----------------------------------------------------------------------------------------------------

@@ -117,6 +117,25 @@ def test_a_section_without_anything_open_says_so() -> None:
     assert section(made, "Identified Knowledge Gaps").strip() == "No gap is known."
 
 
+async def test_a_writer_that_writes_such_a_section_itself_changes_nothing() -> None:
+    """The section of the text stays text, ours follows the state, and the audit tells them apart (S4-037)."""
+    own = f"\n## Open Questions for Further Research\n\nIt is all known. [{SAMPLE.rule.id}]\n"
+    made = forms(SAMPLE.draft + own)
+    assert "Who chose two billion?" in section(made.markdown, "Open Questions for Further Research")
+    assert any("It is all known." in claim["text"] for claim in json.loads(made.document)["claims"])
+    assert await problems_of(made) == []
+
+
+async def test_the_audit_finds_a_question_that_was_taken_out() -> None:
+    """Whoever removes a question from the text or the page is found out."""
+    made = forms()
+    report = json.loads(made.document)
+    report["report"]["markdown"] = report["report"]["markdown"].replace("Who chose two billion?", "Nothing?")
+    altered = made._replace(document=json.dumps(report), html=made.html.replace("Who chose two billion?", "Nothing?"))
+    kinds = {problem.kind for problem in await problems_of(altered)}
+    assert {"section_altered", "page_differs"} <= kinds
+
+
 async def test_method_shows_each_node_of_the_tree() -> None:
     """Goal, level, sources and corrections of a node, and why it ended; nodes below it have longer numbers."""
     lower = NodeSummary(id="node-b", goal="what it costs", level=2, end=NodeEnd.TIME)
@@ -133,3 +152,10 @@ async def test_method_shows_each_node_of_the_tree() -> None:
     assert "Agents:" not in method
     assert json.loads(made.document)["calls"] == {"executor": {"extractor": 3}}
     assert await problems_of(made) == []
+
+
+def test_a_strategy_that_declares_no_section_has_none() -> None:
+    """Nothing changes for the reports of other strategies."""
+    made = rendered(gaps=GAPS).markdown
+    assert "Open Questions" not in made
+    assert "Who chose two billion?" in section(made, "Method and limits")

@@ -15,7 +15,7 @@ from contracts.addresses import digest
 from contracts.checking import Verification
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
-from contracts.outcome import Citation
+from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.report import Report
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence
@@ -128,6 +128,16 @@ async def test_state_without_a_draft_is_rendered() -> None:
     made, _ = await run(SAMPLE.state(draft=None), None)
     assert "No report text was written." in made.text
     assert (made.summary, made.citations) == ("", [])
+
+
+async def test_long_report_is_cut_inline_and_stored_whole() -> None:
+    """Inline text ends at 128,000 characters with a flag; the stored document is whole."""
+    start = f"# T\n\nTold [{SAMPLE.rule.id}].\n\nx"
+    room = INLINE_REPORT_CHARACTERS - len((await run(SAMPLE.state(), start))[0].text)
+    for more, cut in ((room, False), (room + 1, True)):
+        made, store = await run(SAMPLE.state(), start + "x" * more)
+        assert (len(made.text), made.cut) == (INLINE_REPORT_CHARACTERS, cut)
+        assert len(await store.get_text(made.files.markdown)) == INLINE_REPORT_CHARACTERS + cut
 
 
 # --- passages --------------------------------------------------------------------------------------------------------

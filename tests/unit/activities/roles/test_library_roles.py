@@ -7,31 +7,44 @@ from temporalio.exceptions import ApplicationError
 
 from activities.roles.prompt_rendering import prompt_of as prompt_file
 from activities.roles.prompt_rendering import render_role
+from activities.roles.run_role import task_of
 from activities.roles.untrusted import label_key, label_of
 from contracts import failures
-from contracts.call_sizes import BYTES_PER_TOKEN, FIXED_INPUT_TOKENS, worst_call
+from contracts.call_sizes import BYTES_PER_TOKEN, FIXED_INPUT_TOKENS, expected_call, worst_call
 from contracts.notebooks import MOST_LINKS, AnalysisEntry, SourceEntry, by_reference, with_what_follows
+from contracts.outcome import Guidance
 from contracts.plan import PlanNode
 from contracts.recursive_roles import (
     EXTRACTOR,
     LIBRARIAN,
     MANAGER,
+<<<<<<< HEAD
+||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
+    MAY_CALL,
+=======
+    MAY_CALL,
+    SCANNED_CHARACTERS,
+>>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)
     SCANNER,
     SHOWN_LINKS,
     TREE_PLANNER,
+    ExtractInput,
     ExtractorAnswer,
     ExtractorResult,
     LibrarianAnswer,
+    LibrarianInput,
     MentionedWork,
+    ScanInput,
     ScannerAnswer,
     TreeAnswer,
     VettedSource,
 )
 from contracts.research_trees import TaskType
-from contracts.roles import RoleSpec
+from contracts.roles import ANALYZER, AnalyzeInput, RoleSpec
 from contracts.vocabulary import EngineKind, GapKind, Quality
 from providers.extractive import ExtractiveEngine
 from providers.storage.stored_notebooks import Notebooks
+from tests.fakes import states
 from tests.fakes.model_work import unmarked
 from tests.unit.activities.roles import test_prompts as prompts
 from tests.unit.activities.scripted import (
@@ -110,6 +123,20 @@ def test_the_manager_sees_the_question_or_the_edit() -> None:
     assert "Give the scope" not in edited
 
 
+async def test_without_a_model_the_scope_is_the_question_and_what_people_want() -> None:
+    """The script calls nothing too wide: that is computed; an edit comes back as it is (S4-007)."""
+    request = request_of(
+        MANAGER, engine=EngineKind.EXTRACTIVE, guidance=[Guidance(origin="person", text="look at costs")]
+    )
+    task = task_of(MANAGER, request, {})
+    answer = (await ExtractiveEngine().answer(task)).content
+    assert [one.query for one in answer.queries] == [request.query, "look at costs"]
+    assert all(one.feasible for one in answer.queries)
+    edit = task_of(MANAGER, request.model_copy(update={"edited": ["Why?", "When?"]}), {})
+    judged = (await ExtractiveEngine().answer(edit)).content
+    assert [one.query for one in judged.queries] == ["Why?", "When?"]
+
+
 def test_the_librarian_sees_the_need_and_what_was_tried() -> None:
     """Need, earlier searches, mentioned works (S4-015, S4-044, C4-7)."""
     prompt = prompt_of(LIBRARIAN, asked=["vacuum wraparound"], works=["The Storage Handbook"], most_searches=3)
@@ -170,6 +197,30 @@ def test_a_scan_decides_with_the_label_of_the_rules(
 ) -> None:
     """What is not about the need is rejected; of credibility the label that was moved by a step decides (C4-5)."""
     assert ScannerAnswer.model_validate(answer).accepts(quality) is accepted
+
+
+async def test_a_scan_is_shown_an_excerpt() -> None:
+    """However much text the request has room for, at most 3,000 characters of a candidate are shown (S4-017)."""
+    content = MemoryStore()
+    text = await content.put_text("A word of the page. " * 1_000)
+    notebooks = Notebooks(content)
+    limits = states.resolved().limits.model_copy(update={"max_source_characters": 20_000})
+    resolved = await notebooks.write(states.resolved(limits=limits))
+    request = request_of(SCANNER, sources=[source(text)], source_characters=SCANNED_CHARACTERS)
+    assert isinstance(request, ScanInput)
+    sent = by_reference(request, resolved)
+    assert (await notebooks.complete_input(sent, SCANNER)).source_characters == SCANNED_CHARACTERS
+    analysis = AnalyzeInput.model_validate(dict(sent))
+    assert (await notebooks.complete_input(analysis, ANALYZER)).source_characters == 20_000
+
+
+def test_the_estimate_knows_what_is_shown_of_a_source() -> None:
+    """An extraction shows one source, a scan an excerpt of it, however many sources a search has."""
+    extraction, scan = (
+        expected_call(role, sources=9, source_characters=30_000).input_tokens - FIXED_INPUT_TOKENS
+        for role in (EXTRACTOR, SCANNER)
+    )
+    assert (extraction, scan) == (10_300, 1_300)
 
 
 async def test_labels_of_a_tree_become_sources() -> None:
@@ -260,4 +311,58 @@ async def scripted(role: RoleSpec[Any, Any], **changes: Any) -> Any:
     return await environment().run(activities.run, role, request_of(role, engine=EngineKind.EXTRACTIVE, **changes))
 
 
+async def test_every_part_works_without_a_model() -> None:
+    """Searches in several forms, a leaf per source within the limit, passages that fit the task (S4-016, C4-6)."""
+    first = await scripted(LIBRARIAN)
+    assert first.searches[0] == "how wraparound is prevented"
+    assert 1 < len(first.searches) <= 4
+    second = await scripted(LIBRARIAN, asked=first.searches, works=["The Storage Handbook"])
+    assert "The Storage Handbook" in second.searches
+    assert not set(first.searches) & set(second.searches)
+    tree = (await scripted(TREE_PLANNER)).tree(request_of(TREE_PLANNER))
+    assert [(leaf.source_id, leaf.task_type) for leaf in tree.leaves] == [
+        (each.id, TaskType.EXTRACT_KEY_FACTS) for each in VETTED
+    ]
+    assert len((await scripted(TREE_PLANNER, most_leaves=1)).leaves) == 1
+    found = with_what_follows(await scripted(EXTRACTOR), [SOURCE])
+    assert [QUOTE in TEXT[item.start : item.end] for item in found.evidence] == [True]
+
+
 # --- who may call whom -----------------------------------------------------------------------------------------------
+<<<<<<< HEAD
+||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
+def test_the_table_is_that_of_the_design() -> None:
+    """Six roles, and no other call; a scan is a task of the extractor (S4-001, S4-002)."""
+    allowed = {(caller, role) for caller in MAY_CALL for role in MAY_CALL if may_call(caller, role)}
+    assert allowed == {
+        *(("manager", role) for role in ("planner", "executor", "synthesizer")),
+        *(("executor", role) for role in ("executor", "extractor", "synthesizer", "librarian", "planner")),
+        ("planner", "librarian"),
+        ("librarian", "extractor"),
+    }
+    assert may_call(LIBRARIAN.name, SCANNER.name)
+    assert may_call("executor", TREE_PLANNER.name)
+    assert not may_call(SCANNER.name, LIBRARIAN.name)
+    assert not may_call("somebody", EXTRACTOR.name)
+=======
+def test_the_table_is_that_of_the_design() -> None:
+    """Six roles, and no other call; a scan is a task of the extractor (S4-001, S4-002)."""
+    allowed = {(caller, role) for caller in MAY_CALL for role in MAY_CALL if may_call(caller, role)}
+    assert allowed == {
+        *(("manager", role) for role in ("planner", "executor", "synthesizer")),
+        *(("executor", role) for role in ("executor", "extractor", "synthesizer", "librarian", "planner")),
+        ("planner", "librarian"),
+        ("librarian", "extractor"),
+    }
+    assert may_call(LIBRARIAN.name, SCANNER.name)
+    assert may_call("executor", TREE_PLANNER.name)
+    assert not may_call(SCANNER.name, LIBRARIAN.name)
+    assert not may_call("somebody", EXTRACTOR.name)
+
+
+def test_an_extraction_has_one_source() -> None:
+    """One source and one task, never several at once (S4-025, S4-045)."""
+    with pytest.raises(ValueError, match="sources"):
+        ExtractInput(sub_query=LEAF, sources=[source(None), source(None)], task_type=TaskType.SUMMARIZE)
+    assert LibrarianInput(need="x").subject() == "x"
+>>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)

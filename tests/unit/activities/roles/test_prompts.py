@@ -20,6 +20,7 @@ from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, Phase, Severity
 from providers.interfaces import RenderedPrompt
+from providers.tokens.shortening import GAP, excerpt
 from tests.fakes.model_work import told, unmarked
 from tests.unit.activities.scripted import (
     SOURCE,
@@ -27,6 +28,7 @@ from tests.unit.activities.scripted import (
     analyze_input,
     common,
     finding,
+    hint,
     passage,
     plan_input,
     reference,
@@ -284,3 +286,14 @@ def test_lines_of_a_page_are_signed_however_they_are_broken() -> None:
 
 
 # --- excerpts --------------------------------------------------------------------------------------------------------
+def test_an_excerpt_prefers_blocks_with_the_words_of_the_question() -> None:
+    """Verbatim and in their order; neighbours stay together."""
+    filler = "Nothing to see in this paragraph about gardens.\n\n" * 60
+    early = "Autovacuum starts a forced vacuum early enough."
+    late = "Wraparound would make old rows seem to vanish."
+    text = f"{filler}{early}\n\n{filler}{late}\n\n{filler}"
+    hints = [hint(text, early, 1), hint(text, late, 9)]
+    assert excerpt(text, hints, "vacuum and wraparound", 200) == f"{early}{GAP}{late}"
+    assert late in excerpt(text, [], "vacuum and wraparound", 200)
+    both = "Vacuum one is here.\n\nVacuum two is here."
+    assert excerpt("gardens\n\n" * 100 + both, [hint("gardens\n\n" * 100 + both, both)], "vacuum", 200) == both

@@ -6,14 +6,19 @@ import pytest
 
 from activities.reporting.drafts import parse_draft
 from activities.reporting.updates import LiveText, first_text, write_body
+from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role
+from activities.roles.report_writing import ground_update
 from activities.roles.run_role import ground_answer, task_of
 from activities.roles.untrusted import label_key, label_of
 from contracts.addresses import digest
+from contracts.call_sizes import worst_call
 from contracts.evidence import DocumentRef
+from contracts.outcome import GateIssue
 from contracts.report_updates import REPORTER, Operation, OperationKind, ReporterAnswer, ReporterResult, UpdateInput
+from contracts.roles import RoleSpec
 from contracts.vocabulary import EngineKind, ReportKind
-from providers.errors import InvalidOutput
+from providers.errors import InvalidCall, InvalidOutput
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import EngineAnswer
 from tests.fakes.model_work import unmarked
@@ -81,6 +86,17 @@ def test_it_sees_the_section_by_numbers_and_the_notes_with_their_passages() -> N
     assert "(nothing yet)" in empty
 
 
+def test_of_a_long_section_the_end_is_shown_with_its_numbers() -> None:
+    """The prompt has a bound, which the ledger knows, however long the section is."""
+    long = report_with(" ".join(f"Sentence {number} says little about anything at all." for number in range(900)))
+    stored = DocumentRef(hash=digest(long.text), size=len(long.text))
+    given = request(draft=stored)
+    prompt = render_role(REPORTER, given, {**DOCUMENTS, stored.hash: long.text}).prompt
+    assert "900: Sentence 899 says" in prompt
+    assert "1: Sentence 0 says" not in unmarked(prompt)
+    assert len(prompt) / 3 < worst_call(REPORTER, given).input_tokens
+
+
 def test_its_operations_become_an_update_that_cites_passages() -> None:
     """Labels are evidence ids then, and notes that it does not cite wait (S2-028)."""
     result = answered(
@@ -117,6 +133,20 @@ def test_what_it_must_not_write_is_refused_with_the_reason(text: str, reason: st
         answered(Operation(text=text))
 
 
+def test_an_answer_without_operations_is_none_but_to_remarks_of_a_review() -> None:
+    """Notes that nothing is made of are asked for again; a section that a review does not concern stays."""
+    with pytest.raises(InvalidOutput, match="at least one is needed"):
+        answered()
+    assert answered(issues=[GateIssue(code="review", message="shorter")]).update.operations == []
+
+
+def test_a_heading_that_the_report_lacks_is_an_error_of_the_caller() -> None:
+    """No engine is asked again for it."""
+    work = RoleWork(REPORTER, request(heading="Other"), ReporterAnswer(operations=[]), DOCUMENTS, EngineKind.EXTRACTIVE)
+    with pytest.raises(InvalidCall, match="the outline has none"):
+        ground_update(work)
+
+
 @pytest.mark.parametrize(("most", "quoted"), [(60, 0), (110, 1), (200, 2), (800, 2)])
 async def test_rules_quote_the_notes_that_have_room(most: int, quoted: int) -> None:
     """Of a passage without room its first sentences are quoted, and none is cut (S2-029)."""
@@ -128,3 +158,22 @@ async def test_rules_quote_the_notes_that_have_room(most: int, quoted: int) -> N
     texts = [each.text for each in result.update.operations]
     whole = f"> Vacuum must visit every table \\[3\\]. It takes a while. [{A.id}]"
     assert texts[:1] == {0: [], 1: [whole], 2: [whole]}[quoted]
+
+
+async def test_rules_quote_the_beginning_of_a_passage_whose_rest_has_no_room() -> None:
+    """A quotation ends with a sentence (S2-029)."""
+    result = await by_rules(most_characters=90, findings=FINDINGS[:1])
+    assert [each.text for each in result.update.operations] == [f"> Vacuum must visit every table \\[3\\]. [{A.id}]"]
+
+
+async def test_rules_change_nothing_for_remarks_of_a_review() -> None:
+    """They cannot judge them."""
+    result = await by_rules(issues=[GateIssue(code="review", message="shorter")])
+    assert result.update.operations == []
+
+
+def test_the_role_writes_a_part_of_the_report_in_its_language() -> None:
+    """Its engine is that of the report, and its tokens are those of the writing."""
+    role: RoleSpec[Any, Any] = REPORTER
+    assert role.writes_report
+    assert role.share.value == "synthesis"

@@ -9,6 +9,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures, roles
 from contracts.canary import STEERED, exposes_private_text
+from contracts.notebooks import AnalysisEntry
 from contracts.outcome import Usage
 from contracts.vocabulary import EngineKind
 from providers import errors
@@ -22,6 +23,7 @@ from tests.unit.activities.scripted import (
     environment,
     plan_input,
     role_activities,
+    source,
 )
 
 PLAN = roles.PlannerAnswer(
@@ -72,6 +74,19 @@ async def test_an_answered_call_is_never_paid_again() -> None:
     assert second == first
     assert other.sub_queries == first.sub_queries
     assert (first.account.usage.model_calls, other.account.usage) == (1, Usage())
+
+
+async def test_a_quote_with_the_signs_of_lines_is_found() -> None:
+    """What a model copies from signed lines is grounded in the stored text, and no sign stays in what is kept."""
+    quote = roles.Quote(source_id="src-1", quote="3a¦Vacuum must visit\n3a¦every table.")
+    finding = roles.ProposedFinding(content="3a¦Vacuum visits all.", confidence="medium", quotes=[quote])
+    bench = Bench(roles.AnalyzerAnswer(findings=[finding]))
+    stored = await bench.content.put_text("First. Vacuum must visit every table. Last.")
+    request = analyze_input([source(stored, id="src-1")])
+    output = await environment().run(bench.activities.run, roles.ANALYZER, request)
+    assert [(item.start, item.end) for item in output.evidence] == [(7, 37)]
+    assert output.findings[0].statement == "Vacuum visits all."
+    assert (await bench.notebooks.read(output.entry, AnalysisEntry)).findings[0].statement == "Vacuum visits all."
 
 
 async def cancelled(bench: Bench, begun: asyncio.Event, go_on: asyncio.Event) -> None:
@@ -140,6 +155,13 @@ class FailingCalls(MemoryCalls):
         if self.log.count("failed") > 1:
             self.renewed.set()
         raise errors.Unavailable("away")
+
+
+async def test_an_answer_that_cannot_be_stored_is_returned() -> None:
+    """With a warning about what a lost attempt would cost."""
+    output = await Bench(PLAN, calls=FailingCalls("finish")).plan()
+    assert len(output.sub_queries) == 2
+    assert output.account.warnings == ["the answer could not be stored: a lost attempt would pay for it again"]
 
 
 @pytest.mark.parametrize(("calls", "tried"), [(MemoryCalls, "renew"), (lambda: FailingCalls("renew"), "failed")])

@@ -84,6 +84,17 @@ def test_a_call_that_cannot_be_carried_out_says_why(call: tuple[Any, Any], probl
     assert "is_error" not in second
 
 
+def test_turns_have_bounds() -> None:
+    """Calls beyond the bound, or of a tool that is not offered, have an answer that says why."""
+    calls = [("think_tool", {"reasoning": str(number)}) for number in range(5)]
+    output, stored = take(called(("nonsense", {}), *calls), opening(most_calls=3))
+    assert [bool(call.problem) for call in output.calls] == [True, False, False, False, True, True]
+    assert output.calls[-1].problem == "at most 3 calls are carried out in one turn: call it in the next one"
+    assert len(sent(following(output), stored)[-1]["content"]) == 6
+    output, _ = take(called(("look_up", {"word": "vacuum"})), opening(offered=["hand_over"]))
+    assert output.calls[0].problem == "look_up cannot be called in this turn: call one of hand_over"
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -117,6 +128,18 @@ def test_reminders_come_once_and_stay() -> None:
     messages = sent(following(second), stored)
     assert json.dumps(messages).count("Remember the other word.") == 1
     assert messages[-1]["content"] == [{"type": "text", "text": "Go on: call one of the tools."}]
+
+
+def test_ids_stay_unique_in_a_conversation() -> None:
+    """Endpoints that count from the beginning in each turn, or give no ids, get ids that are told apart."""
+    first, stored = take(called(("look_up", {"word": "vacuum"})))
+    second, stored = take(called(("look_up", {"word": "freeze"})), following(first), stored)
+    assert first.calls[0].id == "toolu_0"
+    assert second.calls[0].id == "call-2-1"
+    broken = TurnAnswer(content=[{"type": "tool_use", "id": "", "name": "look_up", "input": {"word": "a"}}] * 2)
+    third, stored = take(broken, following(second), stored)
+    assert [call.id for call in third.calls] == ["call-3-1", "call-3-2"]
+    sent(following(third), stored)
 
 
 def test_every_call_is_answered_even_where_the_workflow_says_nothing() -> None:

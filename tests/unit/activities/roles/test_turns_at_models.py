@@ -14,6 +14,7 @@ from contracts.tools import ToolAnswer
 from providers.models.chat import ToolUse
 from providers.models.endpoints import EndpointCapabilities, capabilities_of
 from tests.fakes import tool_work
+from tests.fakes.conversation import blocks_of
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
@@ -72,6 +73,22 @@ async def test_a_model_that_takes_no_tools_is_passed_over() -> None:
         with pytest.raises(ApplicationError, match=f"{MODEL} takes none: name another model") as caught:
             await one.turn()
     assert (caught.value.type, len(one.api.calls)) == (failures.MODEL_REJECTED, 0)
+
+
+async def test_thoughts_go_to_nobody_else() -> None:
+    """Another model gets the conversation without the thoughts of the first; the first gets its own again."""
+    first, second = MessagesApi(plan=["good", "status:401", "good"]), MessagesApi()
+    async with bench(first, second, models=(MODEL, "second:other")) as one:
+        last = await one.turn()
+        for number in range(2):
+            last = await one.turn(last, said=f"word{number}.")
+        stored = await one.stored(last)
+    assert (first.refused, second.refused) == ([], [])
+    assert [turn.author for turn in stored.turns] == [f"default:{MODEL}", "second:other", f"default:{MODEL}"]
+    kinds = [block["type"] for message in second.requests[0].body["messages"] for block in blocks_of(message)]
+    assert "thinking" not in kinds
+    messages = first.requests[-1].body["messages"]
+    assert [blocks_of(messages[place])[0]["type"] for place in (1, 3)] == ["thinking", "tool_use"]
 
 
 async def test_a_turn_has_a_cap_on_its_output() -> None:

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures, roles
 from contracts.roles import RoleSpec
-from contracts.tokens import ContentEntry, TokenSettings
+from contracts.tokens import ContentEntry, Level, TokenSettings
 from contracts.vocabulary import Confidence
 from providers.models.endpoints import EndpointCapabilities
 from tests.fakes.messages_api import MessagesApi
@@ -121,6 +121,21 @@ async def test_a_small_window_considers_less_of_each_source() -> None:
     assert 8 * 300 < content.considered_characters < 8 * 12_000
     assert content.used <= content.available
     assert any("less text of each source was considered" in warning for warning in output.account.warnings)
+
+
+async def test_what_was_shown_can_be_counted_again() -> None:
+    """The entry of a call has all items; its figures are their sums, and the five best keep 0.3 (S0-153, S0-157)."""
+    async with bench(16_384) as one:
+        output = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, source_characters=3_000))
+    content = output.account.content
+    entry = await one.activities.notebooks.read(content.entry, ContentEntry)
+    assert len(entry.items) == content.items == 20
+    assert sum(item.original_tokens for item in entry.items) == content.considered
+    assert sum(item.current_tokens for item in entry.items) == content.shown
+    assert sum(item.current_level is not Level.FULL for item in entry.items) == content.shortened
+    assert sum(item.compression_ratio >= 0.3 for item in entry.items) == 5
+    assert all(item.current_level is not Level.DROPPED for item in entry.items)
+    assert content.considered_characters < content.stored_characters
 
 
 async def test_what_is_quoted_from_is_never_summarised() -> None:
