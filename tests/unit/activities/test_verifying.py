@@ -2,14 +2,8 @@
 
 import pytest
 
-<<<<<<< HEAD
-from activities.verifying.verification import Material, ask, choose, conclude, extract_claims, try_proposals
-||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
-from activities.verifying.claims import Material, ask, choose, conclude, extract_claims, try_proposals
-=======
 from activities.reporting.claims import claim_key
-from activities.verifying.claims import Material, ask, choose, conclude, extract_claims, try_proposals
->>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)
+from activities.verifying.verification import Material, ask, choose, conclude, extract_claims, try_proposals
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
 from contracts.checking import CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, ExtractedClaim, Proposal

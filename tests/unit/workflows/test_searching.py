@@ -18,16 +18,8 @@ from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
 from workflows.phases.searching import Searching
-<<<<<<< HEAD
 from workflows.rules.sub_queries import asked_before, record_of, same_query
-from workflows.run.inbox import Inbox
-||||||| f20600da (Tests of workflows and contracts show each promise once)
-from workflows.rules.query_matching import asked_before, record_of, same_query
-from workflows.run.inbox import Inbox
-=======
-from workflows.rules.query_matching import asked_before, record_of, same_query
 from workflows.run.inbox import Inbox, Interrupted
->>>>>>> parent of f20600da (Tests of workflows and contracts show each promise once)
 from workflows.run.research_run import ResearchRun
 
 QUESTION = states.sub_query("how do widgets decay over time", status=NodeStatus.PENDING)

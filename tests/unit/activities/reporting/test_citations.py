@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-<<<<<<< HEAD
+from activities.reporting.audit import audit
 from activities.reporting.references import (
     OWN_GROUP,
     DraftMarks,
@@ -17,28 +17,11 @@ from activities.reporting.references import (
     number_citations,
 )
 from activities.reporting.tree import Inline, Run, parse, sentences, write
-||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
-from activities.reporting.addresses import KnownAddresses
-from activities.reporting.citations import DraftMarks, ReportMarks, citation_labels, number_citations
-from activities.reporting.markdown import write
-from activities.reporting.tree import parse, sentences
-=======
-from activities.reporting.addresses import KnownAddresses
-from activities.reporting.audit import audit
-from activities.reporting.citations import DraftMarks, ReportMarks, citation_labels, number_citations
-from activities.reporting.markdown import write
-from activities.reporting.tree import parse, sentences
->>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)
 from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
-<<<<<<< HEAD
-||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
-from contracts.request import CitationStyle
-=======
-from contracts.request import CitationStyle, Output
+from contracts.request import Output
 from tests.fakes.killers import HereCalls
->>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)
 from tests.unit.activities.reporting.page import link_targets
 from tests.unit.activities.reporting.sample import SAMPLE, make_resolved, make_source, rendered, store_of
 from tests.unit.activities.reporting.whole import World

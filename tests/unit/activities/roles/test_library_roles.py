@@ -18,13 +18,8 @@ from contracts.recursive_roles import (
     EXTRACTOR,
     LIBRARIAN,
     MANAGER,
-<<<<<<< HEAD
-||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
-    MAY_CALL,
-=======
     MAY_CALL,
     SCANNED_CHARACTERS,
->>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)
     SCANNER,
     SHOWN_LINKS,
     TREE_PLANNER,
@@ -329,22 +324,6 @@ async def test_every_part_works_without_a_model() -> None:
 
 
 # --- who may call whom -----------------------------------------------------------------------------------------------
-<<<<<<< HEAD
-||||||| 937751e2 (Tests of reports, roles and activities show each promise once)
-def test_the_table_is_that_of_the_design() -> None:
-    """Six roles, and no other call; a scan is a task of the extractor (S4-001, S4-002)."""
-    allowed = {(caller, role) for caller in MAY_CALL for role in MAY_CALL if may_call(caller, role)}
-    assert allowed == {
-        *(("manager", role) for role in ("planner", "executor", "synthesizer")),
-        *(("executor", role) for role in ("executor", "extractor", "synthesizer", "librarian", "planner")),
-        ("planner", "librarian"),
-        ("librarian", "extractor"),
-    }
-    assert may_call(LIBRARIAN.name, SCANNER.name)
-    assert may_call("executor", TREE_PLANNER.name)
-    assert not may_call(SCANNER.name, LIBRARIAN.name)
-    assert not may_call("somebody", EXTRACTOR.name)
-=======
 def test_the_table_is_that_of_the_design() -> None:
     """Six roles, and no other call; a scan is a task of the extractor (S4-001, S4-002)."""
     allowed = {(caller, role) for caller in MAY_CALL for role in MAY_CALL if may_call(caller, role)}
@@ -365,4 +344,3 @@ def test_an_extraction_has_one_source() -> None:
     with pytest.raises(ValueError, match="sources"):
         ExtractInput(sub_query=LEAF, sources=[source(None), source(None)], task_type=TaskType.SUMMARIZE)
     assert LibrarianInput(need="x").subject() == "x"
->>>>>>> parent of 937751e2 (Tests of reports, roles and activities show each promise once)
