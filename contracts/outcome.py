@@ -356,6 +356,10 @@ class ResearchStatus(Contract):
     providers: list[ProviderChoice] = []
     waiting: Waiting | None = None
     outline: list[str] = []
+    questions: list[str] = []
+    """Questions of the plan to the person."""
+    assumptions: list[str] = []
+    """Answers that the plan assumes."""
     objections: list[Objection] = []
     counts: Counts = Counts()
     usage: Usage = Usage()

@@ -4,19 +4,27 @@ from collections.abc import Sequence
 from typing import Final
 
 from contracts.agents import progress_of_agent
-from contracts.outcome import HOOK, PERSON, Awaited, ResearchStatus, Usage
+from contracts.outcome import HOOK, PERSON, AgentProgress, Awaited, ResearchStatus, Usage
 from contracts.plan import PlanAnswer
 from contracts.request import Constraints
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
 from contracts.tokens import total_of
-from contracts.vocabulary import NodeKind, NodeStatus
+from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
 from workflows.phases.checking import with_verification
 from workflows.run.context import elapsed_seconds
 from workflows.strategies import strategy_of
 
 QUESTION_CHARACTERS: Final = 400
 WAITS: Final = 3
+MOST_AGENTS: Final = 12
+AGENT_MARKS: Final = {
+    AgentStatus.QUEUED: "○",
+    AgentStatus.RUNNING: "▸",
+    AgentStatus.DONE: "✔",
+    AgentStatus.CUT_OFF: "■",
+    AgentStatus.FAILED: "✖",
+}
 MARKS: Final = {
     NodeStatus.PENDING: "○",
     NodeStatus.EXECUTING: "▸",
@@ -95,12 +103,40 @@ def details_markdown(
     # Where the work is done in steps, these tell more than their many searches.
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
+    lines += _plan_lines(state)
+    agents = [each for record in state.agents for each in progress_of_agent(record).with_all_below()]
+    lines += [_agent_line(level, agent) for level, agent in agents[-MOST_AGENTS:]]
     if state.decisions:
         last = state.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]
     if state.last_failure:
         lines += ["", f"Last failure: {_show(state.last_failure, 300)}"]
     return "\n".join(lines)
+
+
+def _plan_lines(state: ResearchState) -> list[str]:
+    """Return the headings of the report, with the words under each once it grows, assumptions, and objections."""
+    lengths, plan = state.draft.words_by_section if state.draft else {}, state.plan
+    headings = [
+        f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
+        if text in lengths
+        else _show(text, 120)
+        for text in plan.outline
+    ]
+    shown = (("Outline", headings), ("Assumptions", [_show(text, 120) for text in plan.assumptions]))
+    lines = [line for label, texts in shown if texts for line in ("", f"{label}: {' · '.join(texts)}")]
+    if objections := plan.open_objections:
+        lines += ["", "Too wide:", *(f"- {_show(one.line(), 500)}" for one in objections)]
+    return lines
+
+
+def _agent_line(level: int, agent: AgentProgress) -> str:
+    """Return an agent with its task and the workflow that shows it."""
+    is_over = agent.status not in (AgentStatus.QUEUED, AgentStatus.RUNNING)
+    brought = f" · {plural(agent.counts.findings, 'finding')}" if is_over else ""
+    where = f" · workflow `{agent.workflow_id}`" if agent.workflow_id else ""
+    indent = "  " * (level - 1)
+    return f"{indent}- {AGENT_MARKS[agent.status]} {agent.id}{brought}{where}: {_show(agent.task, 120)}"
 
 
 def _asked_of_person(state: ResearchState) -> list[str]:

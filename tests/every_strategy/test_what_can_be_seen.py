@@ -10,6 +10,7 @@ from contracts.evidence import Candidate, DocumentRef
 from contracts.outcome import Ending
 from contracts.protected_sources import NAMED
 from contracts.request import Limits
+from contracts.texts import plural
 from contracts.vocabulary import Outcome, SourceStatus, StopReason
 from providers.errors import SourceUnreadable
 from tests.every_strategy.joined import NAMES, Trial, trial_of, units_of, whole_run
@@ -18,6 +19,7 @@ from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.world import READ_AT
 from workflows.driver import Driver
 from workflows.rules.sub_queries import pass_over_unread
+from workflows.status import details_markdown
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
@@ -86,6 +88,9 @@ async def test_front_ends_see_a_living_report_grow(tmp_path: Path) -> None:
         assert updates[-1].report == trial.state.draft.document.hash
         work = [activity for activity, _ in trial.host.calls]
         assert "save_session" in work[work.index("apply_report_updates") : work.index("render_report")]
+        details = details_markdown(trial.state, trial.host.now().timestamp())
+        for heading, words in trial.state.draft.words_by_section.items():
+            assert f"{heading} ({plural(words, 'word') if words else 'empty'})" in details
     assert events[-1].type == "StopEvent"
 
 

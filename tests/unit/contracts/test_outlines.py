@@ -4,11 +4,11 @@ import random
 from typing import Any
 
 import pytest
+from activities.reporting.addresses import KnownAddresses
+from activities.reporting.markdown import write
 from pydantic import ValidationError
 
-from activities.reporting.addresses import KnownAddresses
 from activities.reporting.drafts import parse_draft
-from activities.reporting.markdown import write
 from activities.reporting.tree import heading, paragraph
 from contracts.lenient import UnfitAnswer
 from contracts.living_roles import DECOMPOSER, DecomposeInput, DecomposerAnswer

@@ -27,6 +27,7 @@ from workflows.rules.gaps import open_gaps
 from workflows.run.agents import GRACE_SECONDS, grace_seconds
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
+from workflows.status import details_markdown
 from workflows.strategies import strategy_of
 
 TOP, MIDDLE, LOWEST = "How deep do sperm whales dive?", "What do glaciers carve?", "When do cactus flowers open?"
@@ -80,6 +81,8 @@ async def test_what_is_found_at_the_third_level_keeps_its_leaf_and_its_node(tmp_
     assert total.searches == run.state.usage.searches == 3
     assert total.reads == run.state.usage.reads
     assert [agent.id for _, agent in result.agents[0].with_all_below()] == ["node-b", "node-c"]
+    shown = [line for line in details_markdown(run.state, 0.0).splitlines() if "workflow `" in line]
+    assert [line.partition(" ✔ ")[0] for line in shown] == ["-", "  -", "    -"]
 
 
 async def test_an_agent_of_an_agent_knows_what_the_run_had_read(tmp_path: Path) -> None:

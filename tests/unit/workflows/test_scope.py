@@ -17,7 +17,7 @@ from tests.fakes import library_work
 from tests.toy.scoping import scoping_declared
 from workflows.phases.scope import estimate_scope, most_queries
 from workflows.run import inbox
-from workflows.status import plan_of, status_of
+from workflows.status import details_markdown, plan_of, status_of
 
 QUESTION = "How does vacuum prevent wraparound of transaction ids?"
 WIDE = "Everything about databases"
@@ -197,13 +197,14 @@ async def test_the_manager_is_asked_for_no_more_queries_than_the_limits_allow(tm
 
 
 async def test_objections_are_shown_wherever_a_plan_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the query, the status, the events, and in the stored session."""
+    """In the query, the status, the details of the web UI, the events, and in the stored session."""
     manager(monkeypatch, too_wide())
     async with scoped(tmp_path, query=WIDE) as trial:
         waiting, now = await trial.asked(), trial.host.now().timestamp()
         (objection,) = plan_of(trial.state).objections
         assert (objection.query, objection.text, objection.splits) == (WIDE, REASON, NARROW)
         assert status_of(trial.state, now).objections == [objection]
+        assert REASON in details_markdown(trial.state, now)
         (drafted,) = [event for event in trial.state.events if event.type == "plan.drafted"]
         assert drafted.data["objections"] == [objection.line()]
         await trial.run.checkpoints.settle()
