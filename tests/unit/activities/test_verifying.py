@@ -1,8 +1,8 @@
 """Fingerprints, routing and corrections of claims, as pure functions."""
 
 import pytest
-from activities.reporting.claims import claim_key
 
+from activities.reporting.inputs import claim_key
 from activities.verifying.verification import Material, ask, choose, conclude, extract_claims, try_proposals
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest

@@ -4,12 +4,11 @@ import random
 from typing import Any
 
 import pytest
-from activities.reporting.addresses import KnownAddresses
-from activities.reporting.markdown import write
 from pydantic import ValidationError
 
 from activities.reporting.drafts import parse_draft
-from activities.reporting.tree import heading, paragraph
+from activities.reporting.references import KnownAddresses
+from activities.reporting.tree import heading, paragraph, write
 from contracts.lenient import UnfitAnswer
 from contracts.living_roles import DECOMPOSER, DecomposeInput, DecomposerAnswer
 from contracts.outlines import HEADING_CHARACTERS, MOST_HEADINGS, fitted_outline, heading_of

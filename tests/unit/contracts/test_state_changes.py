@@ -38,7 +38,7 @@ def test_what_did_not_change_is_not_sent() -> None:
     assert len(str(change_between(before, after))) < 150
 
 
-@pytest.mark.parametrize("change", [["?", 1, 2], ["["], ["[", {"9": ["=", 1]}, []], ["{", {}, []], [], "="])
+@pytest.mark.parametrize("change", [["?", 1, 2], ["["], ["[", {"9": ["=", 1]}, []], ["{", {}, []], []])
 def test_a_change_that_does_not_fit_is_an_error(change: object) -> None:
     """An unfit change raises an error."""
     with pytest.raises(ValueError):

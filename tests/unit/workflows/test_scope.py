@@ -193,7 +193,7 @@ async def test_the_manager_is_asked_for_no_more_queries_than_the_limits_allow(tm
         await trial.asked()
         assert most_queries(trial.run) == 2
         calls = calls_by_role(trial.run.resolved)
-        assert estimate_scope(trial.run, [QUESTION]).calls == sum(fewest for fewest, _ in calls.values())
+        assert estimate_scope(trial.run, [QUESTION])["max_model_calls"] == sum(fewest for fewest, _ in calls.values())
 
 
 async def test_objections_are_shown_wherever_a_plan_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

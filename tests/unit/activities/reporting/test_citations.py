@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -125,8 +126,8 @@ def test_a_link_cites_by_title() -> None:
     assert link_targets(text) == [PAREN.url, LYING.url]
 
 
-@pytest.mark.parametrize("style", list(CitationStyle))
-async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> None:
+@pytest.mark.parametrize("style", ["numeric", "link"])
+async def test_a_report_in_any_style_passes_its_audit(style: Literal["numeric", "link"]) -> None:
     """Claims are at their places, and every citation resolves."""
     url = "https://good.test/vacuum"
     source = SAMPLE.sources["routine-vacuuming.html"]
@@ -139,7 +140,7 @@ async def test_a_report_in_any_style_passes_its_audit(style: CitationStyle) -> N
     store = await store_of(SAMPLE.texts)
     data = forms.document.encode()
     assert (await audit(data, store.text_by_hash, store.by_hash, HereCalls())).problems == []
-    assert (f"[{source.title}]({url})" if style is CitationStyle.LINK else "[1]") in forms.markdown
+    assert (f"[{source.title}]({url})" if style == "link" else "[1]") in forms.markdown
 
 
 # --- whole reports over pages that name the ids of other sources -----------------------------------------------------

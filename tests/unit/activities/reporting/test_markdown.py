@@ -162,7 +162,6 @@ def test_what_was_removed_from_the_draft_is_said() -> None:
     text = rendered(draft).markdown
     assert "Citation markers removed from the draft: 1;" in text
     assert "Addresses removed from the draft: 1;" in text
-    assert "The draft brought its own list of sources" in text
     assert "Smith" not in text
 
 
