@@ -32,7 +32,7 @@ BUDGET = {
     "providers/verification": 515,
     "workers": 1_380,
     "workers/settings": 420,
-    "workflows": 850,
+    "workflows": 880,
     "workflows/phases": 1_880,
     "workflows/rules": 820,
     "workflows/run": 1_570,
