@@ -16,7 +16,7 @@ BUDGET = {
     "activities/roles": 1_250,
     "activities/verifying": 330,
     "client": 680,
-    "client/cli": 2_605,
+    "client/cli": 2_615,
     "client/exchange": 445,
     "client/view": 450,
     "contracts": 5_060,
