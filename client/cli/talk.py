@@ -311,15 +311,17 @@ async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
         if line is None:
             return ""
         answers.append(line)
-    return await handle.answer(answers, waiting.round)
+    return await handle.answer(answers, waiting.round or waiting.plan_version)
 
 
 async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
     known = await handle.plan()
     print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
-    overrule = " · o: begin although a query is called too wide" if known.objections else ""
-    ask = "n: reject it · or write what should be different, or answers to its questions"
-    print_progress(f"Begin with this plan? y: yes · e: edit it{overrule} · {ask}")
+    more = " · a: answer its questions" if known.questions else ""
+    more += " · o: begin although a query is called too wide" if known.objections else ""
+    print_progress(
+        f"Begin with this plan? y: yes · e: edit it{more} · n: reject it · or write what should be different"
+    )
     line = await read_line("   > ")
     if waiting.is_phrase(line):
         return await handle.approve_plan(known.version, line)
@@ -332,6 +334,9 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
             return await handle.approve_plan(known.version, await _read_phrase(waiting), overrule=True)
         case "n" | "no":
             return await handle.reject_plan()
+        case "a" | "answer" if known.questions:
+            current = waiting.model_copy(update={"questions": known.questions, "plan_version": known.version})
+            return await _ask_questions(handle, current)
         case "e" | "edit":
             edited = await edit_text(plan_as_text(known, handle.research_id))
             return await handle.revise_plan(parse_plan(edited), known.version)

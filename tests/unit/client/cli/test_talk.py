@@ -148,9 +148,10 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         (APPROVAL.model_copy(update={"objected": ObjectionKind.OPINION}), "o\n", ("approve_plan", 2, None, ("overrule", True))),
         (APPROVAL, "n\n", ("reject_plan",)),
         (APPROVAL, "\nleave version 9 out\n", ("revise_plan", {"guidance": "leave version 9 out"}, 2)),
+        (APPROVAL.model_copy(update={"questions": ["Which one?"]}), "a\nthe second\n", ("answer", ["the second"], 2)),
         (QUESTIONS, "the second\n\n", ("answer", ["the second", ""], 1)),
     ],
-    ids=["yes", "phrase", "phrase alone", "overruled", "no", "words", "answers"],
+    ids=["yes", "phrase", "phrase alone", "overruled", "no", "words", "questions of the plan", "answers"],
 )  # fmt: skip
 async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed: str, sent: tuple[Any, ...]) -> None:
     """Each reply becomes its message; a refused one is asked again."""
