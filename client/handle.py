@@ -158,7 +158,10 @@ class ResearchClient:
         return True
 
     async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
-        """Have the workers resolve a request without a run. Raises `PreviewRefused`, `NoWorker`."""
+        """Have the workers resolve a request without a run.
+
+        Raises `PreviewRefused` where a run would be refused, `NoWorker` where no worker answers in time.
+        """
         asked = PrepareRequest(research_id=research_id, request_json=request.model_dump_json(exclude_unset=True))
         preview = self.temporal.execute_workflow(
             names.RESEARCH_PREVIEW,

@@ -31,7 +31,9 @@ PREPARE_RESEARCH: Final = ActivitySpec("prepare_research", messages.PrepareReque
 PREVIEW_RESEARCH: Final = ActivitySpec("preview_research", messages.PrepareRequest, ResolvedResearch)
 DESCRIBE_RESEARCH: Final = ActivitySpec("describe_research", messages.MetadataRequest, messages.ResearchMetadata)
 PREPARE_AGENT: Final = ActivitySpec("prepare_agent", PrepareAgentRequest, str)
+"""Returns the hash of the stored entry."""
 CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, dict[str, str])
+"""Returns the providers that the workers that search cannot use: name → reason, with the remedy."""
 TAKE_TURN: Final = ActivitySpec("take_turn", messages.TurnRequest, messages.QueueTurn)
 SEARCH: Final = ActivitySpec("search", messages.SearchRequest, messages.SearchResponse)
 READ_SOURCE: Final = ActivitySpec("read_source", messages.ReadRequest, messages.ReadRecord)

@@ -40,18 +40,23 @@ class AgentTask(CompactModel):
     Its findings belong to the node of the run's plan with this id.
     """
     text: str = Field(min_length=1, max_length=TASK_CHARACTERS)
+    """The query of the scoped run, complete in itself."""
     strategy: str
     seconds: float | None = None
     """Time after which it ends its work and reports its findings; None: the preset of its strategy."""
     most_seconds: float | None = None
     """Time after which the run goes on without it; None: the preset of its strategy."""
     given: dict[str, Any] = {}
-    """Plain JSON for its strategy, without anything of the question, the plan or other agents' findings."""
+    """Plain JSON for its strategy, which finds it in `state.task`.
+
+    No part of the question, of the plan or of other agents' findings belongs here.
+    """
     protects: int = 0
     """Number of protected sources of its run that it reads, in addition to its share."""
     level: int = 1
     """Number of agents from its run down to this one: 1 for an agent of the run itself."""
     lost: LostWork = LostWork()
+    """Set for a task that is given again."""
 
     @property
     def placement(self) -> dict[str, int]:
@@ -91,13 +96,17 @@ class NodeSummary(CompactModel):
     """One node of a tree of agents, with those below it: what it was for, what it used, and why it ended."""
 
     id: str
+    """Of the agent that worked on it, and of its node in the plan."""
     goal: str
     level: int = Field(default=1, ge=1)
     source_ids: list[str] = []
+    """Sources that its own leaves are about."""
     corrections: int = 0
     end: NodeEnd = NodeEnd.SUFFICIENT
     usage: Usage = Usage()
+    """Its own, without those below it."""
     below: list["NodeSummary"] = []
+    """Nodes of agents that it started, in the order of their tasks."""
 
 
 class TaskResult(CompactModel):
@@ -112,15 +121,20 @@ class TaskResult(CompactModel):
     """For people and for the run that started it, at most `SUMMARY_CHARACTERS`."""
     finding_ids: list[str] = []
     source_ids: list[str] = []
+    """Sources that it read or was given as read."""
     gap_ids: list[str] = []
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
+    """Without times; the sum is `usage`."""
     lost: LostWork = LostWork()
     failed_branches: list[str] = []
     node: NodeSummary | None = None
+    """Its part of a tree; None where its strategy works on none."""
     calls: dict[str, dict[str, int]] = {}
+    """Number of calls of one role by another, by caller and role, those of its own agents included."""
     agents: list[AgentProgress] = []
+    """Agents that it started, in the order of their tasks."""
     packed: str = ""
     """The agent's state, packed, on its way to the run; empty once it is in the run's state."""
 
@@ -133,12 +147,14 @@ class AgentRecord(Contract):
     workflow_id: str = ""
     starts: int = 0
     share: AgentShare | None = None
+    """None before shares are divided."""
     known_queries: int = 0
     """Length of the run's list of queries when the task was given; so much of it is the agent's ledger."""
     known_sources: int = 0
     started_at: str = ""
     ended_at: str = ""
     result: TaskResult | None = None
+    """Its last result, without the parts that are in the state; None before the first."""
 
     @property
     def is_over(self) -> bool:
@@ -151,6 +167,7 @@ class AgentRequest(CompactModel):
 
     task: AgentTask
     resolved: ResolvedResearch
+    """With the task as its query; no other part of it is about the question of the run."""
     started_at: str = ""
     """Of the run: its date is the date of all calls."""
     deadline_at: float = 0.0

@@ -60,7 +60,9 @@ class ExtractedClaim(CompactModel):
     text: str
     """Plain text: without markers and markup, white space as single blanks."""
     section: str = ""
+    """The nearest heading above it; empty where there is none below the title."""
     evidence_ids: list[str] = []
+    """In order of appearance; empty for an assertion without a citation."""
     start: int = 0
     end: int = 0
     """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
@@ -92,6 +94,7 @@ class ClaimsEntry(CompactModel):
     """True if a sentence without a citation may be a claim."""
     claims: list[ExtractedClaim] = []
     evidence: list[Evidence] = []
+    """Every passage of the run."""
     sources: list[CheckedSource] = []
 
 
@@ -100,7 +103,9 @@ class CorrectionAction(StrEnum):
 
     KEEP = "keep"
     REWRITE = "rewrite"
+    """The sentence follows the passages."""
     SOFTEN = "soften"
+    """The sentence asserts less, or with less certainty."""
     REMOVE = "remove"
 
 
@@ -169,12 +174,14 @@ class VerificationSummary(Contract):
     """Check of a report's claims, in figures."""
 
     mode: str = ""
+    """`off`, `light` or `full`."""
     claims: int = 0
     uncited_claims: int = 0
     unsupported_share: float = 0.0
     contradicted_share: float = 0.0
     """Shares of the judged claims."""
     effective_citations: int = 0
+    """Citations of claims that are supported."""
     not_reached: int = 0
     """Claims for a checker that were not judged, for time, a limit or a person."""
     warning: bool = False
@@ -183,6 +190,7 @@ class VerificationSummary(Contract):
     verdict_counts: dict[str, int] = {}
     method_counts: dict[str, int] = {}
     correction_counts: dict[str, int] = {}
+    """By action."""
 
     @property
     def shortfall(self) -> tuple[int, int]:
@@ -210,6 +218,7 @@ class ReviewSummary(Contract):
     """Result of a review, and its effect."""
 
     method: str = ""
+    """`rules` or `model`."""
     scores: ReviewScores = ReviewScores()
     overall: float = 0.0
     reasons: BoundedList[str] = []
@@ -217,6 +226,7 @@ class ReviewSummary(Contract):
     revised: bool = False
     """True if a revision by its notes scored higher and replaced the draft."""
     before: float | None = None
+    """Overall score of the first draft; None where no revision was written."""
 
 
 class Verification(CompactModel):

@@ -32,6 +32,7 @@ class ClaimBatchInput(RoleInput):
     """Hand-off of claims, which the activity loads from their entry."""
 
     entry: str = ""
+    """Hash of the stored entry with the claims."""
     numbers: list[int] = []
     """Numbers of its claims, from 0."""
     bytes_shown: int = 0
@@ -70,6 +71,7 @@ class CheckerResult(RoleAnswer):
     """Hash of the stored entry with the answers; None: they are here."""
     answers: list[ClaimAnswer] = []
     verdicts: list[Verdict] = []
+    """Verdict of each claim, in order."""
 
 
 class CorrectInput(ClaimBatchInput):
@@ -111,6 +113,7 @@ class ReviewInput(RoleInput):
     draft: DocumentRef
     sub_queries: list[str] = []
     unanswered: list[str] = []
+    """Sub-queries without a finding."""
     sources_cited: int = 0
     findings: int = 0
 

@@ -48,6 +48,7 @@ class ReportDraft(Contract):
 
     document: DocumentRef
     revision: int = 1
+    """From 1 for each new report."""
     title: str = ""
     summary: str = ""
     sections: list[str] = []
@@ -55,6 +56,7 @@ class ReportDraft(Contract):
     characters: int = 0
     has_headings: bool = False
     evidence_ids: list[str] = []
+    """Evidence cited, in order of first appearance."""
     unresolved_markers: list[str] = []
     """Unknown markers, removed from the draft and reported."""
     foreign_urls: list[str] = []
@@ -104,6 +106,7 @@ class Finding(Contract):
     """Ids of findings of other sources that cannot be true beside it; in the entry, where there is one."""
     iteration: int = 1
     entry: str | None = None
+    """Hash of the stored entry with it and its evidence; None: all is here."""
 
 
 class Gap(Contract):
@@ -249,6 +252,7 @@ class SourceAssessment(Contract):
     content_quality: float = Field(ge=0, le=1)
     label: Quality
     reason: str
+    """The deciding part, in one line."""
     user_generated: bool = False
     """True if its readers can write there: then only the operator can call it `high`."""
 
@@ -274,6 +278,7 @@ class ReadDetails(SourceDetails):
     assessment: SourceAssessment | None = None
     """None for sources that the operator declared, and for unread ones."""
     language: str | None = None
+    """Of the text, as ISO 639 has it."""
     raw: DocumentRef | None = None
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
@@ -302,7 +307,9 @@ class Source(ReadDetails):
     status: SourceStatus = SourceStatus.NOT_FETCHED
     status_reason: str = ""
     aliases: list[str] = []
+    """Other URLs that led to it."""
     content_hash: str | None = None
+    """SHA-256 of the raw bytes."""
     pages: DocumentRef | None = None
     """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
     analyzed: bool = False
@@ -343,6 +350,7 @@ class Artifact(Contract):
     """A stored file of a source: the original as it was fetched, or the text that was read from it."""
 
     file_id: str
+    """Hash of the file in the content store."""
     name: str
     kind: ArtifactKind
     media_type: str = "text/plain"

@@ -143,6 +143,7 @@ class LivingInput(ToolTurnInput):
     found: list[int] = []
     """Numbers of pages not fetched yet, the best first."""
     files: list[str] = []
+    """Ids of fetched files that were not read yet."""
     unwritten: dict[str, list[int]] = {}
     """Notes that are not in the report yet, by the heading that they fit."""
     open_questions: list[str] = []

@@ -26,6 +26,7 @@ class PrepareRequest(CompactModel):
 
     research_id: str
     request_json: str
+    """The validated request, as JSON."""
     continued: bool = False
     """True for a new history of the same run: the resolution of its session stays."""
 
@@ -39,6 +40,7 @@ class Prepared(CompactModel):
     stored_result: ResearchResult | None = None
     """Set when the stored session is complete: the run ends with it."""
     resolved_entry: str = ""
+    """Hash of `resolved` in the run's notebook."""
     has_turn: bool = False
     """True if the run may begin at once; else it waits for its turn."""
 
@@ -83,6 +85,7 @@ class QueueTurn(CompactModel):
     place: int = 0
     """0: the run may begin; else its place among the waiting runs, from 1."""
     waiting: int = 0
+    """Number of waiting runs, this one included."""
     pause_seconds: float = 0.0
     """Time until the next request for the place."""
 
@@ -110,7 +113,9 @@ class SearchRequest(RunRequest):
     questions: list[str] = []
     """All sub-queries that are searched at the same time: found pages are judged by them."""
     date: str = ""
+    """Date of the run: recency is judged against it."""
     resolved_entry: str = ""
+    """Hash of the stored resolution, by which pages are judged."""
     permitted: bool = False
     """False while a person has yet to approve the plan: no call is made."""
     patience_seconds: float | None = None
@@ -128,9 +133,11 @@ class SearchResponse(CompactModel):
     spellings: dict[str, str] = {}
     """Stem that no document contains → the most similar word that some contain."""
     cached: bool = False
+    """True if the answer came from the cache: no provider got a request."""
     cost_usd: float | None = 0.0
     """None if the provider charges an unknown amount."""
     spent_before: Usage | None = None
+    """Cost of earlier attempts without a result."""
     warnings: list[str] = []
     """Filters that the provider could not apply: one short line each."""
     entry: str | None = None
@@ -153,15 +160,19 @@ class ReadRequest(CompactModel):
     """Table of authorities that applies."""
     published_from: str | None = None
     date: str = ""
+    """Date of the run: recency is judged against it."""
     domains_allow: list[str] = []
     """Hosts that every address on the way to the page must belong to; empty means any."""
     domains_deny: list[str] = []
+    """Hosts that none of these addresses may belong to."""
     exposes_private_text: bool = False
     """The address contains words that only this run knows: it is refused."""
     hit_entries: list[str] = []
     """Hashes of the entries of the searches that found it, with the other fields; empty: all is here."""
     permitted: bool = False
+    """False while a person has yet to approve the plan: no call is made."""
     needs_title: bool = False
+    """True if the workflow does not know the title."""
     known_entry: str = ""
     """Hash of the stored entry about the document as it was read before: it is read again, and compared."""
     patience_seconds: float = 10.0
@@ -185,7 +196,9 @@ class ReadRecord(CompactModel):
     quality_reason: str = ""
     best_quality: Quality = Quality.HIGH
     cached: bool = False
+    """True if it came from the cache: no site got a request."""
     entry: str | None = None
+    """Hash of the stored entry about it; None: all is here."""
 
 
 class CheckProvidersRequest(RunRequest):
@@ -193,6 +206,7 @@ class CheckProvidersRequest(RunRequest):
 
     providers: list[str]
     permitted: bool = False
+    """False while a person has yet to approve the plan: no call is made."""
 
 
 class StateChange(CompactModel):
@@ -201,7 +215,9 @@ class StateChange(CompactModel):
     base: str = ""
     """Digest of the stored state; empty where the change is the whole state."""
     digest: str
+    """Of the state after it."""
     packed: str
+    """The change as compressed JSON in base64."""
 
 
 class SaveRequest(RunRequest):
@@ -209,6 +225,7 @@ class SaveRequest(RunRequest):
 
     change: StateChange
     closed: bool = False
+    """True for the last save of a run."""
     yields_turn: bool = False
     """True where the run waits for a person: another one may begin in its place."""
 
@@ -229,6 +246,7 @@ class RenderedReport(CompactModel):
     citations: list[Citation] = []
     verification: VerificationSummary = VerificationSummary()
     verdicts: list[Verdict] = []
+    """Verdict of each claim in the report, in order."""
 
     @property
     def text(self) -> str:
@@ -258,6 +276,7 @@ class ExtractClaimsRequest(RunRequest):
 
     change: StateChange
     answers: list[str] = []
+    """Hashes of the entries of earlier answers."""
 
 
 class ExtractedClaims(CompactModel):
@@ -279,6 +298,7 @@ class FinalizeVerificationRequest(RunRequest):
     claims_entry: str = ""
     corrected_entry: str = ""
     corrections_entry: str = ""
+    """Hash of the entry of earlier corrections."""
     answers: list[str] = []
     unreached: int = 0
     """Number of claims that no checker judged, of the last batch."""
@@ -294,9 +314,12 @@ class FinalizedVerification(CompactModel):
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
     verdicts: list[Verdict] = []
+    """Of each claim, in order."""
     draft: ReportDraft | None = None
+    """The corrected draft; None where no correction stays."""
     doubtful_entry: str = ""
     sizes: list[int] = []
+    """Bytes of each claim that is to be corrected."""
 
 
 class ApplyRequest(RunRequest):
@@ -305,6 +328,7 @@ class ApplyRequest(RunRequest):
     by_model: bool = True
     claims_entry: str
     proposals: list[str]
+    """Hashes of the entries of proposals."""
     answers: list[str] = []
 
 

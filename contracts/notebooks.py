@@ -32,8 +32,10 @@ class HitsEntry(CompactModel):
     """Hits of one search."""
 
     questions: list[str] = []
+    """The sub-queries that were searched at the same time: web pages are judged by them."""
     date: str = ""
     resolved_entry: str = ""
+    """Hash of the stored resolution."""
     hits: list[SearchHit] = []
 
 

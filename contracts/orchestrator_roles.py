@@ -89,6 +89,7 @@ class OutlineInput(BriefedInput):
 
     most: int = 6
     previous: list[str] = []
+    """Steps of the plan that is replaced."""
 
 
 class OutlinedStep(Contract):

@@ -114,6 +114,7 @@ class UnitProgress(Contract):
     """One unit of work: a phase, a step, an agent."""
 
     name: str
+    """As events call it."""
     label: str
     """A verb or noun of at most nine characters, for a narrow column."""
     mark: Mark = Mark.WAITING
@@ -135,9 +136,11 @@ class Awaited(Contract):
     since: str
     """Time of the request by the run's clock, ISO 8601."""
     id: str = ""
+    """Id of its activity, or of the workflow of an agent."""
     attempt: int = 1
     """Above 1 while Temporal retries it, as in an outage; a client adds it from the server's description."""
     last_failure: str = ""
+    """Message of the attempt before, in one line."""
 
 
 class Event(Contract):
@@ -148,6 +151,7 @@ class Event(Contract):
     """A dotted name: `phase.started`, `source.added`, `gate.evaluated`, …"""
     time: str
     text: str = ""
+    """One line for a person."""
     data: dict[str, Any] = {}
 
 
@@ -230,10 +234,12 @@ class Counts(Contract):
     duplicates: int = 0
     findings: int = 0
     evidence: int = 0
+    """All passages, cited or not."""
     passages_cited: int = 0
     gaps_open: int = 0
     gaps: int = 0
     queries_failed: int = 0
+    """Sub-queries that no provider answered."""
     documents_searched: int | None = None
 
 
@@ -316,7 +322,9 @@ class AgentProgress(Contract):
     strategy: str
     status: AgentStatus
     workflow_id: str = ""
+    """Workflow with its own query `status`."""
     phase: str = ""
+    """Its own current phase; empty where unknown."""
     started_at: str = ""
     ended_at: str = ""
     problem: str = ""
@@ -324,6 +332,7 @@ class AgentProgress(Contract):
     counts: Counts = Counts()
     usage: Usage = Usage()
     agents: list["AgentProgress"] = []
+    """Its own agents, in the order in which they were given their tasks."""
 
     def with_all_below(self, level: int = 1) -> Iterator[tuple[int, "AgentProgress"]]:
         """Give this agent and all below it, each with its level, parents before their agents."""
@@ -339,21 +348,27 @@ class ResearchStatus(Contract):
     query: str
     status: RunStatus
     queue_place: int | None = None
+    """Place of a run that waits for its turn, from 1; None for any other run."""
     queue_length: int = 0
     """Number of waiting runs, this one included."""
     phase: str | None = None
     iteration: int = 1
     max_iterations: int = 1
     limits: EffectiveLimits | None = None
+    """None until the run is resolved."""
     strategy: str = "supervisor"
     progress: Progress = Progress()
     agents: list[AgentProgress] = []
+    """Agents of the run, in the order in which they were given their tasks."""
     engine: str = ""
     corpus: str | None = None
     egress: str = ""
+    """`nothing leaves this machine`, or the hosts that receive text."""
     estimate: str = ""
+    """Expected amounts and the cap, in one line; empty for a run without paid calls."""
     web: bool = False
     providers: list[ProviderChoice] = []
+    """Providers in use, and the reason against each other one."""
     waiting: Waiting | None = None
     outline: list[str] = []
     questions: list[str] = []
@@ -361,22 +376,26 @@ class ResearchStatus(Contract):
     assumptions: list[str] = []
     """Answers that the plan assumes."""
     objections: list[Objection] = []
+    """Reasons against queries of the plan, overruled ones included."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     usage_by_phase: dict[str, Usage] = {}
     fidelity: FidelityTotals | None = None
+    """Content of calls that models were shown; None before the first call of such a kind."""
     verification: VerificationSummary = VerificationSummary()
     elapsed_seconds: float = 0.0
     """Active seconds as of `as_of`."""
     as_of: str = ""
     """The run's clock when something last happened in it, ISO 8601; empty for what is read from a stored session."""
     awaiting: list[Awaited] = []
+    """Calls under way, oldest first."""
     deadline_seconds: float = 0.0
     last_decision: str = ""
     last_failure: str = ""
     degraded: list[str] = []
     guidance: list[Guidance] = []
+    """Requests of people and hooks during the run, and their effect."""
     outcome: Outcome | None = None
     stop_reason: StopReason | None = None
     started_at: str = ""

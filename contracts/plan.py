@@ -57,6 +57,7 @@ class Clarification(Contract):
 
     rounds: list[QuestionRound] = []
     done: bool = False
+    """True if there are no more questions."""
 
 
 class Waiting(Contract):
@@ -64,10 +65,13 @@ class Waiting(Contract):
 
     kind: WaitKind
     questions: list[str] = []
+    """About the question of the run, or those of the plan that is to be approved."""
     round: int = 0
     """Of the questions, from 1."""
     plan_version: int = 0
+    """Version of the plan that is to be approved; 0 where none is."""
     phrase: str | None = None
+    """Words that approve it; None where none are required."""
     objected: ObjectionKind | None = None
     """Kind of the objections to the plan, `structural` if one of them binds; None where there is none."""
     since: str = ""
@@ -134,6 +138,7 @@ class PlanRevision(StrictContract):
     sub_queries: list[PlannedQuery] | None = Field(default=None, min_length=1, max_length=20)
     """All sub-queries in the order of importance, in place of those of the plan."""
     outline: WrittenOutline | None = None
+    """All headings of the report in their order."""
     questions: list[PlanLine] | None = Field(default=None, max_length=MOST_QUESTIONS)
     assumptions: list[PlanLine] | None = Field(default=None, max_length=MOST_ASSUMPTIONS)
 
@@ -161,9 +166,11 @@ class PlanNode(Contract):
     source_id: str | None = None
     """The source that a leaf is about; None for any other node."""
     task_type: str = ""
+    """The task of a leaf; empty for any other node."""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
     status_reason: str = ""
+    """Reason for skipping it; else empty."""
     error: str | None = None
     provider: str | None = None
     result_count: int = 0
@@ -187,9 +194,12 @@ class Objection(Contract):
     query_id: str = ""
     """The node of the plan; empty: all queries together."""
     query: str = ""
+    """Text of the node; empty: all queries together."""
     kind: ObjectionKind
     text: str
+    """The reason, in one sentence."""
     splits: list[str] = []
+    """Narrower queries that could take its place."""
     figures: dict[str, tuple[float, float]] = {}
     """Limit that is exceeded → the estimate and the limit; of a structural objection."""
     overruled: bool = False
@@ -290,6 +300,7 @@ class PlanAnswer(PlanContent):
 
     version: int = 0
     approved_version: int | None = None
+    """Version that a person approved; None where none was."""
     waiting: Waiting | None = None
     sub_queries: list[PlanNode] = []
     """Nodes that are searched for, and steps without searches yet."""

@@ -11,6 +11,7 @@ from contracts.request import Mode, ResearchRequest, SearchOptions
 from contracts.resolved import EffectiveSearch
 
 NAMED: Final = "request"
+"""Provider of a source that the request itself names."""
 SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 UNSAFE: Final = re.compile(r"[\x00-\x20#?\\<>\"\x7f]")
 """Characters of a path that addresses of documents have escaped, besides the per cent sign."""

@@ -64,6 +64,7 @@ class ScopeInput(BriefedInput):
     edited: list[str] = []
     """Queries that a person wrote, to be judged as they are; empty: the manager finds the queries."""
     previous: list[str] = []
+    """Queries of the scope that is replaced."""
 
 
 class JudgedQuery(Contract):
@@ -204,6 +205,7 @@ class TreeInput(RoleInput):
     """Of one executor."""
     most_levels: int = MOST_LEVELS
     done: list[str] = []
+    """Tasks of earlier rounds."""
 
     @property
     def levels_below(self) -> int:
@@ -321,6 +323,7 @@ class ExtractorAnswer(AnalyzerAnswer):
         default=[], description="at most five further works on the task that the source mentions"
     )
     gaps: SkipJsonSchema[list[ProposedGap]] = []
+    """Follows from questions and gaps above; a model does not set it."""
     quality_updates: SkipJsonSchema[list[QualityUpdate]] = []
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
@@ -353,6 +356,7 @@ class SelfCheckInput(RoleInput):
     statements: list[str] = []
     """Findings of a report that was not written."""
     gaps: list[Gap] = []
+    """Questions and gaps that the node left open."""
     corrections_left: int = 0
 
 

@@ -138,6 +138,7 @@ class StepSummary(Contract):
     title: str
     status: NodeStatus = NodeStatus.PENDING
     observations: list[str] = []
+    """Statements of its findings."""
     finding_count: int = 0
     """Number of findings that answer it, those of earlier steps included."""
 
@@ -152,6 +153,7 @@ class PlanStepsInput(BriefedInput):
     brief: str = ""
     steps: list[StepSummary] = []
     feedback: str = ""
+    """Reason for adjusting the plan; empty for a first plan."""
     suggested_changes: list[str] = []
     fewest: int = 1
     most: int = 3
@@ -207,8 +209,11 @@ class ResearchStepInput(RoleInput):
     description: str = ""
     most_queries: int = 2
     asked: list[str] = []
+    """Every earlier query of the run."""
     observations: list[str] = []
+    """Findings of this step; empty in its first turn."""
     titles: list[str] = []
+    """Titles of the pages that this step has read."""
     pages: list[str] = []
     """Titles of pages that searches found and that were not read; the model may choose among them."""
     turn: int = 1

@@ -33,6 +33,7 @@ class ReportText(Contract):
     draft: str = Field(default="", max_length=LONGEST_TEXT)
     """The text with the passages of each citation, `[ev-…]`, in place of numbers; empty where the run wrote none."""
     sections: BoundedList[str] = []
+    """Headings of the second level."""
     word_count: int = 0
     """Of the body: without sources and method."""
 
@@ -61,6 +62,7 @@ class ReportSource(SourceDetails):
     notes: BoundedList[str] = []
     """Ids of the findings from it."""
     retrieved_at: str | None = None
+    """Time of reading; None where it was not read."""
     status: str = ""
     status_reason: str = ""
     provider: str = ""

@@ -69,6 +69,7 @@ class SourceChange(Contract):
     url: str = ""
     title: str = ""
     reason: str = ""
+    """Reason for which it was not read again; empty for a changed one."""
     passages: BoundedList[str] = []
     """Passages that the earlier report cites, as they are archived."""
 

@@ -19,6 +19,7 @@ from contracts.vocabulary import ReportKind, Tier
 LONGER_FIGURES: Final = {"title": "", "summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
 """Empty, for a draft of which only the text counts: they follow from it, and a history need not have them."""
 MOST_OPERATIONS: Final = 12
+"""Of one update."""
 MOST_REVISIONS: Final = 40
 """Earlier texts of a live report that can still be fetched by their hash."""
 
@@ -53,7 +54,9 @@ class UpdateInput(RoleInput):
     evidence: list[Evidence] = []
     sources: list[SourceExtract] = []
     most_characters: int = 800
+    """Bound of the characters inserted and removed together."""
     entries: list[str] = []
+    """Hashes of the stored analyses, with the other findings, evidence and sources."""
     finding_ids: list[str] = []
     """The notes in their order, stored ones included."""
 

@@ -232,6 +232,7 @@ class SharedSettings(RequestPart):
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
     strategy: Name = "supervisor"
+    """Name of a declared strategy (`contracts.strategies`)."""
     mode: Mode = Mode.AUTO
     constraints: Constraints = Constraints()
     output: Output = Output()
@@ -302,6 +303,7 @@ class FollowUp(Contract):
     research_id: str
     query: str
     summary: str = ""
+    """Of its report, for the planner."""
     entry: str = ""
     """Hash of the stored entry with its sources, as hits; empty where none can be used by this run."""
     sources: int = 0

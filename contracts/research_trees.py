@@ -92,6 +92,7 @@ class TreeBounds:
     most_leaves: int
     """Of one executor in one round."""
     sources: Collection[str]
+    """Ids of the vetted sources."""
     most_levels: int = MOST_LEVELS
     most_rounds: int = 1
     """Rounds of one executor: the plan, and each correction."""

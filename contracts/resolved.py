@@ -61,6 +61,7 @@ class EffectiveLimits(Contract):
     max_sources: int
     max_sources_per_query: int
     max_source_characters: int = UNMANAGED_CHARACTERS
+    """Of the text of each source that a model may be shown."""
     max_new_sources: int
     """Number of sources one iteration may add."""
     max_parallel: int = 3
@@ -72,18 +73,27 @@ class EffectiveLimits(Contract):
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
     max_wait_seconds: float = 259_200.0
+    """Time that the run waits for a person each time; it is not part of the deadline."""
     severity_floor: Severity = Severity.MODERATE
     min_steps: int = 0
+    """Steps that are done before a reflection may end the research."""
     max_steps: int = 0
     max_searches_per_step: int = 0
     max_reads_per_step: int = 0
     agent_seconds: float = 0
+    """Time after which an agent ends its work and reports its findings."""
     agent_wait_seconds: float = 0
+    """Time after which the run goes on without the agent."""
     max_update_characters: int = 0
+    """Characters that one update of a live report inserts and removes."""
     max_nodes: int = 0
+    """Executors of one query's tree, at all levels."""
     max_leaves: int = 0
+    """Of one executor, each time that its work is planned."""
     max_corrections: int = 0
+    """Of one executor."""
     max_levels: int = 0
+    """Executors on one path of a tree."""
 
 
 class Hook(Contract):
@@ -148,7 +158,9 @@ class Estimate(Contract):
     tokens: Range
     searches: Range
     cost_usd: Range | None
+    """Of models and searches together."""
     unpriced: list[str] = []
+    """Models and search providers without a known price."""
     cap_usd: float | None
 
     def words(self) -> str:
@@ -205,6 +217,7 @@ class ResolvedResearch(SharedSettings):
     """True if the request does without the approval of the plan that its strategy waits for."""
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
+    """`light` is by rules, without a model."""
     checks: Checks = Checks(correct=False, review=Review.OFF)
     follow_up: FollowUp | None = None
     """The earlier run whose evidence is offered first; None for a question of its own."""

@@ -55,6 +55,7 @@ class RoleInput(CompactModel):
     iteration: int = 1
     max_iterations: int = 1
     preferences: list[str] = []
+    """Preferences of the request beyond the question: one line each."""
     guidance: list[Guidance] = []
     exclude: list[str] = []
     """Words, names and domains that are neither quoted nor reported."""
@@ -113,6 +114,7 @@ class PlanInput(BriefedInput):
     min_sub_queries: int = 2
     max_sub_queries: int = 5
     previous: list[str] = []
+    """Sub-queries of the plan that is replaced."""
 
 
 class SubQuery(Contract):
@@ -284,6 +286,7 @@ class AnalyzerResult(RoleAnswer):
     analyzed_source_ids: list[str] | None = []
     """None: all that were given."""
     dropped_quotes: int = 0
+    """Number of quotes that are in no stored text word for word."""
     entry: str | None = None
     """Hash of the stored entry with findings and evidence; ids, statements and places are here. None: all is here."""
 
@@ -296,6 +299,7 @@ class ReportPart(Contract):
     heading: str = ""
     question: str = ""
     outline: list[str] = []
+    """Headings of all sections, in order."""
     sections: list[DocumentRef] = []
     """For the frame: the written sections."""
 
@@ -320,6 +324,7 @@ class WriteInput(RoleInput):
     cut_short: str | None = None
     """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
     entries: list[str] = []
+    """Hashes of the stored analyses in their order, with the other findings, evidence and sources."""
     part: ReportPart | None = None
     """Part of a long report to write; None: the whole report."""
 
@@ -450,9 +455,11 @@ class RoleSpec(Generic[I, O]):
     tier: Tier
     input: type[I]
     answer: type[RoleAnswer]
+    """Type that an engine returns."""
     result: type[O]
     """Type that the workflow gets: the answer, or what grounding makes of it."""
     output_tokens: int
+    """Cap on the visible output."""
     plain_text: bool = False
     """A model answers with text, the first field of the answer, instead of JSON."""
     share: TokenShare = TokenShare.ANALYSIS

@@ -77,6 +77,7 @@ class OpenPause(BaseModel):
     unit: Unit
     gate: GateResult | None = None
     question: ReflectInput | None = None
+    """Request to the reflecting model; None where none reflects."""
     reflection: SupervisorAnswer | None = None
     """Its answer; it has no effect before the pause is concluded."""
 
@@ -115,16 +116,20 @@ class ResearchState(BaseModel):
     phase: str | None = None
     iteration: int = 1
     position: SerializeAsAny[Position] | None = None
+    """The strategy's own position; None before its first unit."""
     open_pause: OpenPause | None = None
     plan: Plan = Plan()
     approved_version: int | None = None
+    """Version of the plan that a person approved; None where none was."""
     clarification: Clarification = Clarification()
     waiting: Waiting | None = None
     """Open question to a person; it stays when the run ends unanswered."""
     task: AgentTask | None = None
     """Task of the agent whose state this is; None for a run of its own."""
     ledger: Ledger = Ledger()
+    """Queries and pages of the run before this agent began."""
     agents: list[AgentRecord] = []
+    """Every agent of this run, in the order in which they were given their tasks."""
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
     """Canonical URL → source id, for deduplication over iterations."""
@@ -137,6 +142,7 @@ class ResearchState(BaseModel):
     analyzed_sub_queries: list[str] = []
     """Sub-queries whose sources were analyzed: a resumed run does not analyze them again."""
     query_ledger: list[QueryRecord] = []
+    """Every query to every provider, answered or not."""
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
@@ -157,11 +163,13 @@ class ResearchState(BaseModel):
     guidance: list[Guidance] = []
     decisions: list[AgentDecision] = []
     decisions_dropped: int = 0
+    """Number of decisions beyond the limit of the log."""
     events: list[Event] = []
     event_count: int = 0
     operations: dict[str, int] = {}
     """Number of uses of each logical operation: makes operation ids unique and stable."""
     fidelity: dict[str, FidelityTotals] = {}
+    """Content of their calls that models were shown, by phase."""
     shortened_calls: list[str] = []
     """Hashes of the stored entries of calls that did not show all of their content, `MOST_SHORTENED_CALLS` at most."""
     dropped_content_ids: list[str] = []
@@ -170,10 +178,13 @@ class ResearchState(BaseModel):
     usage_by_role: dict[str, Usage] = {}
     """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
     usage_by_phase: dict[str, Usage] = {}
+    """Without times; the sum is `usage`."""
     calls: dict[str, dict[str, int]] = {}
+    """Number of calls of one role by another, by caller and role; those of agents are added when they are over."""
     paid_failures: list[str] = []
     """Unusable answers of unfinished operations that are in `usage` already: reported again, they add nothing."""
     fallbacks: dict[str, int] = {}
+    """Number of times that each role fell back because its answers could not be used."""
     engine_by_role: dict[str, str] = {}
     models_used: list[str] = []
     prompt_versions: dict[str, str] = {}
@@ -195,6 +206,7 @@ class ResearchState(BaseModel):
     hasty_analyses: list[str] = []
     """Sub-queries whose analysis failed or was done without the run's model: a resumed run does them again."""
     ending: Ending | None = None
+    """None before the end of the run."""
     result: ResearchResult | None = None
 
     @property
@@ -231,7 +243,10 @@ class ResearchState(BaseModel):
         return [query for query in self.plan.sub_queries if query.status in waiting]
 
     def searches(self) -> list[PlanNode]:
-        """Return the searches of the run, each once: the sub-queries of the plan, then those of agents and others."""
+        """Return the searches of the run, each once: the sub-queries of the plan, then those of agents and others.
+
+        Work without a search of its own, such as an agent's task, is not among them.
+        """
         planned = [
             query for query in self.plan.sub_queries if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH
         ]
@@ -269,7 +284,10 @@ class ResearchState(BaseModel):
         return {name: each for name, each in self.sources.items() if each.status is not SourceStatus.NOT_FETCHED}
 
     def not_fetched(self) -> dict[str, Source]:
-        """Return the hits beyond all limits as sources of a run that is over; a resumed run may read them."""
+        """Return the hits beyond all limits as sources of a run that is over; empty before that.
+
+        A resumed run may read them: in `sources` they would count as known.
+        """
         known = {key for source in self.sources.values() for key in keys_of(source)} | self.aliases.keys()
         found: dict[str, Source] = {}
         for one in (*self.passed_over, *self.candidates) if self.ending else ():

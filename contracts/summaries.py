@@ -73,6 +73,7 @@ class SummarizerResult(RoleAnswer):
     """A summary in the notebook."""
 
     entry: str = ""
+    """Hash of the stored `SummaryEntry`."""
 
 
 SUMMARIZER: Final = RoleSpec(

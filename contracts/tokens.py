@@ -178,6 +178,7 @@ class CallFidelity(CompactModel, ContentSums):
     entry: str = ""
     """Hash of the notebook's entry with the items (`ContentEntry`); empty where all are whole."""
     archived: list[str] = []
+    """Hashes of the texts that the archive has records of, for this call."""
     archive_problem: str = ""
     """Why the archive has none although it should."""
 
@@ -211,6 +212,7 @@ class FidelityTotals(ContentSums):
 
     calls: int = 0
     lowest: float = 1.0
+    """Fidelity of the call that showed the least of its content."""
 
     @property
     def band(self) -> Band:

@@ -42,8 +42,11 @@ class TurnResult(RoleAnswer):
     transcript: DocumentRef
     """The conversation, this turn included; its size is the bytes that the next turn sends again."""
     calls: list[ToolCall] = []
+    """In the model's order."""
     text: str = ""
+    """Text besides the calls, at most `TEXT_CHARACTERS`."""
     stop: str = ""
+    """Stop reason of the endpoint."""
     steered: bool = False
     """A call or the text contained the run's canary, and was removed."""
 
@@ -64,6 +67,7 @@ class TakenTurn(CompactModel):
     answers: list[ToolAnswer] = []
     reminder: str = ""
     guidance: list[Guidance] = []
+    """Guidance since the last turn."""
     content: list[dict[str, Any]]
     calls: list[ToolCall] = []
     author: str = ""
@@ -77,7 +81,10 @@ class Transcript(CompactModel):
 
 
 def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[ToolAnswer]:
-    """Return one answer for each call: the given one, else its problem, else "not carried out". Raises ValueError."""
+    """Return one answer for each call, in order: the given one, else its problem, else "not carried out".
+
+    Raises ValueError for answers to none of these calls, and for two to one.
+    """
     by_id = {answer.call_id: answer for answer in given}
     if unknown := by_id.keys() - {call.id for call in calls}:
         raise ValueError(f"{len(unknown)} answers are to no call of the turn before")

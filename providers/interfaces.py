@@ -135,6 +135,7 @@ class ExtractedDocument(DocumentFacts):
     stored: tuple[DocumentRef, DocumentRef] | None = None
     """Its bytes and its text in the content store, if its reader has just put them there."""
     validators: Validators | None = None
+    """None where no site gave any."""
 
 
 NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: no list of skipped files names it

@@ -21,7 +21,10 @@ WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run costs well under a megabyte
 WORKFLOW_TASKS = 40
 DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, "records": 16}
-"""Activities at once per worker. A model call only waits: 200 serve some forty runs without queueing."""
+"""Activities at once per worker; fixed, because processor and memory do not show a provider's quota.
+
+A model call only waits: 200 serve some forty runs without queueing.
+"""
 DRAIN: Mapping[str, timedelta] = {
     "workflows": timedelta(seconds=10),
     "models": timedelta(minutes=3),

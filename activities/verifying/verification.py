@@ -218,7 +218,7 @@ def choose(
 ) -> tuple[list[checking.Proposal], list[checking.Correction]]:
     """Return the proposals whose sentences pass and a removal of every other wrong statement, and a record of each.
 
-    A corrector that is silent, or objects to no statement, does not save one.
+    Both are in the order of the claims. A corrector that is silent, or objects to no statement, does not save one.
     """
     accepted: list[checking.Proposal] = []
     corrections: list[checking.Correction] = []

@@ -137,7 +137,10 @@ class _Writer:
         """Place among the parts, and address."""
 
     def content(self) -> tuple[str, list[str]]:
-        """Return the one main element, if it has characters enough, else the whole page; and its links, each once."""
+        """Return the one main element, if it has characters enough, else the whole page; and its links.
+
+        Links are in their order, each once.
+        """
         start, end, characters = self._mains[0] if len(self._mains) == 1 else (0, 0, 0)
         if characters < LEAST_MAIN_CHARACTERS:
             start, end = 0, len(self._parts)

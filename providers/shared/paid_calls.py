@@ -79,7 +79,10 @@ class CallStore:
         await self._leases.swap(lease.lease_key, lease.owner, None)
 
     async def forget(self, research_id: str) -> int:
-        """Remove all rows of a run, and refuse later answers; return the number of removed answers."""
+        """Remove all rows of a run, and refuse later answers; return the number of removed answers.
+
+        Raises `SharedStateUnavailable`.
+        """
         answers = f"{_prefix(research_id)}answer/"
         answered = await self._store.remove(answers)  # first: this makes room for the mark in a store that is full
         await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)

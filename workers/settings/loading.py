@@ -51,7 +51,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
     "RESEARCH_MODEL_COMPLEX": ("models", "complex"),
 }
-"""Variable → its setting. Search providers declare their own variables."""
+"""Variable → its setting. An empty variable counts as unset. Search providers declare their own variables."""
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
 LARGEST_FILE = 100_000  # bytes of a `research.toml`: the parser needs seconds for one that was made for that

@@ -56,6 +56,7 @@ class Answers:
     errors: dict[str, str] = field(default_factory=dict)
     """Provider → typed reason."""
     asked: list[QueryRecord] = field(default_factory=list)
+    """Record of each search, failed ones included."""
     failures: list[tuple[str, ActivityError]] = field(default_factory=list)
     """Provider and error of each search that failed."""
 

@@ -121,7 +121,7 @@ def register_sources(
 ) -> tuple[dict[str, Source], dict[str, str], dict[str, str]]:
     """Add sources that were read, in their final order; a duplicate of a known source joins that one instead.
 
-    Returns the sources, the source id of each canonical URL, and the source that each duplicate joined.
+    Returns the sources, known ones first; the source id of each canonical URL; the source that each duplicate joined.
     """
     registered, known_as, dropped = dict(sources), dict(aliases), dict[str, str]()
     owners: dict[str, str] = {}

@@ -56,7 +56,7 @@ LIMIT_OF: Final = {
     StopReason.BUDGET_COST: "max_cost_usd",
     StopReason.MAX_ITERATIONS: "max_iterations",
 }
-"""Limits that a resumed run would meet again at once."""
+"""Limits that a resumed run would meet again at once: earlier usage still counts."""
 
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:

@@ -30,7 +30,7 @@ MARGIN_SHARE: Final = 0.1
 GRACE_SECONDS: Final = 3.0
 """Time for the answer of an agent of a run that is told to stop; then it is no longer waited for."""
 LEAST_GRACE: Final = 0.5
-"""The same for the agent of an agent."""
+"""The same for the agent of an agent, at whatever level."""
 TASK_SHOWN: Final = 150
 """Characters of a task, or of what a call is about, in the log of a run."""
 

@@ -21,14 +21,14 @@ from contracts.vocabulary import StopReason
 REPORT_CALLS: Final = 2
 """Calls reserved for the synthesis: it writes, and repairs once."""
 SYNTHESIS_SHARE: Final = 0.35
-"""At most this share of a limit is reserved for the synthesis."""
+"""At most this share of a limit is reserved for the synthesis: small limits must leave something to research."""
 CHECKING_CALLS: Final = 3
 CHECKING_SHARE: Final = 0.15
 """Of each limit, reserved for checking the claims of the report by a model."""
 TOLERANCE_USD: Final = 1e-9
 """Sums of money are not exact in binary."""
 MOST_PAID_FAILURES: Final = 200
-"""In the session of a run."""
+"""In the session of a run: one that is resumed for ever stays small."""
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ class ResearchRun(RunContext):
         """Have a role with tools take one turn: as `ask`, with a longer transcript and checked calls for an answer.
 
         Each turn after the first has the transcript of the turn before and an answer to each of its calls. Watchers see
-        its text and its calls, with the fields of `place`.
+        its text and its calls, with the fields of `place`. Raises as `ask` does.
         """
         output = await self.ask(role, step, request)
         self.state.note_entry(output.transcript.hash)

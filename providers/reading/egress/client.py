@@ -91,7 +91,7 @@ class Fetched:
 
 # --- connections to checked addresses
 def ask_system(host: str) -> list[IpAddress]:
-    """Return all addresses of a name, each once. Raises `OSError`, `ValueError`."""
+    """Return all addresses of a name, each once, in the system's order. Raises `OSError`, `ValueError`."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found))
 

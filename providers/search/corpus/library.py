@@ -223,7 +223,7 @@ class PublishedLibrary(CorpusLibrary):
         return dict.fromkeys(await asyncio.to_thread(self._records.names)) | await super().searchable()
 
     def authority(self, name: str) -> str:
-        """Return the authority of a corpus: as published where one was read, else as declared."""
+        """Return the authority of a corpus: as published if it was read, else as declared. Raises `CorpusUnknown`."""
         return self._authorities.get(name) or super().authority(name)
 
     async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
