@@ -19,7 +19,7 @@ BUDGET = {
     "client/cli": 2_615,
     "client/exchange": 445,
     "client/view": 450,
-    "contracts": 5_060,
+    "contracts": 5_065,
     "providers": 375,
     "providers/extractive": 800,
     "providers/isolation": 200,
@@ -35,7 +35,7 @@ BUDGET = {
     "workflows": 880,
     "workflows/phases": 1_880,
     "workflows/rules": 820,
-    "workflows/run": 1_570,
+    "workflows/run": 1_585,
     "workflows/strategies": 2_940,
 }
 """Lines of code, without blank lines, comments and docstrings, by package of the first or second level.
