@@ -4,7 +4,7 @@ The scanner is the extractor on the task `ASSESS_SOURCE`; the extractor has one 
 nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field
@@ -417,3 +417,21 @@ EXECUTOR: Final = RoleSpec(
     share=TokenShare.REFINEMENT, output_tokens=1_500, expected_output_tokens=400, work="self-check",
 )  # fmt: skip
 TREE_ROLES: Final = (LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR, EXECUTOR)
+
+# --- who may call whom ---------------------------------------------------------------------------------------------
+ACTS_AS: Final[Mapping[str, str]] = {SCANNER.name: EXTRACTOR.name, TREE_PLANNER.name: "planner"}
+"""Role of the design for a role whose name is another one; a scan is a task of the extractor."""
+MAY_CALL: Final[Mapping[str, frozenset[str]]] = {
+    "manager": frozenset(("planner", "executor", "synthesizer")),
+    "planner": frozenset(("librarian",)),
+    "librarian": frozenset(("extractor",)),
+    "executor": frozenset(("executor", "extractor", "synthesizer", "librarian", "planner")),
+    "extractor": frozenset(),
+    "synthesizer": frozenset(),
+}
+"""Callers, and the roles that each may call; no other call is made."""
+
+
+def may_call(caller: str, role: str) -> bool:
+    """Return whether a role may call another one, both by their own names or those of the design."""
+    return ACTS_AS.get(role, role) in MAY_CALL.get(ACTS_AS.get(caller, caller), frozenset())

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from contracts import strategies
 from contracts.agents import AgentTask, NodeSummary
 from contracts.plan import PlanNode
+from contracts.recursive_roles import MAY_CALL
 from contracts.request import Depth
 from contracts.roles import ANALYZER
 from contracts.state import ResearchState, Unit
@@ -34,10 +36,11 @@ NEST = StrategyDeclaration(
 
 @contextmanager
 def nest_declared() -> Iterator[None]:
-    """The strategy is known for the block."""
+    """The strategy is known for the block, and its agents may call each other."""
     strategies.declare(NEST)
     try:
-        yield
+        with patch.dict(MAY_CALL, dict.fromkeys(("root", NEST.name), frozenset((NEST.name,)))):
+            yield
     finally:
         del strategies._declared[NEST.name]
 

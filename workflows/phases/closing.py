@@ -59,6 +59,7 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
     except Interrupted:
         run.inbox.clear()
         try:
+            request = request.model_copy(update={"caller": ""})  # the run itself writes, for no role
             output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
         except Interrupted:
             run.degrade("no text could be written, not even without the model")

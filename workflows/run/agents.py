@@ -61,6 +61,7 @@ class Agents:
         if len({task.id for task in tasks}) != len(tasks):
             raise ValueError("two tasks of agents have one id")
         for task in tasks:
+            self._run.check_call(caller, task.strategy)
             if not declaration(task.strategy).scoped:
                 raise ValueError(f"the strategy {task.strategy} does not work on tasks of agents")
             self._record(task)

@@ -12,6 +12,7 @@ from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
 from contracts.plan import Plan, PlanNode
 from contracts.presets import with_choice
+from contracts.recursive_roles import may_call
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
@@ -19,7 +20,7 @@ from contracts.texts import plural
 from contracts.vocabulary import FAILURES, Action, AgentRole, EngineKind, Outcome, StopReason
 from workflows.rules.gaps import open_gaps
 from workflows.run.host import Host, abandon, afterwards
-from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.inbox import CallNotAllowed, Inbox, Interrupted
 
 T = TypeVar("T")
 
@@ -198,6 +199,13 @@ class RunContext:
         log = self.state.decisions
         if 0 < number <= len(log):
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
+
+    def check_call(self, caller: str, role: str) -> None:
+        """Record a call that the table does not allow as a failed branch. Raises `CallNotAllowed` for it."""
+        if caller and not may_call(caller, role):
+            refused = CallNotAllowed(caller, role)
+            self.branch_failed(str(refused))
+            raise refused
 
     def count_calls(self, caller: str, role: str, number: int = 1) -> None:
         """Count calls of one role by another; no effect without a caller."""

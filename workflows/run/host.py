@@ -20,6 +20,7 @@ from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.outcome import Awaited
 from contracts.parse_request import error_lines
 from workflows.run.calls import CallOptions, is_cancelled, reason_of, show_summary
+from workflows.run.inbox import CallNotAllowed
 
 M = TypeVar("M", bound=BaseModel)
 S = TypeVar("S")
@@ -73,6 +74,8 @@ def ended_calls(
         error = call.exception()
         if error is None:
             yield subject, call, None
+        elif isinstance(error, CallNotAllowed):
+            yield subject, call, str(error)
         elif isinstance(error, ActivityError) and not is_cancelled(error):
             yield subject, call, reason_of(error)
         else:

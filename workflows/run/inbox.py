@@ -38,6 +38,14 @@ class Interrupted(Exception):
         self.reason = reason
 
 
+class CallNotAllowed(Interrupted):
+    """One role may not call another one: it costs its branch, never the run."""
+
+    def __init__(self, caller: str, role: str) -> None:
+        super().__init__(StopReason.INTERNAL_ERROR)
+        self.args = (f"{caller} may not call {role}: this branch ends here",)
+
+
 @dataclass(frozen=True)
 class Reply:
     """A person's reply to a wait; one of the fields is given."""

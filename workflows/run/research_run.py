@@ -145,8 +145,9 @@ class ResearchRun(RunContext):
         """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`), `fields` the role's own part of
-        the request. Raises `Interrupted`, and `Unanswered` for a role without a fallback.
+        the request. Raises `Interrupted`, `CallNotAllowed`, and `Unanswered` for a role without a fallback.
         """
+        self.check_call(fields.caller, role.name)
         # A model that often gave a role nothing useful is not paid for it again.
         given_up = self.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
         kind = engine or (EngineKind.EXTRACTIVE if given_up else self.resolved.engine)
@@ -210,8 +211,8 @@ class ResearchRun(RunContext):
         """Have agents work on tasks, `at_once` at a time; their results in task order, with the findings in the state.
 
         `caller` is the role that they work for, where one role calls another. An agent that failed, was cut off or is
-        late has a result that reports it. Raises `Interrupted` once the run is to end, and `asyncio.CancelledError`
-        where it is cancelled, after the agents' findings were taken over.
+        late has a result that reports it. Raises `CallNotAllowed`, `Interrupted` once the run is to end, and
+        `asyncio.CancelledError` where it is cancelled, after the agents' findings were taken over.
         """
         return await self.agents.spawn(tasks, at_once, caller)
 

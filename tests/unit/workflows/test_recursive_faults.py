@@ -11,10 +11,10 @@ import pytest
 from temporalio.exceptions import FailureError
 
 from contracts.agents import AgentRequest, TaskResult
+from contracts.recursive_roles import ACTS_AS, MAY_CALL
 from contracts.vocabulary import GapKind, GapStatus, Outcome
 from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes import library_work
-from tests.fakes.allowed_calls import ACTS_AS, MAY_CALL
 from tests.fakes.model_work import element, key_words
 from tests.unit.workflows.test_agents import turns
 from tests.unit.workflows.test_recursive_strategy import MEDIUM, checked, extracted, never_content, nodes_of, run_of
@@ -226,8 +226,11 @@ async def test_a_query_is_answered_by_what_another_has_found_too(
     ]
 
 
-async def test_who_called_whom_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a run whose executors look into questions and gaps every allowed call is made, and no other (S4-001, S4-002)."""
+ALLOWED = [(caller, role) for caller, roles in MAY_CALL.items() for role in sorted(roles)]
+
+
+async def calls_of_a_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Trial, set[tuple[str, str]]]:
+    """A run whose executors look into questions and gaps, and who called whom in it."""
 
     def open_ended(prompt: str) -> dict[str, Any]:
         holes = [f"The case of {word} is not covered." for word in key_words(element(prompt, "task"))[-2:]]
@@ -235,11 +238,31 @@ async def test_who_called_whom_is_the_table(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(library_work, "extraction", open_ended)
     monkeypatch.setattr(library_work, "self_check", never_content)
-    trial = await run_of(tmp_path)
+    trial = await run_of(folder)
     made = {
         (ACTS_AS.get(one, one), ACTS_AS.get(role, role)) for one, each in trial.state.calls.items() for role in each
     }
-    assert made == {(caller, role) for caller, roles in MAY_CALL.items() for role in roles}
+    return trial, made
+
+
+async def test_who_called_whom_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every allowed call is made, and no other (S4-001, S4-002)."""
+    _, made = await calls_of_a_run(tmp_path, monkeypatch)
+    assert made == set(ALLOWED)
+
+
+@pytest.mark.parametrize(("caller", "role"), ALLOWED)
+async def test_a_call_that_the_table_lacks_costs_its_branch(
+    caller: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not made, and is on record; the run goes on to a report of what was found without it (S4-002)."""
+    monkeypatch.setitem(MAY_CALL, caller, MAY_CALL[caller] - {role})
+    trial, made = await calls_of_a_run(tmp_path, monkeypatch)
+    assert (caller, role) not in made
+    assert any(f"{caller} may not call" in note for note in trial.state.failed_branches)
+    assert "## Method and limits" in await trial.report()
+    # Without any search there is nothing to report.
+    assert trial.state.result.outcome is (Outcome.FAILED if caller == "planner" else Outcome.PARTIAL)
 
 
 # --- what is asked while it works ----------------------------------------------------------------------------------

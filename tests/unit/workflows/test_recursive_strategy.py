@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from contracts.recursive_roles import MAY_CALL, may_call
 from contracts.vocabulary import Outcome
 from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes import library_work
-from tests.fakes.allowed_calls import MAY_CALL, may_call
 from tests.fakes.model_work import element
 
 MEDIUM: dict[str, Any] = {"depth": "medium"}

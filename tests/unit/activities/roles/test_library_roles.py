@@ -18,6 +18,7 @@ from contracts.recursive_roles import (
     EXTRACTOR,
     LIBRARIAN,
     MANAGER,
+    MAY_CALL,
     SCANNED_CHARACTERS,
     SCANNER,
     SHOWN_LINKS,
@@ -32,6 +33,7 @@ from contracts.recursive_roles import (
     ScannerAnswer,
     TreeAnswer,
     VettedSource,
+    may_call,
 )
 from contracts.research_trees import TaskType
 from contracts.roles import ANALYZER, AnalyzeInput, RoleSpec
@@ -323,6 +325,21 @@ async def test_every_part_works_without_a_model() -> None:
 
 
 # --- who may call whom -----------------------------------------------------------------------------------------------
+def test_the_table_is_that_of_the_design() -> None:
+    """Six roles, and no other call; a scan is a task of the extractor (S4-001, S4-002)."""
+    allowed = {(caller, role) for caller in MAY_CALL for role in MAY_CALL if may_call(caller, role)}
+    assert allowed == {
+        *(("manager", role) for role in ("planner", "executor", "synthesizer")),
+        *(("executor", role) for role in ("executor", "extractor", "synthesizer", "librarian", "planner")),
+        ("planner", "librarian"),
+        ("librarian", "extractor"),
+    }
+    assert may_call(LIBRARIAN.name, SCANNER.name)
+    assert may_call("executor", TREE_PLANNER.name)
+    assert not may_call(SCANNER.name, LIBRARIAN.name)
+    assert not may_call("somebody", EXTRACTOR.name)
+
+
 def test_an_extraction_has_one_source() -> None:
     """One source and one task, never several at once (S4-025, S4-045)."""
     with pytest.raises(ValueError, match="sources"):
