@@ -510,7 +510,7 @@ class ResearchHandle:
             if pollers
             else f"no worker is polling {names.WORKFLOWS_QUEUE}:"
         )
-        remedy = "start one with `research serve` (this machine) or `research worker` (a cluster)"
+        remedy = "start a worker with `research serve` (this machine) or `research worker` (a cluster)"
         return errors.NoWorker(f"{problem} {remedy}{consequence}")
 
 

@@ -195,8 +195,8 @@ async def _start(files: "ServerFiles", before: ServerDescription, end: float, *,
                 stderr=subprocess.STDOUT,
                 pass_fds=(lock.fileno(),),
                 cwd=files.folder,
-                # Garbage is collected when the heap has grown by 400 %, and more often towards 200 MB: with Go's default of
-                # 100 % the server takes a sixth more processor time.
+                # The heap grows by 400 % before a collection, and less near 200 MB. With Go's default of 100 % the
+                # server takes a sixth more processor time.
                 env=child_environment() | {"GOGC": "400", "GOMEMLIMIT": "200MiB"},
                 start_new_session=True,
                 umask=0o077,
