@@ -28,7 +28,7 @@ from providers.text import (
 
 FLOOR: Final = 0.4
 """Share of the weight of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
-DUPLICATE: Final = 0.7  # share of the words of the shorter of two passages from which they count as the same
+DUPLICATE: Final = 0.7  # share of the words of meaning of the shorter of two passages from which they count as the same
 ABOVE: Final = 0.5  # weight of a word that is in the heading path, the title, or the introduction alone
 CLOSE: Final = 0.15
 """Gain for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""
@@ -228,7 +228,7 @@ class Ranking:
         for one in passages:
             if len(kept) == most:
                 break
-            keys = self.keys(one)
+            keys = self.keys(one) - _stop_keys(self._language)
             if not any(
                 (one.source.id == other.source.id and one.start < other.end and other.start < one.end)
                 or len(keys & known) >= DUPLICATE * min(len(keys), len(known))
@@ -268,6 +268,11 @@ def _tokens(text: str, language: str) -> tuple[list[int], list[str]]:
     """Return the offsets and the keys of a text: each word, and each part of a compound."""
     pairs = [(found.start(), key) for found in WORD.finditer(text) for key in word_keys(found[0], language)]
     return [start for start, _ in pairs], [key for _, key in pairs]
+
+
+@lru_cache(maxsize=16)
+def _stop_keys(language: str) -> frozenset[str]:
+    return frozenset(key for word in language_data(language).stop for key in word_keys(word, language))
 
 
 @lru_cache(maxsize=20_000)

@@ -155,6 +155,12 @@ def test_a_word_that_all_of_few_documents_have_counts() -> None:
     assert Shelf(notes).passages("How are backups of the database made?", **known)
 
 
+def test_short_passages_with_other_values_are_no_duplicates() -> None:
+    """Words such as `the` and `at` do not make two short statements the same."""
+    notes = {"a": "The old kiln vents at 80 degrees.", "b": "The kiln vents at 90 degrees at night, says the book."}
+    assert len(Shelf(notes).passages("At how many degrees does the kiln vent?")) == 2
+
+
 @pytest.mark.parametrize(
     ("sentences", "question", "expected"),
     [
