@@ -30,7 +30,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     for number, proposed in enumerate(answer.findings, start=1):
         found = [item for quote in proposed.quotes if (item := _ground(work, sources, quote))]
         dropped_quotes += len(proposed.quotes) - len(found)
-        statement, found = _as_said(work, proposed.content, found)
+        statement, found = _as_supported(work, proposed.content, found)
         if mentions_any(statement, request.exclude):
             continue
         if not found or not statement:
@@ -98,7 +98,7 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
     return item.model_copy(update={"heading": heading, "sub_query_id": work.request.sub_query.id})
 
 
-def _as_said(work: Work, statement: str, found: list[Evidence]) -> tuple[str, list[Evidence]]:
+def _as_supported(work: Work, statement: str, found: list[Evidence]) -> tuple[str, list[Evidence]]:
     """The statement of a model with the passages that say it, as far as rules can tell.
 
     Where none does, alone or with the others, the words of the first passage are the statement.
@@ -113,14 +113,14 @@ def _as_said(work: Work, statement: str, found: list[Evidence]) -> tuple[str, li
         title = f"{source.title}: {item.heading}"
         passages.append(ShownPassage(evidence_id=item.id, quote=text[item.start : item.end], title=title))
 
-    def is_said(given: list[ShownPassage]) -> bool:
+    def is_supported(given: list[ShownPassage]) -> bool:
         objection = find_objection(AskedClaim(fingerprint="", text=statement, passages=given), work.request.language)
         return objection is None or objection[0] is not Verdict.PARTIAL  # else the rules are sure
 
-    saying = [item for item, passage in zip(found, passages, strict=True) if is_said([passage])]
+    saying = [item for item, passage in zip(found, passages, strict=True) if is_supported([passage])]
     if saying:
         return statement, saying
-    if is_said(passages):
+    if is_supported(passages):
         return statement, found
     work.warnings.append("a finding that its quotes do not say was replaced by their words")
     return line_of(passages[0].quote, STATEMENT_CHARACTERS), found[:1]

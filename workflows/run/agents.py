@@ -146,7 +146,7 @@ class Agents:
                 return _stub(record, refused, f"nothing is left for it to use: {refused.value}")
             left = run.clock.remaining_work_seconds()
             left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
-            number = run.holdings.open(_reservation(share), TokenShare.ANALYSIS)
+            number = run.reservations.open(_reservation(share), TokenShare.ANALYSIS)
             again = f"/again-{record.starts + 1}" if record.starts else ""
             record = self._change(
                 agent,
@@ -180,13 +180,13 @@ class Agents:
         result = _result_of(record, call)
         if result.is_stub:
             # Nobody knows what it paid for: that stays reserved.
-            self._run.holdings.close(number, _reservation(record.share or AgentShare()))
+            self._run.reservations.close(number, _reservation(record.share or AgentShare()))
             return
         before = record.result.usage_by_role if record.result else {}
         for role, usage in result.usage_by_role.items():
             # The journal gives answers of an earlier start again: they were added then.
             account(self._run.state, role, usage.beyond(before.get(role, Usage())))
-        self._run.holdings.close(number, NOTHING)
+        self._run.reservations.close(number, NOTHING)
 
     def _take_over(self, agent: str, result: TaskResult) -> None:
         """Put the findings of an agent into the state of the run."""
@@ -237,10 +237,10 @@ class Agents:
         run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
         taken = [share for agent in todo if (share := self._of(agent).share)]
         protected = sum(self._of(agent).task.protects for agent in todo)
-        kept = sum(map(_reservation, taken), run.holdings.held + run.reserved_for_report())
+        kept = sum(map(_reservation, taken), run.reservations.total + run.reserved_for_report())
         cost = limits.max_cost_usd
         tokens = _left_of(limits.max_tokens, used.tokens + kept.tokens)
-        of_share = run.tokens_left(TokenShare.ANALYSIS, run.holdings.held_tokens)
+        of_share = run.tokens_left(TokenShare.ANALYSIS, run.reservations.total_tokens)
         if of_share is not None:
             tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
         left = AgentShare(

@@ -101,7 +101,7 @@ def refusal(
     return None
 
 
-class Holdings:
+class Reservations:
     """Reservations of one run: of calls under way, and of calls that ended without a report of their usage."""
 
     def __init__(self) -> None:
@@ -114,17 +114,17 @@ class Holdings:
         """Number of reservations that ended."""
 
     @property
-    def held(self) -> Reservation:
+    def total(self) -> Reservation:
         """Everything that a further call must leave untouched."""
         return sum((reserved for reserved, _ in self._under_way.values()), self.unexplained)
 
     @property
-    def held_tokens(self) -> dict[TokenShare, int]:
-        """The tokens of everything that is held, by share."""
-        held = self.unexplained_tokens.copy()
+    def total_tokens(self) -> dict[TokenShare, int]:
+        """The tokens of all reservations, by share."""
+        total = self.unexplained_tokens.copy()
         for reserved, share in self._under_way.values():
-            held[share] += reserved.tokens
-        return dict(held)
+            total[share] += reserved.tokens
+        return dict(total)
 
     def open(self, wanted: Reservation, share: TokenShare) -> int:
         """Reserve for a call of a share of the tokens; the number is for closing it."""

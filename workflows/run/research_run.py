@@ -43,8 +43,8 @@ from workflows.rules.duplicates import protected_ids
 from workflows.run.agents import TASK_SHOWN, Agents
 from workflows.run.budget import (
     NOTHING,
-    Holdings,
     Reservation,
+    Reservations,
     account,
     account_failure,
     check_reserve,
@@ -136,7 +136,7 @@ class ResearchRun(RunContext):
         """`stored` is the snapshot of the state that the session store has already."""
         super().__init__(state, inbox, host, hooks)
         self.checkpoints = Checkpoints(self, stored)
-        self.holdings = Holdings()
+        self.reservations = Reservations()
         self.agents = Agents(self)
         self._summaries: dict[str, str] = {}
         """Hash of the entry of a summary by the key of its order; empty where no model made one."""
@@ -266,7 +266,7 @@ class ResearchRun(RunContext):
                 for call in await side_by_side(self.host, calls, max(1, self.resolved.limits.max_parallel)):
                     call.result()  # raises where the run is to end
             finally:
-                self.holdings.close(number, NOTHING)
+                self.reservations.close(number, NOTHING)
             summaries = [entry for order in orders if (entry := self._summaries[order.key])]
             return await self._reserved_call(role, request.model_copy(update={"summaries": summaries}))
 
@@ -302,7 +302,7 @@ class ResearchRun(RunContext):
             self._settle(role, output)
             return output
         finally:
-            self.holdings.close(number, left)
+            self.reservations.close(number, left)
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with the envelope of every call."""
@@ -417,36 +417,36 @@ class ResearchRun(RunContext):
 
         Raises `CallRefused`, or `Interrupted` if the run is to end.
         """
-        resolved, holdings = self.resolved, self.holdings
+        resolved, reservations = self.resolved, self.reservations
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
         reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         kept = NOTHING if closes else self.reserved_for_report()
-        while refused := self._refusal(role, holdings.held, holdings.held_tokens, wanted, kept):
+        while refused := self._refusal(role, reservations.total, reservations.total_tokens, wanted, kept):
             if role.name == SUMMARIZER.name:
                 raise refused  # its call has a reservation, and is made without the summary
-            refused = self._refusal(role, holdings.unexplained, holdings.unexplained_tokens, wanted, kept)
+            refused = self._refusal(role, reservations.unexplained, reservations.unexplained_tokens, wanted, kept)
             if refused is not None:
                 why = f"{refused.reason.text} ({refused.words})"
                 self.note("budget.exhausted", f"no further model call: {why}", reason=refused.reason.value)
                 raise refused
-            before = holdings.changes
+            before = reservations.changes
             await self.host.wait_until(
-                lambda: holdings.changes != before or self.inbox.interruption is not None  # noqa: B023
+                lambda: reservations.changes != before or self.inbox.interruption is not None  # noqa: B023
             )
             self.inbox.check_interruption()
-        return holdings.open(wanted, role.share), wanted
+        return reservations.open(wanted, role.share), wanted
 
     def _refusal(
         self,
         role: RoleSpec[I, O],
         held: Reservation,
-        held_tokens: Mapping[TokenShare, int],
+        reserved_tokens: Mapping[TokenShare, int],
         wanted: Reservation,
         kept: Reservation,
     ) -> CallRefused | None:
         """Return the refusal of a call by a limit of the run, or by the share of its role in the tokens."""
-        left = self.tokens_left(role.share, held_tokens)
+        left = self.tokens_left(role.share, reserved_tokens)
         # Shares keep tokens for the report already.
         kept = kept if left is None else Reservation(kept.calls, 0, kept.cost_usd)
         reason = refusal(self.resolved.limits, self.state.usage, held, wanted, kept)

@@ -14,7 +14,15 @@ from contracts.state import ResearchState
 from contracts.tokens import TokenShare
 from contracts.vocabulary import EngineKind, Phase, StopReason
 from tests.fakes import states
-from workflows.run.budget import NOTHING, Holdings, Reservation, account_failure, refusal, report_reserve, reservation
+from workflows.run.budget import (
+    NOTHING,
+    Reservation,
+    Reservations,
+    account_failure,
+    refusal,
+    report_reserve,
+    reservation,
+)
 
 PRICE = ModelPrice(input=2.0, output=10.0)
 UNLIMITED = preset("supervisor", Depth.MEDIUM).model_copy(update={"max_cost_usd": None})
@@ -56,14 +64,14 @@ def within(allowed: EffectiveLimits, spent: Usage) -> bool:
 @given(LIMITS, EVENTS, st.booleans())
 def test_whatever_ends_in_whatever_order_no_limit_is_exceeded(allowed, events, keep) -> None:
     """Calls side by side, failed, given up or without counts: what is billed stays within each limit (invariant 6)."""
-    holdings, used, bill = Holdings(), Usage(), Usage()
+    reservations, used, bill = Reservations(), Usage(), Usage()
     open_calls: list[tuple[int, Reservation, Usage]] = []
     kept = report_reserve(allowed, 3, PRICE) if keep else NOTHING
     for kind, what, priced, share in events:
         if kind == "start":
             wanted = reservation(what, PRICE if priced else None)
-            if refusal(allowed, used, holdings.held, wanted, kept) is None:
-                open_calls.append((holdings.open(wanted, TokenShare.ANALYSIS), wanted, billed(what, priced, share)))
+            if refusal(allowed, used, reservations.total, wanted, kept) is None:
+                open_calls.append((reservations.open(wanted, TokenShare.ANALYSIS), wanted, billed(what, priced, share)))
         elif open_calls:
             number, wanted, real = open_calls.pop(what % len(open_calls))
             if kind == "settled":
@@ -75,7 +83,7 @@ def test_whatever_ends_in_whatever_order_no_limit_is_exceeded(allowed, events, k
                 used, bill, left = used.plus(told), bill.plus(real), wanted.unexplained_by(told)
             else:
                 bill, left = bill.plus(real), wanted
-            holdings.close(number, left)
+            reservations.close(number, left)
         everything = bill
         for _, _, real in open_calls:
             everything = everything.plus(real)
