@@ -78,6 +78,14 @@ def test_links_lead_somewhere() -> None:
                 assert heading in headings(target), f"{relative(path)} links to {link}"
 
 
+def test_files_that_pages_name_exist() -> None:
+    """A page that sends its reader to a file of a package names one that is there."""
+    folders = "|".join((*PACKAGES, "benchmarks", "deploy", "examples", "tests"))
+    for path in PAGES:
+        named = re.findall(rf"`((?:{folders})/[a-z0-9_./]+)`", path.read_text(encoding="utf-8"))
+        assert [name for name in named if not (ROOT / name).exists()] == [], relative(path)
+
+
 @cache
 def headings(path: Path) -> set[str]:
     lines = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
