@@ -34,6 +34,7 @@ from contracts.texts import as_markdown, shorten
 from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Outcome
 
 ANSWER_SECONDS: Final = 10.0
+QUERY_PAUSE_SECONDS: Final = 0.3
 """A worker answers a query or an update within this time."""
 RPC_TIMEOUT: Final = timedelta(seconds=10)
 """Of the server alone."""
@@ -463,8 +464,15 @@ class ResearchHandle:
     async def _query(self, query: str, answer: type[Answer], *arguments: object) -> Answer:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                found: Answer = await self._run.query(query, args=arguments, result_type=answer)
-                return found
+                while True:
+                    try:
+                        found: Answer = await self._run.query(query, args=arguments, result_type=answer)
+                    except sdk.WorkflowQueryFailedError as error:
+                        if error.message != failures.EVENTS_AFTER_TASK:
+                            raise
+                        await asyncio.sleep(QUERY_PAUSE_SECONDS)
+                    else:
+                        return found
         except TimeoutError as error:
             raise await self._silence() from error
         except sdk.WorkflowQueryFailedError as error:

@@ -9,6 +9,9 @@ REFUSED: Final = "Refused"
 TIMED_OUT: Final = "TimedOut"
 RESEARCH_FAILED: Final = "ResearchFailed"
 
+# Failure of a query.
+EVENTS_AFTER_TASK: Final = "the run's history has events that no workflow task has handled yet: ask again"
+
 # Failures of calls to the outside world (activity level).
 SUMMARIES_NEEDED: Final = "SummariesNeeded"
 """No failure: texts of the call are to be summarised before it is paid (`contracts.summaries`)."""

@@ -10,12 +10,17 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
+from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorAutoscaling, Worker, WorkflowInstance, WorkflowInstanceDetails
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import POOLS
+
+Activate = Callable[[WorkflowActivation], WorkflowActivationCompletion]
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run costs well under a megabyte
@@ -187,15 +192,44 @@ checks that these modules use only what the sandbox would permit.
 
 
 class _Runner(SandboxedWorkflowRunner):
-    """The SDK's runner, without the context of payloads, which only codecs and external storage use.
+    """The SDK's runner, whose instances refuse events beyond the last workflow task, and have no context of payloads.
 
-    The SDK compiles and runs code for it seven times per activity: one twentieth of the worker's processor time.
+    Only codecs and external storage use that context. The SDK compiles and runs code for it seven times per activity:
+    one twentieth of the worker's processor time.
     """
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         instance = super().create_instance(det)
-        vars(instance).update(get_serialization_context=lambda _: None, get_external_store_context=lambda _: None)
+        vars(instance).update(
+            activate=_refusing_later_events(instance.activate),
+            get_serialization_context=lambda _: None,
+            get_external_store_context=lambda _: None,
+        )
         return instance
+
+
+def _refusing_later_events(activate: Activate) -> Activate:
+    """Wrap an instance's `activate`: it raises RuntimeError for events that no workflow task has handled yet.
+
+    To answer a query about a run that a worker does not have in memory, the SDK applies such events as well, with the
+    time of the last task, and keeps the run: its next decisions may differ from the history for ever (decision 0042).
+    The error ends the query, and the run leaves the memory.
+    """
+    time, length = 0, 0
+
+    def checked(activation: WorkflowActivation) -> WorkflowActivationCompletion:
+        nonlocal time, length
+        is_same_task = activation.timestamp.ToNanoseconds() == time
+        if is_same_task and activation.history_length > length and any(map(_is_event, activation.jobs)):
+            raise RuntimeError(EVENTS_AFTER_TASK)
+        time, length = activation.timestamp.ToNanoseconds(), activation.history_length
+        return activate(activation)
+
+    return checked
+
+
+def _is_event(job: WorkflowActivationJob) -> bool:
+    return job.WhichOneof("variant") not in ("query_workflow", "remove_from_cache")
 
 
 def workflow_runner() -> SandboxedWorkflowRunner:

@@ -10,11 +10,15 @@ from pathlib import Path
 import httpx2
 import pytest
 from temporalio.client import Client
+from temporalio.worker import Replayer
 
+from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import POOLS
+from tests.architecture.repository import ROOT
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls, HeldUp
-from workers.pools import PoolContents, PoolGroup, PoolHealth, build_worker, run_pools
+from tests.toy.timed import Timed
+from workers.pools import PoolContents, PoolGroup, PoolHealth, build_worker, run_pools, workflow_runner
 from workers.process import serve_health
 from workers.settings.loading import Settings
 from workers.temporal import open_connection
@@ -58,6 +62,34 @@ async def test_a_run_whose_thread_was_held_up_goes_on(client: Client) -> None:
             run = client.execute_workflow("held-up", id=identity(), task_queue=POOLS["workflows"])
             assert await run == "done"
     assert not HeldUp.seconds
+
+
+async def test_a_query_after_a_kill_does_not_let_a_run_decide_by_an_old_clock(
+    client: Client, server: Server, calls: Calls
+) -> None:
+    """The worker of a run is killed, and a query makes another one read a history that has gone on (invariant 12)."""
+
+    async def start_worker() -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.toy.timed", server.address, cwd=ROOT)
+
+    async with run_pools(client, calls.contents(), ("models",)), asyncio.timeout(SOON):
+        killed = await start_worker()
+        run = await client.start_workflow("timed", "waits", id=identity(), task_queue=POOLS["workflows"])
+        await calls.begun.wait()
+        killed.kill()
+        await killed.wait()
+        other = await start_worker()
+        await asyncio.sleep(0.5)  # the server has noticed the kill; it still tries the killed worker for the query
+        asking = asyncio.create_task(run.query("phase"))
+        await asyncio.sleep(0.8)
+        calls.go_on.set()
+        answer = (await asyncio.gather(asking, return_exceptions=True))[0]
+        assert answer == "calling" or str(answer) == EVENTS_AFTER_TASK
+        assert await run.result() == "later"
+        other.kill()
+        await other.wait()
+    replayer = Replayer(workflows=[Timed], workflow_runner=workflow_runner())
+    await replayer.replay_workflow(await run.fetch_history())
 
 
 async def test_draining_lets_a_call_finish(client: Client, calls: Calls) -> None:
