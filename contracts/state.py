@@ -28,7 +28,7 @@ from contracts.state_changes import pack_json, unpack_json
 from contracts.tokens import MOST_SHORTENED_CALLS, CallFidelity, FidelityTotals
 from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, RunStatus, SourceStatus
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Of a stored state: another version is not read."""
 PACKED_EVENTS = 30
 

@@ -4,12 +4,10 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 from contracts import strategies
 from contracts.agents import AgentTask, NodeSummary
 from contracts.plan import PlanNode
-from contracts.recursive_roles import MAY_CALL
 from contracts.request import Depth
 from contracts.roles import ANALYZER
 from contracts.state import ResearchState, Unit
@@ -36,11 +34,10 @@ NEST = StrategyDeclaration(
 
 @contextmanager
 def nest_declared() -> Iterator[None]:
-    """The strategy is known for the block, and its agents may call each other."""
+    """The strategy is known for the block."""
     strategies.declare(NEST)
     try:
-        with patch.dict(MAY_CALL, dict.fromkeys(("root", NEST.name), frozenset((NEST.name,)))):
-            yield
+        yield
     finally:
         del strategies._declared[NEST.name]
 

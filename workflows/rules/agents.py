@@ -41,6 +41,10 @@ REPORT_SHARE: Final = 0.2
 """Largest share of an agent's time for its report, where its run has little time left."""
 MOST_KNOWN: Final = 100
 """Queries, and pages, of a ledger: the cache has the others."""
+LIMITS_OF_THE_RUN: Final = ("max_parallel", "max_searches_per_step", "max_reads_per_step")
+"""Limits that an agent has from its run and not from its strategy."""
+LIMITS_OF_TREES: Final = ("max_leaves", "max_corrections", "max_levels")
+"""The same for agents of a run with trees."""
 MOST_NOTES: Final = 10
 """Failures of one agent that the state of its run has."""
 
@@ -54,15 +58,11 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     `seconds_left` is the run's remaining time for work. Raises ValueError without a resolution.
     """
     resolved, task = state.resolution, record.task
-    own = preset(task.strategy, resolved.depth).model_copy(
-        update={
-            "max_parallel": resolved.limits.max_parallel,
-            # The reads of all agents together remain within the limit of their run.
-            "max_parallel_reads": max(1, resolved.limits.max_parallel_reads // AT_ONCE),
-            "max_searches_per_step": resolved.limits.max_searches_per_step,
-            "max_reads_per_step": resolved.limits.max_reads_per_step,
-        }
-    )
+    names = (*LIMITS_OF_THE_RUN, *(LIMITS_OF_TREES if resolved.limits.max_levels else ()))
+    # The reads of all agents together remain within the limit of their run.
+    update = {"max_parallel_reads": max(1, resolved.limits.max_parallel_reads // AT_ONCE)}
+    update |= {name: getattr(resolved.limits, name) for name in names}
+    own = preset(task.strategy, resolved.depth).model_copy(update=update)
     limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
     ledger = ledger_of(state, record)
     return AgentRequest(

@@ -12,7 +12,7 @@ from contracts.exclusions import is_excluded
 from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
 from contracts.plan import Plan, PlanNode
 from contracts.presets import with_choice
-from contracts.recursive_roles import may_call
+from contracts.recursive_roles import ACTS_AS, MAY_CALL, may_call
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import ResearchState
@@ -201,8 +201,11 @@ class RunContext:
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
     def check_call(self, caller: str, role: str) -> None:
-        """Record a call that the table does not allow as a failed branch. Raises `CallNotAllowed` for it."""
-        if caller and not may_call(caller, role):
+        """Record a call that the table does not allow as a failed branch. Raises `CallNotAllowed` for it.
+
+        A caller that the table does not have may call any role: strategies from outside have roles of their own.
+        """
+        if ACTS_AS.get(caller, caller) in MAY_CALL and not may_call(caller, role):
             refused = CallNotAllowed(caller, role)
             self.branch_failed(str(refused))
             raise refused

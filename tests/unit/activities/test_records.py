@@ -24,7 +24,7 @@ from contracts.messages import (
     TurnRequest,
 )
 from contracts.outcome import ReportFiles, ResearchResult
-from contracts.state import ResearchState
+from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.state_changes import change_between, digest_of, pack_json
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from providers.shared.run_queue import QueueLimits, RunQueue
@@ -270,7 +270,7 @@ async def test_a_refreshed_run_is_not_over(records: Records) -> None:
 
 async def test_a_change_is_made_once(records: Records) -> None:
     """The same change again changes nothing; one of another state, or one that leads elsewhere, is refused by type."""
-    first, second = {"schema_version": 2, "phase": "planning"}, {"schema_version": 2, "phase": "gathering"}
+    first, second = ({"schema_version": SCHEMA_VERSION, "phase": phase} for phase in ("planning", "gathering"))
     whole = StateChange(digest=digest_of(first), packed=pack_json(change_between({}, first)))
     step = pack_json(change_between(first, second))
     change = StateChange(base=digest_of(first), digest=digest_of(second), packed=step)

@@ -12,6 +12,8 @@ from temporalio.exceptions import FailureError
 
 from contracts.agents import AgentRequest, TaskResult
 from contracts.recursive_roles import ACTS_AS, MAY_CALL
+from contracts.research_trees import ResearchTree, TaskType, TreeLeaf, TreeNode
+from contracts.vetting import Vetted
 from contracts.vocabulary import GapKind, GapStatus, Outcome
 from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes import library_work
@@ -19,6 +21,7 @@ from tests.fakes.model_work import element, key_words
 from tests.unit.workflows.test_agents import turns
 from tests.unit.workflows.test_recursive_strategy import MEDIUM, checked, extracted, never_content, nodes_of, run_of
 from workflows.run.agents import grace_seconds
+from workflows.strategies.recursive import recursive_strategy
 
 Answer = Callable[[str], dict[str, Any]]
 planned, scoped = library_work.tree, library_work.scope
@@ -265,8 +268,35 @@ async def test_a_call_that_the_table_lacks_costs_its_branch(
     assert trial.state.result.outcome is (Outcome.FAILED if caller == "planner" else Outcome.PARTIAL)
 
 
-# --- what is asked while it works ----------------------------------------------------------------------------------
 # --- faults of whole branches --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("most", [2, 3])
+async def test_no_executor_is_started_below_the_last_level(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree that is too deep all the same ends at the last level, and the run names the rest (S4-012)."""
+
+    async def too_deep(run: Any, caller: str, step: str, vetted: Vetted, **fields: Any) -> ResearchTree:
+        source, levels = vetted.accepted[0].source_id, range(1, most + 2)
+        task = TreeLeaf(id="", source_id=source, task_type=TaskType.SUMMARIZE)
+        nodes = [
+            TreeNode(
+                id=f"node-{level}",
+                goal=f"{fields['goal']} Level {level}?",
+                level=level,
+                parent=f"node-{level - 1}" if level > 1 else None,
+                leaves=[task.model_copy(update={"id": f"leaf-{level}"})],
+            )
+            for level in levels
+        ]
+        return ResearchTree(nodes=nodes)
+
+    monkeypatch.setattr(recursive_strategy, "plan_tree", too_deep)
+    trial = await run_of(tmp_path, limits={"max_levels": most})
+    assert [node.level for node in nodes_of(trial)] == list(range(1, most + 1))
+    assert any(f"an executor of level {most + 1} was not started" in note for note in trial.state.failed_branches)
+    assert trial.state.result.outcome is Outcome.PARTIAL
+
+
 async def with_deaf_nodes(trial: Trial, level: int, *, fails: bool) -> None:
     """Conduct a run whose executors of a level fail, or never answer and are not waited for any longer."""
     usual, asked = trial.host.run_agent, list[AgentRequest]()

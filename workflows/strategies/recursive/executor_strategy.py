@@ -27,7 +27,7 @@ from contracts.recursive_roles import (
     TreeInput,
     VettedSource,
 )
-from contracts.research_trees import ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
+from contracts.research_trees import MOST_LEVELS, ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
 from contracts.roles import SYNTHESIZER, ProposedGap
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
@@ -277,6 +277,11 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
     root = position.tree.root
     numbered = enumerate(position.tree.children(root), start=1)
     due = {f"{run.state.scope}-{number}": node for number, node in numbered if node.id not in position.done}
+    deepest = min(run.resolved.limits.max_levels, MOST_LEVELS)
+    for name in [name for name, node in due.items() if node.level > deepest]:
+        # No plan and no correction has such a node.
+        node = due.pop(name)
+        run.branch_failed(f"an executor of level {node.level} was not started: {shorten(node.goal, 120)}")
     if not due:
         return
     parts = {name: position.tree.part(node.id) for name, node in due.items()}

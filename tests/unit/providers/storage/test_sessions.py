@@ -80,7 +80,7 @@ async def test_a_damaged_session_is_named_and_harms_no_other(opened: Opened, dat
             await store.load(name)
 
 
-@pytest.mark.parametrize("version", [1, SCHEMA_VERSION + 1, None])
+@pytest.mark.parametrize("version", [1, 2, SCHEMA_VERSION + 1, None])
 async def test_a_state_of_another_version_is_refused(opened: Opened, version: int | None) -> None:
     """The error names the version; nothing is half understood."""
     await opened().save("r-1", json.dumps({"schema_version": version}), closed=False)
