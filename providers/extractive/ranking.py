@@ -228,7 +228,8 @@ class Ranking:
         for one in passages:
             if len(kept) == most:
                 break
-            keys = self.keys(one) - _stop_keys(self._language)
+            words = self.keys(one)
+            keys = words - _stop_keys(self._language) or words
             if not any(
                 (one.source.id == other.source.id and one.start < other.end and other.start < one.end)
                 or len(keys & known) >= DUPLICATE * min(len(keys), len(known))

@@ -44,7 +44,7 @@ within a JSON object or a sentence are words like others."""
 def read_reply(body: bytes, requested_model: str) -> ChatReply:
     """Read a response of status 200. Raises `Unavailable` when the body is no message: no answer was given.
 
-    A message that nests too deep to be read was given and paid: an empty reply.
+    A message nested too deeply to be read was still answered and billed: it becomes an empty reply.
     """
     try:
         message = _read_json(body)
@@ -86,16 +86,21 @@ def read_tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
 
 
 def is_count(value: Any) -> TypeGuard[int]:
-    """Return true for a whole number from 0."""
-    return type(value) is int and value >= 0
+    """Return true for a whole number from 0 to a million million."""
+    return type(value) is int and 0 <= value <= 10**12
 
 
 def _read_json(body: bytes) -> Any:
     try:
         return from_json(body)
     except ValueError:
-        # Lone surrogates, and bytes that are no UTF-8, are not strict JSON. The answer was paid.
-        return _encodable(json.loads(body.decode("utf-8", "replace")))
+        # Lone surrogates, bytes that are no UTF-8, and endless numbers are not strict JSON. The answer was paid.
+        return _encodable(json.loads(body.decode("utf-8", "replace"), parse_int=_integer))
+
+
+def _integer(digits: str) -> int:
+    """Read the first 19 characters of an integer, as 64 bits have; Python refuses to read more than 4,300."""
+    return int(digits[:19])
 
 
 def _encodable(value: Any) -> Any:
@@ -167,7 +172,7 @@ def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, l
 
 def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
     """JSON objects of a text in order, each with the liberties taken to read it; the last one may be a repaired one."""
-    decoder, place = json.JSONDecoder(strict=False), 0  # models write bare line breaks
+    decoder, place = json.JSONDecoder(strict=False, parse_int=_integer), 0  # models write bare line breaks
     for _ in range(20):  # more objects than any answer needs
         start = OBJECT_START.search(text, place)
         if start is None:
@@ -181,7 +186,7 @@ def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
             if whole and not error.msg.startswith("Unterminated string"):
                 yield json_repair.loads(text[start.start() :], skip_json_loads=True), ["faulty JSON was repaired"]
             return
-        except (ValueError, RecursionError):  # digits or nesting beyond every schema
+        except RecursionError:  # nesting beyond every schema
             return
         around = len(text) > place - start.start()
         yield value, ["text around the JSON was ignored"] if around else []
@@ -219,8 +224,6 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
 
 
 # --- the journal of paid calls ---------------------------------------------------------------------------------------
-
-
 def request_fingerprint(task: EngineTask) -> str:
     """SHA-256, in hexadecimal, over everything that decides the answer: equal requests are paid only once."""
     role, request = task.role, task.input

@@ -213,6 +213,13 @@ def test_stems_and_stop_words_are_those_of_the_language(language: str, question:
     assert "No language model" not in shelf.brief(question)
 
 
+@pytest.mark.parametrize("name", ["WHO", "IT"])
+def test_a_passage_of_stop_words_alone_is_no_duplicate(name: str) -> None:
+    """An acronym may be spelt like a stop word: then every word of a passage counts."""
+    shelf = Shelf({"One": f"# One\n\nThe {name} is what we are.\n", "Two": f"# Two\n\nThe {name} is an agency.\n"})
+    assert len(shelf.passages(f"What is the {name}?")) == 2
+
+
 def test_the_brief_shows_passages_and_judges_none() -> None:
     """Title, the one line, counts, passages with title, heading path and marker; the same bytes every time."""
     brief = Shelf().brief("How often is the filter of the Kelvar pump changed?")

@@ -29,6 +29,7 @@ from providers.models.chat import ChatReply, TokenCounts
 PLAN = {"research_brief": "b", "sub_queries": [{"query": "q"}]}
 PLAN_TEXT = json.dumps(PLAN)
 SECRET = "zebra"
+DIGITS = "9" * 5_000
 THOUGHTS = f'Hm, the {SECRET}. Perhaps {{"research_brief": "{SECRET}", "sub_queries": [{{"query": "{SECRET}"}}]}}?'
 
 
@@ -50,6 +51,7 @@ def problem(role: Any, given: ChatReply) -> str:
         (f"```json\n{PLAN_TEXT}\n```", 1),
         (f"Here it is: {PLAN_TEXT} I hope it helps.", 1),
         (f"An example would be {{}} but really {PLAN_TEXT}", 1),
+        (f'{{"found": {DIGITS}}} {PLAN_TEXT}', 1),
         (f"{PLAN_TEXT}}}}}", 1),
         (PLAN_TEXT[:-1] + ",} I hope it helps.", 1),
         (PLAN_TEXT[:-1], 1),
@@ -178,6 +180,14 @@ def test_names_from_the_wire_are_short_and_harmless(given: object, taken: str) -
     read = read_reply(json.dumps(body).encode(), "requested-1")
     assert read.model == taken
     assert (read.stop_reason or "requested-1") == taken
+
+
+@pytest.mark.parametrize("digits", [DIGITS[:400], DIGITS])
+def test_an_endless_number_leaves_the_answer_that_was_paid(digits: str) -> None:
+    """No reader of numbers ends at it, and as a count of tokens it is none."""
+    body = f'{{"content": [{{"type": "text", "text": "So."}}], "usage": {{"input_tokens": {digits}}}, "x": {digits}}}'
+    read = read_reply(body.encode(), "m")
+    assert (read.text, read.tokens.input, read.tokens.known) == ("So.", 0, False)
 
 
 # --- turns -----------------------------------------------------------------------------------------------------------
