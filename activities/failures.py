@@ -126,7 +126,10 @@ async def attempt(
 def application_error(
     error: ProviderError, area: Area, spent: Usage | None = None, seconds_left: float | None = None
 ) -> ApplicationError:
-    """Translate an error. `spent` is the cost of earlier attempts; without `seconds_left` there is no next one."""
+    """Translate an error.
+
+    `spent` is the cost of earlier attempts, `seconds_left` the time left for retries; None: no limit.
+    """
     name = next(name for kind, name in FAILURES if isinstance(error, kind))
     delay, final = None, True
     if isinstance(error, Retryable):

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import astuple, dataclass, field, replace
+from functools import reduce
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -25,6 +26,7 @@ from contracts.addresses import digest, evidence_id, finding_id, source_id
 from contracts.base import WHOLE
 from contracts.checking import AskedClaim
 from contracts.evidence import CheckMethod, ClaimVerdict, Finding, Verdict
+from contracts.outcome import Usage
 from contracts.report import (
     HTML_FILE,
     LARGEST_REPORT,
@@ -49,8 +51,8 @@ Texts = Mapping[str, str | None]
 
 CONTEXT: Final = re.compile(r'<span class="context">[^<]*</span>')
 """The words around a quote in the HTML form, which only a stored text has."""
-UNJUDGED: Final = (NOT_REACHED, *UNUSABLE)
-"""Reasons of statements that no checker judged."""
+LEAST_COST: Final = 1e-6
+"""Parts of a cost are rounded before they are added."""
 PAGE_STARTS: Final = TypeAdapter(list[int])
 COMPARING_SECONDS: Final = 120.0
 """For the comparison of the largest report, of a thousand sources, on a busy machine."""
@@ -277,11 +279,13 @@ class _Comparison:
 
     # --- claims ------------------------------------------------------------------------------------------------------
     def _given_verdicts(self) -> list[ClaimVerdict]:
-        """Return the verdicts that no rule gives again: those of a model, and those that no checker came to."""
+        """Return the verdicts that no rule gives again: those of a model, and those that no checker reached."""
+        unreached = [(CheckMethod.NONE, Verdict.UNVERIFIED, reason) for reason in (NOT_REACHED, *UNUSABLE)]
         return [
             ClaimVerdict.model_validate(claim.model_dump() | {"claim_id": claim.id})
             for claim in self._report.claims
-            if claim.evidence_ids and (claim.method == CheckMethod.MODEL or _is_unreached(claim))
+            if claim.evidence_ids
+            and (claim.method == CheckMethod.MODEL or (claim.method, claim.verdict, claim.reason) in unreached)
         ]
 
     def _check_claim(self, claim: ReportClaim, made: JudgedClaim) -> None:
@@ -361,7 +365,7 @@ class _Comparison:
             self._problem("page_differs", HTML_FILE, "the HTML form shows something else than report.json")
 
     def _check_work(self, state: ResearchState) -> None:
-        """Check that outcome, searches and the changes since a refresh follow from the rest."""
+        """Check that outcome, searches, usage and the changes since a refresh follow from the rest."""
         report = self._report
         cut_short = report.stop_reason in (*LIMITS, StopReason.USER_STOPPED) or report.failed_branches
         if cut_short and report.outcome == Outcome.COMPLETED and report.stop_reason != StopReason.ANSWERED_DIRECTLY:
@@ -372,6 +376,14 @@ class _Comparison:
         for query in report.queries:
             if query.id in returned and query.result_count > returned[query.id]:
                 self._problem("field_differs", query.id, "it has more results than were returned to it")
+        for parts in (state.usage_by_role, state.usage_by_phase):
+            added = reduce(Usage.plus, parts.values(), Usage()) if parts else state.usage
+            for name in Usage.model_fields:
+                one, other = getattr(added, name), getattr(state.usage, name)
+                if name == "active_seconds" or one == other:  # parts have no time
+                    continue
+                if one is None or other is None or abs(one - other) > LEAST_COST:
+                    self._problem("field_differs", f"usage.{name}", "the parts do not add up to it")
         claims = {(words_of_claim(claim), claim.verdict) for claim in report.claims}
         for number, change in enumerate(report.changes.claims if report.changes else ()):
             if change.after and (change.after, change.verdict_after) not in claims:
@@ -425,10 +437,6 @@ class _Comparison:
             signs += " " * (min(item.end, LARGEST_REPORT) - len(signs))
             signs[item.start : item.end] = item.quote
         return "".join(signs)
-
-
-def _is_unreached(claim: ReportClaim) -> bool:
-    return claim.method == CheckMethod.NONE and claim.verdict != Verdict.SUPPORTED and claim.reason in UNJUDGED
 
 
 def _squeeze(text: str) -> str:

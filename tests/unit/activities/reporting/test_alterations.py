@@ -243,6 +243,13 @@ FOUND: dict[str, Alteration] = {
     "guidance that is gone": field([], "guidance"),
     "what agents found": field(["f-1"], "agents", 0, "result", "finding_ids"),
     "the number of calls": field(1, "usage", "model_calls"),
+    **{
+        f"{name} of {place[-1]}": field(7, *place, name)
+        for name in Usage.model_fields
+        if name not in {"active_seconds", "partial_cost_usd"}
+        for place in (("usage",), ("usage", "by_role", "synthesizer"))
+    },
+    "an unknown cost of a role": field(None, "usage", "by_role", "synthesizer", "cost_usd"),
     "the cost in both texts": both("0.0200 USD", "0.0001 USD"),
     "the calls in both texts": both("4 model calls", "1 model call"),
     "the end of the run in the text": text("2026-11-21 20:15 UTC.", "2026-11-22 20:15 UTC."),
@@ -264,9 +271,9 @@ FOUND: dict[str, Alteration] = {
 """One thing that a reader relies on, altered in one form or several; all hashes and places agree."""
 
 
-def altered(*alterations: Alteration) -> Forms:
+def altered(*alterations: Alteration, of: Forms | None = None) -> Forms:
     """The untouched forms with alterations, and all hashes made to agree."""
-    forms = Forms(*json.loads(packed()))
+    forms = of or Forms(*json.loads(packed()))
     for alter in alterations:
         alter(forms)
     forms.seal()
@@ -291,6 +298,9 @@ SIGNED: dict[str, Callable[[], Forms]] = {
     ),
     "the words of a degradation": lambda: altered(everywhere("the reviewer did not answer", "all roles answered")),
     "the models": lambda: forged(models_used=["another-model"]),
+    "whether a source was analyzed": lambda: altered(
+        field(False, "sources", 0, "analyzed"), of=forged(fidelity={}, content_archive_hashes=[])
+    ),
     "the time of the run": lambda: forged(started_at="2020-01-01T00:00:00+00:00"),
 }
 """What a bundle alone says: nothing else in it shows that it was otherwise, and only a signature does."""
