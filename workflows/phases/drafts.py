@@ -35,7 +35,7 @@ from contracts.texts import shorten
 from contracts.vocabulary import EngineKind, Phase
 from workflows.phases.role_inputs import extract_of, write_input
 from workflows.run.calls import call_options, is_cancelled, reason_of
-from workflows.run.host import all_answers
+from workflows.run.host import all_or_first_error
 from workflows.run.research_run import ResearchRun
 
 A = TypeVar("A", bound=CompactModel)
@@ -157,7 +157,7 @@ async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: 
         }
         request = whole.model_copy(update=update)
         calls.append(partial(run.ask, SYNTHESIZER, f"write-section-{number}", request))
-    written = await all_answers(run.host, calls)
+    written = await all_or_first_error(run.host, calls)
     if any(output.account.engine is not EngineKind.MODEL for output in written):
         run.degrade("the report was written as a whole: a section could not be written by itself")
         return None
@@ -241,7 +241,7 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
         partial(run.ask, REPORTER, f"revise-section-{number}", update_input(run, heading, lacking, issues=notes))
         for number, heading in enumerate(outline_of(run), start=1)
     ]
-    written = await all_answers(run.host, calls)
+    written = await all_or_first_error(run.host, calls)
     by_model = (one.update for one in written if one.account.engine is EngineKind.MODEL)
     updates = [update for update in by_model if update.operations]
     try:

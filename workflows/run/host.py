@@ -93,6 +93,16 @@ async def all_answers(host: "Host", calls: Sequence[Callable[[], Awaitable[T]]])
     return [task.result() for task in tasks]
 
 
+async def all_or_first_error(host: "Host", calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Make all calls at once, and return their answers in order; the first error ends the other calls and is raised."""
+    tasks = [asyncio.ensure_future(call()) for call in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    except (asyncio.CancelledError, Exception):
+        await abandon(host, tasks)
+        raise
+
+
 @contextmanager
 def afterwards(step: Callable[[], None]) -> Iterator[None]:
     """Do a step after the block, however that ends, unless the workflow leaves this worker's memory."""

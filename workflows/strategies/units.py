@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from contracts.addresses import short_hash
 from contracts.agents import AgentRecord
@@ -21,21 +21,18 @@ from workflows.strategies.protocol import Strategy
 T = TypeVar("T")
 
 CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
-LABELS: Final = {
-    "planning": "plan",
-    "gathering": "gather",
-    "analysis": "analyze",
-    "synthesis": "write",
-    "refinement": "refine",
-    "coordination": "classify",
-    "background": "explore",
-    "completion": "complete",
-    "execution": "execute",
-    "work": "read",
-    "report": "join",
-    "correction": "correct",
-}
-"""Short names of units in live views, where these differ from their names."""
+
+
+class UnitName(StrEnum):
+    """The units of a strategy; a member may have a short name for live views as its second value."""
+
+    label: str
+
+    def __new__(cls, name: str, label: str = "") -> Self:
+        """Create a member whose label is its name by default."""
+        unit = str.__new__(cls, name)
+        unit._value_, unit.label = name, label or name
+        return unit
 
 
 class UnitPosition(Position):
@@ -85,26 +82,22 @@ async def carry_out(
     work: Callable[[ResearchRun], Awaitable[T]],
     summary: Callable[[], str],
     *,
+    label: str = "",
     title: str = "",
     **data: Any,
 ) -> T:
     """Do one unit between its two events, and return the result of `work`. Raises `Interrupted`.
 
-    `title` is the text of the first event (default: the name), `data` has further fields of it.
+    `label` is the short name for live views, `title` the text of the first event, both by default the name; `data` has
+    further fields of it.
     """
     run.state.phase = name
     run.hooks.enter_phase()
-    label, iteration = label_of(name), run.state.iteration
-    run.note("phase.started", title or name, phase=name, label=label, iteration=iteration, **data)
+    iteration = run.state.iteration
+    run.note("phase.started", title or name, phase=name, label=label or name, iteration=iteration, **data)
     result = await work(run)
     run.note("phase.finished", f"{name} done: {summary()}".removesuffix(": "), phase=name, summary=summary())
     return result
-
-
-def label_of(name: str) -> str:
-    """Return the short name of a unit, numbered or not, for live views."""
-    unit, _, number = name.partition("-")
-    return f"{LABELS.get(unit, unit)} {number}".rstrip()
 
 
 def mark_of(place: int, current: int, *, finished: bool, started: bool) -> Mark:
@@ -114,12 +107,12 @@ def mark_of(place: int, current: int, *, finished: bool, started: bool) -> Mark:
     return Mark.RUNNING if place == current and started else Mark.WAITING
 
 
-def unit_progress(state: ResearchState, position: UnitPosition, unit: StrEnum, summary: str) -> UnitProgress:
+def unit_progress(state: ResearchState, position: UnitPosition, unit: UnitName, summary: str) -> UnitProgress:
     """Return the progress of a unit that comes once, with its summary when it is done."""
     order = list[str](type(unit))
     place, current = order.index(unit), order.index(position.next_unit)
     mark = mark_of(place, current, finished=position.finished, started=state.phase is not None)
-    return UnitProgress(name=unit, label=label_of(unit), mark=mark, detail=summary if mark is Mark.DONE else "")
+    return UnitProgress(name=unit, label=unit.label, mark=mark, detail=summary if mark is Mark.DONE else "")
 
 
 # --- steps ---------------------------------------------------------------------------------------------------------

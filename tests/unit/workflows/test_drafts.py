@@ -1,5 +1,6 @@
 """The one door for a new text: a live report takes it step by step, whoever wrote it and however the run ends."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,8 +25,8 @@ from tests.every_strategy.joined import Trial, trial_of
 from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import begin
-from workflows.phases.drafts import apply_updates, revise_sections, take_draft, take_step
-from workflows.run.inbox import Inbox
+from workflows.phases.drafts import _write_by_sections, apply_updates, revise_sections, take_draft, take_step
+from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
 GROWING = replace(
@@ -284,6 +285,31 @@ def scores_of(*scores: float) -> Any:
         )
 
     return review
+
+
+@pytest.mark.parametrize("work", ["write", "revise"])
+async def test_the_first_error_of_a_section_ends_the_other_calls(
+    work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their answers are of no use without it: none of them is waited for."""
+    ended = list[str]()
+
+    async def ask(role: Any, step: str, request: Any) -> Any:
+        if step.endswith("-1"):
+            raise Interrupted(StopReason.PROVIDER_OUTAGE)
+        try:
+            return await asyncio.Event().wait()
+        finally:
+            ended.append(step)
+
+    async with growing(tmp_path) as (run, world):
+        run.state.draft = await draft_of(world, **dict.fromkeys(OUTLINE, SENTENCE))
+        monkeypatch.setattr(run, "ask", ask)
+        sections = [(heading, f"{heading}?", []) for heading in OUTLINE]
+        calls = revise_sections(run, []) if work == "revise" else _write_by_sections(run, sections, [])
+        with pytest.raises(Interrupted):
+            await asyncio.wait_for(calls, 5)
+    assert ended == [f"{work}-section-{number}" for number in (2, 3)]
 
 
 async def test_no_text_is_no_revision(tmp_path: Path) -> None:

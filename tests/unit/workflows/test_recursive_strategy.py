@@ -4,6 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -12,6 +13,8 @@ from contracts.vocabulary import Outcome
 from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes import library_work
 from tests.fakes.model_work import element
+from workflows.strategies.recursive import executor_strategy
+from workflows.strategies.units import carry_out
 
 MEDIUM: dict[str, Any] = {"depth": "medium"}
 checked, extracted = library_work.self_check, library_work.extraction
@@ -71,6 +74,26 @@ async def test_an_executor_that_is_never_content_corrects_itself_twice(
     assert all(node.end.value in ("corrections_used", "no_progress") for node in nodes)
     assert max(node.level for node in nodes) <= 3
     assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
+
+
+async def test_the_units_of_an_executor_have_labels_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit has the label of its strategy, after a correction too; a unit of the same name elsewhere has its name."""
+    labels = dict[str, str]()
+
+    async def noted(*given: Any, **fields: Any) -> Any:
+        labels[given[1]] = fields["label"]
+        return await carry_out(*given, **fields)
+
+    monkeypatch.setattr(library_work, "self_check", never_content)
+    monkeypatch.setattr(executor_strategy, "carry_out", noted)
+    trial = await run_of(tmp_path)
+    first = {"work": "read", "report": "join", "check": "check", "correction": "correct"}
+    second = {f"{unit}-2": label for unit, label in first.items() if unit != "correction"}
+    assert labels.items() >= (first | second).items()
+    await carry_out(trial.run, "report", AsyncMock(), str)
+    assert trial.state.events[-2].data["label"] == "report"
 
 
 async def test_every_question_of_a_leaf_arrives_in_the_report(tmp_path: Path) -> None:

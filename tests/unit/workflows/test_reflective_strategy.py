@@ -20,9 +20,11 @@ from workflows.run.inbox import Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.reflective_strategy import (
     ReflectivePosition,
+    UnitKind,
     completed_steps,
     query_nodes,
     summaries_of,
+    summary_of_unit,
 )
 from workflows.strategies.units import step_node
 
@@ -265,6 +267,19 @@ def test_the_reflector_sees_the_best_of_what_was_found() -> None:
     strong = states.finding("strong", sub_query_id=query.id, confidence=Confidence.HIGH)
     state = states.state(plan=Plan(nodes=[step, query]), findings=[*weak, strong])
     assert summaries_of(state)[0].observations[:2] == ["strong", "weak 0"]
+
+
+@pytest.mark.parametrize(
+    ("found", "known", "shown"), [(1, 0, "1 finding: "), (0, 2, "no new findings: "), (0, 0, "0 findings: ")]
+)
+def test_a_step_that_finds_what_was_known_is_shown_so(found: int, known: int, shown: str) -> None:
+    """Findings that an earlier step had are none of its own, and still it found something."""
+    update = {"status": NodeStatus.COMPLETED, "finding_count": found + known}
+    step = step_node("Research limits").model_copy(update=update)
+    (query,) = query_nodes(step, ["which limits are there"], 1)
+    findings = [states.finding(f"limit {n}", sub_query_id=query.id) for n in range(found)]
+    state = states.state(plan=Plan(nodes=[step, query]), findings=findings)
+    assert summary_of_unit(state, UnitKind.STEP, "step-1") == f"{shown}Research limits"
 
 
 async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

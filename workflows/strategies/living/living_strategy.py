@@ -49,11 +49,11 @@ class LivingStrategy(UnitStrategy):
             LivingUnit.COMPLETION: _complete,
             LivingUnit.REFRESH: _refresh,
         }[unit]
-        name = unit.value
+        name, label = unit.value, unit.label
         if unit is LivingUnit.TURN:
             await start_report(run)
-            name = f"{unit}-{position.turn}"
-        await carry_out(run, name, work, lambda: _summary(state, unit))
+            name, label = f"{name}-{position.turn}", f"{label} {position.turn}"
+        await carry_out(run, name, work, lambda: _summary(state, unit), label=label)
         return Unit(name=name, iteration_ended=unit is LivingUnit.TURN)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:

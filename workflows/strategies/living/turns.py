@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -45,7 +44,7 @@ from workflows.phases.role_inputs import analyze_input, extract_of
 from workflows.rules.sub_queries import same_query, sources_left
 from workflows.run.host import all_answers, ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.units import CALL_A_TOOL, UnitPosition, planned_queries
+from workflows.strategies.units import CALL_A_TOOL, UnitName, UnitPosition, planned_queries
 
 MOST_TURNS: Final = 30
 """Turns of the agent: twenty pages in waves of five need about sixteen."""
@@ -67,12 +66,12 @@ STEM = 5
 ONE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
 
 
-class LivingUnit(StrEnum):
+class LivingUnit(UnitName):
     """The units of work, in the order in which they first come."""
 
-    PLANNING = "planning"
+    PLANNING = "planning", "plan"
     TURN = "turn"
-    COMPLETION = "completion"
+    COMPLETION = "completion", "complete"
     REFRESH = "refresh"
     """In a run that was over: its sources are read again."""
 

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
@@ -46,6 +45,7 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import (
     CALL_A_TOOL,
+    UnitName,
     UnitPosition,
     UnitStrategy,
     carry_out,
@@ -88,12 +88,12 @@ SPENT_LIMITS: Final = (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopRe
 """Limits of the run that end an agent early; its own time is none of them."""
 
 
-class CycleUnit(StrEnum):
+class CycleUnit(UnitName):
     """The units of work, in the order in which they first come."""
 
-    PLANNING = "planning"
+    PLANNING = "planning", "plan"
     CYCLE = "cycle"
-    SYNTHESIS = "synthesis"
+    SYNTHESIS = "synthesis", "write"
 
 
 class OrchestratorPosition(UnitPosition):
@@ -145,8 +145,10 @@ class OrchestratorStrategy(UnitStrategy):
             return Finished(_stop_reason(run.state, position))
         unit = position.next_unit
         work = {CycleUnit.PLANNING: _plan, CycleUnit.CYCLE: _cycle, CycleUnit.SYNTHESIS: write_draft}[unit]
-        name = f"{unit}-{position.cycle + 1}" if unit is CycleUnit.CYCLE else unit.value
-        await carry_out(run, name, work, lambda: _summary_of_unit(run.state, unit))
+        name, label = unit.value, unit.label
+        if unit is CycleUnit.CYCLE:
+            name, label = f"{name}-{position.cycle + 1}", f"{label} {position.cycle + 1}"
+        await carry_out(run, name, work, lambda: _summary_of_unit(run.state, unit), label=label)
         return Unit(name=name, iteration_ended=unit is CycleUnit.CYCLE)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:

@@ -5,7 +5,6 @@ below it only where a level is left; earlier findings remain.
 """
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from functools import partial
 from itertools import zip_longest
 from typing import Any, ClassVar, Final, Self
@@ -52,7 +51,7 @@ from workflows.rules.research_trees import InfeasibleTree, graft
 from workflows.run.host import all_answers, ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, ScopedStrategy
-from workflows.strategies.units import UnitPosition, carry_out
+from workflows.strategies.units import UnitName, UnitPosition, carry_out
 
 STRATEGY: Final = "executor"
 TASK_WORDS: Final = {TaskType.SUMMARIZE: "summary", TaskType.EXTRACT_KEY_FACTS: "key facts"}
@@ -75,13 +74,13 @@ MOST_CANDIDATES: Final = 6
 """Pages that are read for one gap."""
 
 
-class NodeUnit(StrEnum):
+class NodeUnit(UnitName):
     """The units of an executor, in the order in which they first come."""
 
-    WORK = "work"
-    REPORT = "report"
+    WORK = "work", "read"
+    REPORT = "report", "join"
     CHECK = "check"
-    CORRECTION = "correction"
+    CORRECTION = "correction", "correct"
 
 
 ORDER: Final = tuple(NodeUnit)
@@ -149,7 +148,7 @@ class ExecutorStrategy(ScopedStrategy):
             NodeUnit.CORRECTION: _correct,
         }[unit]
         name = f"{unit}-{position.corrections + 1}" if position.corrections else unit.value
-        await carry_out(run, name, work, lambda: _summary(run.state))
+        await carry_out(run, name, work, lambda: _summary(run.state), label=unit.label)
         return Unit(name=name, iteration_ended=unit is NodeUnit.CHECK)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:

@@ -1,6 +1,5 @@
 """The strategy `recursive`: scope → a person's authorization → vetted sources and trees → executors → report."""
 
-from enum import StrEnum
 from functools import partial
 from typing import ClassVar, Final
 
@@ -24,6 +23,7 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.recursive.executor_strategy import executor_task, has_failed, plan_tree, show_executors
 from workflows.strategies.units import (
+    UnitName,
     UnitPosition,
     UnitStrategy,
     carry_out,
@@ -41,13 +41,13 @@ VETTING_SHARE: Final = 0.6
 """Share of the sources that vetting of the queries may read; corrections have the others."""
 
 
-class RecursiveUnit(StrEnum):
+class RecursiveUnit(UnitName):
     """The units of work, in their order."""
 
     SCOPE = "scope"
     TREES = "trees"
-    EXECUTION = "execution"
-    SYNTHESIS = "synthesis"
+    EXECUTION = "execution", "execute"
+    SYNTHESIS = "synthesis", "write"
 
 
 ORDER: Final = tuple(RecursiveUnit)
@@ -87,7 +87,7 @@ class RecursiveStrategy(UnitStrategy):
             RecursiveUnit.EXECUTION: _execute,
             RecursiveUnit.SYNTHESIS: write_draft,
         }[unit]
-        await carry_out(run, unit.value, work, lambda: _summary(state, unit))
+        await carry_out(run, unit.value, work, lambda: _summary(state, unit), label=unit.label)
         return Unit(name=unit.value, iteration_ended=unit is RecursiveUnit.TREES)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:

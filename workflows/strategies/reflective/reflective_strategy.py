@@ -1,7 +1,6 @@
 """The strategy `reflective`: coordinate → background → plan → (step → reflect)* → write."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import partial
 from typing import ClassVar, Final
 
@@ -47,6 +46,7 @@ from workflows.run.host import side_by_side
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import (
+    UnitName,
     UnitPosition,
     UnitStrategy,
     carry_out,
@@ -76,14 +76,14 @@ HITS_OF_QUERY: Final = 5
 """First hits of each background query that the planner sees."""
 
 
-class UnitKind(StrEnum):
+class UnitKind(UnitName):
     """The units of work, in the order in which they first come."""
 
-    COORDINATION = "coordination"
-    BACKGROUND = "background"
-    PLANNING = "planning"
+    COORDINATION = "coordination", "classify"
+    BACKGROUND = "background", "explore"
+    PLANNING = "planning", "plan"
     STEP = "step"
-    SYNTHESIS = "synthesis"
+    SYNTHESIS = "synthesis", "write"
     ANSWER = "answer"
     """Replaces all others for a question that needs no research."""
 
@@ -141,15 +141,15 @@ class ReflectiveStrategy(UnitStrategy):
             UnitKind.SYNTHESIS: write_draft,
             UnitKind.ANSWER: _answer,
         }[unit]
-        name, step = unit.value, None
+        name, label, step = unit.value, unit.label, None
         if unit is UnitKind.STEP:
             # Steps are numbered from 1 by their place in the plan.
             pending, steps = pending_steps(run.state.plan), run.state.plan.steps
             number = steps.index(pending[0]) + 1 if pending else len(steps)
-            name = f"{unit}-{number}"
+            name, label = f"{unit}-{number}", f"{unit.label} {number}"
             step = named_step(run.state, name)
         title = f"{name}: {step.text}" if step else name
-        await carry_out(run, name, work, lambda: summary_of_unit(run.state, unit, name), title=title)
+        await carry_out(run, name, work, lambda: summary_of_unit(run.state, unit, name), label=label, title=title)
         return Unit(name=name, iteration_ended=unit is UnitKind.STEP)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
@@ -245,7 +245,10 @@ def summary_of_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
 def _step_detail(state: ResearchState, step: PlanNode) -> str:
     match step.status:
         case NodeStatus.COMPLETED:
-            return f"{plural(len(findings_of(state, step)), 'finding')}: {step.text}"
+            found = len(findings_of(state, step))
+            if step.finding_count and not found:  # all of them were known before
+                return f"no new findings: {step.text}"
+            return f"{plural(found, 'finding')}: {step.text}"
         case NodeStatus.FAILED:
             return f"failed ({step.error}): {step.text}"
         case NodeStatus.SKIPPED:

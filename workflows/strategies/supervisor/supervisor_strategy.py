@@ -1,6 +1,6 @@
 """The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …)."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from contracts.evidence import ASKED_BY_PERSON, Finding, Gap, supported_confidence, voice_of
 from contracts.outcome import GateIssue, GateResult, Pause, Progress, UnitProgress
@@ -31,8 +31,16 @@ from workflows.rules.gaps import apply_assessments
 from workflows.rules.sub_queries import follow_ups, pass_over_unread, plan_sub_queries, unread_candidates, unread_hits
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
-from workflows.strategies.units import carry_out, label_of, mark_of
+from workflows.strategies.units import carry_out, mark_of
 
+LABELS: Final = {
+    Phase.PLANNING: "plan",
+    Phase.GATHERING: "gather",
+    Phase.ANALYSIS: "analyze",
+    Phase.SYNTHESIS: "write",
+    Phase.REFINEMENT: "refine",
+}
+"""Short names for live views."""
 MIN_QUERY_CHARACTERS = 10
 MIN_SOURCES = 3
 MIN_COMPLETION = 0.5
@@ -83,7 +91,10 @@ class SupervisorStrategy(Strategy):
         }[phase]
         again = run.retries(phase)
         title = f"{phase}{' again' if again else ''}, iteration {run.state.iteration}"
-        return await carry_out(run, phase, work, lambda: phase_summary(run.state, phase), title=title, again=again)
+        label = LABELS[phase]
+        return await carry_out(
+            run, phase, work, lambda: phase_summary(run.state, phase), label=label, title=title, again=again
+        )
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
         """Record the gate of the phase, and name the question to the model that reflects on it."""
@@ -172,7 +183,7 @@ class SupervisorStrategy(Strategy):
             started = state.phase is not None and state.result is None
             mark = mark_of(place, current, finished=finished, started=started)
             detail = phase_summary(state, phase) if finished or place < current else ""
-            units.append(UnitProgress(name=phase, label=label_of(phase), mark=mark, detail=detail))
+            units.append(UnitProgress(name=phase, label=LABELS[phase], mark=mark, detail=detail))
         last = state.resolved.limits.max_iterations if state.resolved else 1
         return Progress(summary=f"iteration {state.iteration} of {last}", units=units)
 
