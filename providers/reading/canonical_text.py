@@ -111,8 +111,13 @@ def canonical_text(
     given = facts.facts() | {"media_type": media_type, "pages": writer.pages}
     given["title"] = facts.title or next((text[one.start : one.end] for one in writer.blocks if one.level), "")
     if writer.cut:
-        given["warnings"] = [f"the text is long: only its first {len(text):,} characters are read"]
+        given["warnings"] = [cut_warning(text)]
     return Extraction(text=text, blocks=writer.blocks, **given)
+
+
+def cut_warning(text: str) -> str:
+    """Return the warning about a long document of which this is the text that is read."""
+    return f"the text is long: only its first {len(text):,} characters are read"
 
 
 def clean(text: str) -> str:

@@ -50,11 +50,14 @@ SUFFIXES: Final = {
 NO_DOCUMENTS: Final = frozenset(
     """.css .js .mjs .ts .tsx .jsx .json .jsonl .xml .xsl .xsd .svg .yaml .yml .toml .ini .cfg .sql .py .pyi .ipynb
     .c .h .cc .cpp .hpp .cs .java .go .rs .rb .pl .pm .sh .bat .ps1 .lua .r .m .swift .kt .php .map .lock .ics .vcf
-    .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql .zip .jar .tar .gz .bz2 .xz .7z .rar
-    .png .jpg .jpeg .gif .webp .bmp .tif .tiff .ico .woff .woff2 .ttf .otf .eot .mp3 .mp4 .wav .webm .mov .bin .exe .so
-    .dll .o .pyc .class .db .sqlite .sqlite3 .inv""".split()
+    .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql .zip .jar .tar .bz2 .xz .7z""".split()
 )
-"""Suffixes of files that are no documents: programs, data, archives, pictures."""
+"""Suffixes of files that are text or archives, but no documents."""
+DOCUMENTS: Final = frozenset(
+    """.html .htm .xhtml .md .markdown .txt .text .rst .adoc .pdf .doc .docx .odt .rtf .xls .xlsx .xlsb .ods .csv .tsv
+    .ppt .pptx .odp .epub .eml .msg .log""".split()
+)
+"""Suffixes of files that are documents even if their bytes are not text."""
 REMEDIES: Final = {
     ".rtf": ".docx", ".doc": ".docx", ".xls": ".xlsx", ".xlsb": ".xlsx", ".ods": ".xlsx", ".ppt": ".pptx",
     ".odp": ".pptx", ".msg": ".eml",
@@ -147,6 +150,8 @@ def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
 
 def decode(raw: bytes, *, charset: str | None = None) -> str:
     """Decode text: byte order mark, UTF-8, the declared character set, then a guess. Undecodable bytes are U+FFFD."""
+    if raw.startswith(BYTE_ORDER_MARKS):
+        return str(webencodings.decode(raw, "utf-8", "replace")[0])
     meta = META_CHARSET.search(raw[:WINDOW_BYTES])
     for label in ("utf-8", charset, meta and meta[1].decode("ascii")):
         encoding = webencodings.lookup(label) if label else None

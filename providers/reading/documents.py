@@ -28,6 +28,7 @@ from providers.reading.canonical_text import (
     Extraction,
     canonical_text,
     clean,
+    cut_warning,
     iso_date,
     one_line,
 )
@@ -39,7 +40,7 @@ PAGE_BYTES: Final = 3_000_000  # of a page of HTML or Markdown; other documents 
 WEB_TEXT_CHARACTERS: Final = 200_000  # of one web page (reliability-and-security 2.2)
 MOST_PDF_PAGES: Final = 5_000
 NESTING: Final = {"maxNesting": 100}  # levels of lists and quotations; the parser skips what is deeper
-RENDERED: Final = 3  # times the limit of a text that are rendered: its markup is hardly ever twice as long as its words
+RENDERED: Final = 3  # times the limit of a text that are rendered: a plain text of 20 MB would take too long
 MARKDOWN: Final = MarkdownIt("commonmark", NESTING).enable(["table", "strikethrough"])
 PLAIN_TEXT: Final = MarkdownIt("commonmark", {**NESTING, "html": False}).disable(
     ["emphasis", "escape", "entity", "link", "image", "autolink"]
@@ -94,10 +95,14 @@ def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
         return _read_html(text, kind, limit)
     if kind in {DocumentKind.MARKDOWN, TEXT}:
         # The library's own reader of Markdown loses words of lists and joins their paragraphs; that of HTML does not.
-        text, parser = clean(text)[: RENDERED * limit], PLAIN_TEXT if kind is TEXT else MARKDOWN
+        text, parser = clean(text), PLAIN_TEXT if kind is TEXT else MARKDOWN
+        most, length = RENDERED * limit, len(text)
+        if length > most:  # at a line end, except within a line that is longer than half of it
+            text = text[: text.rfind("\n", most // 2, most) + 1 or most]
         head = FRONT_MATTER.match(text) if kind is DocumentKind.MARKDOWN else None
         stated = _facts_of(_markdown(head[0].encode(), kind)) if head else DocumentFacts()
-        return _read_html(parser.render(text[head.end() if head else 0 :]), kind, limit, stated)
+        found = _read_html(parser.render(text[head.end() if head else 0 :]), kind, limit, stated)
+        return found if length <= most else replace(found, warnings=[cut_warning(found.text)])
     if kind is DocumentKind.LOG:
         fence = "`" * 40
         return canonical_text(f"{fence}\n{clean(text)}\n{fence}", kind, escaped=True, limit=limit)

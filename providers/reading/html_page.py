@@ -26,17 +26,15 @@ ATTRIBUTE: Final = re.compile(r"[\s/=][^\s/=]")
 HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 DROPPED: Final = frozenset(
     """script style noscript template svg iframe object embed applet canvas audio video map nav footer button input
-    select textarea datalist dialog menu head title meta link base img hr annotation annotation-xml wbr
-    caption""".split()
+    select textarea datalist dialog menu head title meta link base img hr annotation annotation-xml wbr""".split()
 )
-"""Captions of tables are written above them."""
 KEPT: Final = frozenset("p ul ol li dl dt dd pre code table tr td th".split()).union(HEADINGS)
 BLOCKS: Final = frozenset(
     """address article aside blockquote body center details div fieldset figcaption figure form frameset header hgroup
     html legend main search section summary tbody tfoot thead""".split()
 )
 """Written as `div`."""
-RENAMED: Final = {"kbd": "code", "samp": "code", "tt": "code"}
+RENAMED: Final = {"caption": "p", "kbd": "code", "samp": "code", "tt": "code"}
 """Of all other elements, such as links and emphasis, only the words are written."""
 NUMBERS: Final = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",)}
 SMALL_NUMBER: Final = re.compile("[0-9]{1,3}")
@@ -137,7 +135,7 @@ class _Writer:
         """Place among the parts, and address."""
 
     def content(self) -> tuple[str, list[str]]:
-        """Return the one main element, if it has characters enough, else the whole page; and its links.
+        """Return the one main element, if it is long enough, else the whole page; and its links.
 
         Links are in their order, each once.
         """
@@ -163,6 +161,8 @@ class _Writer:
         """Write an element, unless it is invisible or navigation; return its words and those of links."""
         tag = element.tag
         if not isinstance(tag, str) or (tag in DROPPED and not _is_button_of_heading(element)) or is_hidden(element):
+            return 0, 0
+        if tag == "caption" and element.getparent().tag == "table":  # written above it
             return 0, 0
         names = f"{element.get('class', '')} {element.get('id', '')}".lower().split()
         role, may_be_dropped = element.get("role"), tag not in CONTENT

@@ -17,7 +17,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.resolved import CorpusSnapshot
 from providers.errors import SourceUnreadable
 from providers.interfaces import NO_DOCUMENT, SkippedFile
-from providers.reading.document_kinds import LARGEST_FILE_BYTES, NO_DOCUMENTS
+from providers.reading.document_kinds import DOCUMENTS, LARGEST_FILE_BYTES, NO_DOCUMENTS
 
 KEY_NAMES: Final = """
 id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
@@ -121,9 +121,10 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundF
 
 
 def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
-    """Return a file that is not used; of kind `NO_DOCUMENT` if its name is none of a document."""
-    is_none = error.kind != "secret" and PurePosixPath(address.lower()).suffix in NO_DOCUMENTS
-    return SkippedFile(address, NO_DOCUMENT if is_none else error.kind, str(error))
+    """Return a file that is not used; of kind `NO_DOCUMENT` if its name is not that of a document."""
+    suffix = PurePosixPath(address.lower()).suffix
+    meant = suffix in DOCUMENTS if error.kind == "binary" else error.kind == "secret" or suffix not in NO_DOCUMENTS
+    return SkippedFile(address, error.kind if meant else NO_DOCUMENT, str(error))
 
 
 def refuse_key_name(path: str) -> None:

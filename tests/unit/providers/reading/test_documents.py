@@ -85,6 +85,14 @@ def test_deep_lists_and_long_texts_keep_their_words(name: str) -> None:
     assert "only its first" in long.warnings[0]
 
 
+def test_a_long_list_of_links_ends_at_a_line_with_a_warning() -> None:
+    """Markup can be much longer than its words: the page is cut before it is rendered, and the warning says so."""
+    lines = (f"- [word {number}](https://site.test/{'x' * 90}/{number})\n" for number in range(20_000))
+    found = read_page("".join(lines).encode(), "text/markdown", None, URL)
+    assert re.fullmatch(r"(- word \d+\n)+- word \d{4}", found.text)
+    assert found.warnings == [f"the text is long: only its first {len(found.text):,} characters are read"]
+
+
 WORDS = st.text("ab_", min_size=1, max_size=4).filter(lambda word: word.strip("_"))
 LINES = st.builds(
     "{}{}{}".format,
@@ -196,6 +204,7 @@ def test_what_cannot_be_read_has_a_typed_reason(raw: bytes, name: str, kind: str
         ("Очистка".encode("koi8-r"), "koi8-r", "Очистка"),
         ("<meta charset=shift_jis>日本語".encode("shift_jis"), None, "<meta charset=shift_jis>日本語"),
         ("Größe und Ähnliches über München".encode("cp1252"), "utf-8", "Größe und Ähnliches über München"),
+        (b"\xff\xfe" + "größer".encode("utf-16-le") + b"\x00\xd8!\x00!", "utf-8", "größer\ufffd!\ufffd"),
         ("größer und größer ".encode() * 9 + b"\xff", None, "größer und größer " * 9 + "\ufffd"),
     ],
 )

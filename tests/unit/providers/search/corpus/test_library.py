@@ -143,9 +143,11 @@ async def test_the_digest_depends_on_paths_and_contents_alone(tmp_path, folder, 
 
 
 async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, folder, tmp_path):
-    """No file of a folder can hang or break indexing; each odd one is named with its kind."""
+    """No file of a folder can hang or break indexing; each odd one is named with its kind, unless it is no document."""
     (folder / "empty.txt").touch()
     (folder / "blob.md").write_bytes(bytes(range(256)) * 8)
+    for name in ("photo.heic", "table.parquet", "song.flac", "core", "picture.png"):
+        (folder / name).write_bytes(bytes(range(256)) * 8)
     (folder / "style.css").write_text("p { color: red }")
     (folder / "scan.pdf").write_bytes(one_page_pdf(""))
     (folder / "deep.html").write_text("<div>" * 50_000)
