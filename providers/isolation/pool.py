@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final, Self
 
-from providers.errors import InputUnprocessable, ProviderError
-from providers.isolation.child import LENGTH
+from providers.errors import InputUnprocessable
+from providers.isolation.child import LENGTH, RAISED
 
 MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child (reliability-and-security 2.2)
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
@@ -89,6 +89,7 @@ class SubprocessPool:
 
     async def close(self) -> None:
         """End all children and wait for them. Calls that still run are to be cancelled by their owners first."""
+        self._recycle_after = 0  # one that is not cancelled ends its own child
         while self._idle:
             await self._idle.pop().kill()
 
@@ -175,8 +176,10 @@ def result_of(frame: Any) -> Any:
     match frame:
         case ("value", value):
             return value
-        case ("raised", ProviderError() as error):
-            raise error
+        case ("raised", error) if isinstance(error, RAISED) and {*map(type, error.args)} == {str}:
+            with contextlib.suppress(TypeError):  # not as many arguments as its own
+                raise type(error)(*error.args)  # without attributes that the child may have added
+            raise ended_by("crash")
         case ("failed", str(type_name), str(place)):
             raise InputUnprocessable("failed", f"work on a text from outside raised {type_name} at {place}")
         case _:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -10,8 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
-from providers.isolation.pool import SubprocessPool, import_path
+from contracts.outcome import Usage
+from providers.errors import (
+    ContentMissing,
+    InputUnprocessable,
+    InvalidCall,
+    ProviderError,
+    RateLimited,
+    SourceUnreadable,
+)
+from providers.isolation.pool import SubprocessPool, import_path, result_of
 
 MEGABYTE = 1_000_000
 
@@ -57,6 +66,33 @@ async def test_an_answer_may_only_hold_plain_data_and_our_own_classes():
     """A child that was taken over cannot make the parent build foreign objects."""
     async with SubprocessPool(1) as pool:
         assert isinstance(await failure_of(pool, "subprocess:CompletedProcess", "x", 0), InputUnprocessable)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (SourceUnreadable("empty", "no words"), SourceUnreadable),
+        (InvalidCall("no words"), InvalidCall),
+        (RateLimited("no words"), InputUnprocessable),
+        (InvalidCall(Usage(cost_usd=99)), InputUnprocessable),  # type: ignore[arg-type]
+    ],
+)
+def test_an_error_out_of_a_child_has_its_words_alone(error: ProviderError, kind: type[ProviderError]) -> None:
+    """A child that was taken over can neither state a cost nor make its caller wait."""
+    error.usage = Usage(cost_usd=99)
+    with pytest.raises(kind) as caught:
+        result_of(pickle.loads(pickle.dumps(("raised", error))))
+    assert type(caught.value) is kind
+    assert caught.value.usage == Usage()
+
+
+async def test_a_call_that_outlives_its_pool_leaves_no_child() -> None:
+    """The child of a call that ends after the pool was closed is ended with it."""
+    pool = SubprocessPool(1)
+    late = asyncio.create_task(pool.call("os:getpid"))
+    await asyncio.sleep(0)
+    await pool.close()
+    assert not is_running(await late)
 
 
 async def test_cancelling_the_caller_kills_the_child():
