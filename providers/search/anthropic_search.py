@@ -65,7 +65,7 @@ class AnthropicSearch(WebSearch):
         try:
             found = self.respond(request, self._results(answer), _result)
         except ProviderError as error:
-            error.usage = Usage(cost_usd=cost_usd(self._prices, model, usage))
+            error.usage = Usage(cost_usd=cost_usd(self._prices, model, usage, searched=False))
             raise
         return found.model_copy(update={"cost_usd": cost_usd(self._prices, model, usage)})
 
@@ -99,11 +99,13 @@ def tool_for(domains: Domains) -> dict[str, Any]:
     return tool
 
 
-def cost_usd(prices: PriceTable | None, model: str, usage: object) -> float | None:
-    """Return the price of tokens and searches; None if unknown."""
+def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: bool = True) -> float | None:
+    """Return the price of tokens and searches; None if unknown. Without results no search need be counted."""
     if prices is None or not isinstance(usage, Mapping):
         return None
-    server = usage.get("server_tool_use") or {"web_search_requests": 0}
+    server = usage.get("server_tool_use")
+    if server is None and not searched:
+        server = {"web_search_requests": 0}
     searches = server.get("web_search_requests") if isinstance(server, Mapping) else None
     tokens = prices.cost_usd(model, read_tokens(usage)[0])
     return None if tokens is None or not is_count(searches) else tokens + searches * USD_PER_SEARCH

@@ -83,7 +83,7 @@ class WebSearch(ABC):
     async def fetch(self, method: str, url: str, **sent: Any) -> dict[str, Any]:
         """Send exactly one request; return the JSON object of an answer with status 200. Raises as `search` does."""
         waiting = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
-        body = bytearray()
+        body, response, failure = bytearray(), None, ""
         try:
             # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
             async with (
@@ -93,15 +93,18 @@ class WebSearch(ABC):
                 async for piece in response.aiter_bytes():
                     body += piece
                     if len(body) > MOST_BYTES:
-                        raise self.unavailable(f"the answer exceeds {MOST_BYTES // 1_000_000} MB")
+                        failure = f"the answer exceeds {MOST_BYTES // 1_000_000} MB"
+                        break
         except httpx2.InvalidURL:
             raise NotConfigured(f"{self.declaration.address_variable} is no usable address") from None
         except (TimeoutError, httpx2.TimeoutException):
-            raise self.unavailable(f"no answer in {self.answer_seconds:g} s") from None
+            failure = f"no answer in {self.answer_seconds:g} s"
         except httpx2.HTTPError as error:
-            raise self.unavailable(f"the connection failed ({type(error).__name__})") from None
-        if response.status_code != httpx2.codes.OK:
+            failure = f"the connection failed ({type(error).__name__})"
+        if response is not None and response.status_code != httpx2.codes.OK:  # whatever becomes of its body
             raise self.error(response.status_code, response.headers.multi_items(), bytes(body))
+        if failure:
+            raise self.unavailable(failure)
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError):

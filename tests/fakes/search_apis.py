@@ -35,7 +35,7 @@ TRICKLE_SECONDS = 0.02
 SCENARIOS = (
     "good", "empty", "401", "403", "403_quota", "404", "408", "429", "503", "html", "cut", "trickle",
     "never", "reset", "reset_after_headers", "wrong_shape", "list", "deep", "not_json", "redirect", "bomb",
-    "oversized",
+    "oversized", "stalled",
 )  # fmt: skip
 
 
@@ -50,8 +50,9 @@ class SearchApis(LoopbackServer):
         headers: Sequence[tuple[str, str]] = (),
         answer: Any = None,
         location: str = "http://elsewhere.invalid/",
+        status: int = 200,
     ) -> None:
-        """`headers` come with every answer; `answer` replaces the service's own good one."""
+        """`headers` and `status` come with every answer; `answer` replaces the service's own good one."""
         super().__init__()
         if scenario not in SCENARIOS:
             raise ValueError(f"no scenario {scenario}")
@@ -59,6 +60,7 @@ class SearchApis(LoopbackServer):
         self.items = items(results) if isinstance(results, int) else list(results)
         self.headers = [*headers, *([("location", location)] if scenario == "redirect" else [])]
         self.answer = answer
+        self.status = status
         self.asked: list[Asked] = []
 
     def url(self, provider: str) -> str:
@@ -85,7 +87,7 @@ class SearchApis(LoopbackServer):
         if self.scenario == "never":
             await reader.read()  # until the client hangs up
             return False
-        return await self._send(writer, 302 if self.scenario == "redirect" else 200, *self._body(asked))
+        return await self._send(writer, 302 if self.scenario == "redirect" else self.status, *self._body(asked))
 
     def _failure(self, asked: Asked) -> tuple[int, Any] | None:
         if self.scenario[:3].isdecimal():
@@ -115,6 +117,8 @@ class SearchApis(LoopbackServer):
         if self.scenario == "reset_after_headers":
             reset(writer)
             return False
+        if self.scenario == "stalled":
+            await asyncio.Event().wait()
         if self.scenario == "trickle":
             for byte in body:
                 writer.write(bytes([byte]))

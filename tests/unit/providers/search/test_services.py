@@ -125,6 +125,7 @@ async def test_errors_that_the_papers_library_takes_for_nothing_are_failures(ans
 ROW = {"type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "x"}
 USAGE = {"input_tokens": 1_000, "output_tokens": 100, "server_tool_use": {"web_search_requests": 1}}
 UNSEARCHED = USAGE | {"server_tool_use": {"web_search_requests": 0}}
+UNCOUNTED = USAGE | {"server_tool_use": None}
 
 
 def results(*rows: Any) -> dict[str, Any]:
@@ -163,10 +164,20 @@ async def test_the_text_of_the_model_is_never_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("usage", "cost"), [(USAGE, 0.0115), (UNCOUNTED, None), (USAGE | {"server_tool_use": {}}, None)]
+)
+async def test_a_search_that_is_not_counted_has_an_unknown_cost(usage: Any, cost: float | None) -> None:
+    """An answer with results is never taken for one without a search."""
+    answer = await answered("anthropic", message(results(ROW)) | {"usage": usage})
+    assert answer.cost_usd == (None if cost is None else pytest.approx(cost))
+
+
+@pytest.mark.parametrize(
     ("answer", "kind", "words", "cost"),
     [
         (message(failed("too_many_requests")) | {"usage": UNSEARCHED}, RateLimited, "asks to wait", 0.0015),
         (message(failed("something_new")) | {"usage": {}}, Unavailable, "not available", None),
+        (message(failed("too_many_requests")) | {"usage": UNCOUNTED}, RateLimited, "asks to wait", 0.0015),
         (message({"type": "text", "text": "done"}) | {"usage": UNSEARCHED}, InvalidCall, "made no search", 0.0015),
         (message({"type": "web_search_tool_result", "content": 7}) | {"usage": USAGE}, Unavailable, "documented form",
          0.0115),

@@ -126,6 +126,17 @@ async def test_an_answer_has_limits_of_size_and_time(name: str, scenario: str, m
     assert message in str(error)
 
 
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("body", ["stalled", "reset_after_headers", "cut", "oversized"])
+@pytest.mark.parametrize(("status", "kind"), [(429, RateLimited), (401, NotConfigured)])
+async def test_a_refusal_counts_without_its_body(name: str, body: str, status: int, kind: type[ProviderError]) -> None:
+    """The status decides, and the wait is honoured, if the explanation stalls, breaks or is too large."""
+    async with SearchApis(body, status=status, headers=[("retry-after", "7")]) as server:
+        error = await failure(name, server, seconds=0.3 if body == "stalled" else 10.0)
+    assert isinstance(error, kind)
+    assert getattr(error, "retry_after", 7.0) == 7.0
+
+
 @every_provider
 @pytest.mark.parametrize("scenario", ["redirect", "404"])
 async def test_a_service_at_another_address_is_not_followed(name: str, scenario: str) -> None:
