@@ -23,17 +23,18 @@ def preset(strategy: str, depth: Depth) -> EffectiveLimits:
 
 
 def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
-    """Return the preset with the explicit values of a request over it."""
+    """Return the preset with explicit values over it; a low limit lowers its parts that are not explicit."""
     explicit = {name: value for name, value in asked.model_dump().items() if value is not None}
     merged = base.model_dump() | explicit
     if base.max_steps:
         # A request for fewer steps than the preset's minimum lowers the minimum.
         merged["min_steps"] = min(merged["min_steps"], merged["max_steps"])
     if asked.max_sources is not None:
-        merged["max_new_sources"] = min(merged["max_new_sources"], asked.max_sources)
+        merged["max_new_sources"] = explicit.get("max_new_sources", min(base.max_new_sources, asked.max_sources))
         merged["max_sources_per_query"] = min(merged["max_sources_per_query"], asked.max_sources)
     if asked.deadline_seconds is not None:
-        merged["reserve_seconds"] = min(merged["reserve_seconds"], asked.deadline_seconds * RESERVE_SHARE)
+        reserve = min(base.reserve_seconds, asked.deadline_seconds * RESERVE_SHARE)
+        merged["reserve_seconds"] = explicit.get("reserve_seconds", reserve)
     return EffectiveLimits.model_validate(merged)
 
 

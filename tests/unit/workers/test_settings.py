@@ -185,12 +185,16 @@ def test_folders_of_a_file_are_relative_to_it(places: Places) -> None:
 
 def test_operators_presets_replace_single_values(places: Places) -> None:
     """A preset of the file changes what it names; the rest stays as documented (X-24)."""
-    places.write(places.user, "[strategy.supervisor.light]\nmax_sources = 3\nreserve_seconds = 9\n")
+    extended = "max_sources = 3\nmax_new_sources = 7\ndeadline_seconds = 60\nreserve_seconds = 45\n"
+    light = "max_sources = 3\nreserve_seconds = 9\n"
+    places.write(places.user, f"[strategy.supervisor.light]\n{light}[strategy.supervisor.extended]\n{extended}")
     settings = places.load()
     base = preset("supervisor", Depth.LIGHT)
     changed = settings.preset("supervisor", Depth.LIGHT)
     assert (changed.max_sources, changed.max_new_sources, changed.reserve_seconds) == (3, 3, 9)
     assert changed.max_iterations == base.max_iterations
+    explicit = settings.preset("supervisor", Depth.EXTENDED)
+    assert (explicit.max_new_sources, explicit.reserve_seconds) == (7, 45), "an explicit value is used as written"
     assert settings.preset("supervisor", Depth.AUTO) == preset("supervisor", Depth.MEDIUM)
 
 
