@@ -138,7 +138,7 @@ class ExtractedDocument(DocumentFacts):
     """None where no site gave any."""
 
 
-NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: no list of skipped files names it
+NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: never listed as skipped
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def search_choices(settings: Settings, order: Sequence[str] | None = None) -> li
 
 
 def search_model(settings: Settings) -> dict[str, str] | None:
-    """Return the variables of the first configured model whose endpoint searches the web and whose key can be one."""
+    """Return the variables of the first model whose endpoint searches the web and whose key is well-formed."""
     models, keys = settings.models, settings.model_keys()
     endpoints = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):

@@ -104,7 +104,7 @@ class Retention:
     async def sweep(self, research_ids: Iterable[str], *, others: bool = True) -> Removed:
         """Remove runs, expired records of the archive, and `others`: documents older than the journal, of no run.
 
-        Those stay where there is no session at all: perhaps the sessions are missing. Raises what `remove` raises.
+        They stay if no session exists at all: the session store may be missing. Raises what `remove` raises.
         """
         known, archived = bool(await self._sessions.list()), bool(await self._archive.read())
         removed, others = await self.remove(research_ids, named=False), others and known and self._sole

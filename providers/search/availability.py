@@ -61,7 +61,7 @@ def _credentials(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
 
 
 def malformed(values: Mapping[str, str]) -> set[str]:
-    """Return the providers that are set up with a key or an address that cannot be one."""
+    """Return the providers that are set up with a malformed key or address."""
     providers = [search_declaration(name) for name in declared_names() if name != BY_MODEL]
     complete = [one for one in providers if all(map(values.get, one.required_variables))]
     return {provider.name for provider in complete if provider.problem(values)}

@@ -84,7 +84,7 @@ class GoogleSearch(WebSearch):
 
 
 def _result(result: dict[str, Any]) -> RawResult:
-    """Read a result; its date is a statement of the page's head."""
+    """Read a result; its date comes from the page's metadata."""
     tags = list_at(result, "pagemap", "metatags") or [None]
     published = next(filter(None, (text_at(tags[0], name) for name in DATES)), None)
     return RawResult(text_at(result, "link"), text_at(result, "title"), text_at(result, "snippet"), published)
