@@ -391,7 +391,7 @@ def claim_key(words: str, evidence_ids: Sequence[str]) -> str:
 
 
 def claim_id(words: str, evidence_ids: Sequence[str], before: int = 0) -> str:
-    """Return the id of a claim, `before` which so many have the same words and evidence."""
+    """Return the id of a claim; `before`: number of earlier claims with the same words and evidence."""
     return "c-" + long_hash(claim_key(words, evidence_ids), before)
 
 
@@ -452,7 +452,7 @@ class _Finder:
 
 
 def _asserts(words: str, language: str, *, leads: bool) -> bool:
-    """Return whether a sentence that cites nothing is a claim about the world; one of an undecided form is.
+    """Return whether an uncited sentence is a claim about the world; a sentence of unclear form counts as one.
 
     Questions, lines that introduce a list or a quotation (`leads`), and labels are none.
     """
@@ -512,7 +512,7 @@ def judge(
     quoted: bool = False,
     verify: Verify = Verify.LIGHT,
 ) -> ClaimVerdict:
-    """Judge the words of a claim by rules and the passages that it cites, whose titles and headings are stripped first.
+    """Judge the words of a claim by rules and its passages, without foreign addresses in titles and headings.
 
     Pure: an audit does it again.
     """

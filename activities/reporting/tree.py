@@ -511,7 +511,7 @@ class _Writer:
             self.places[sentence] = (start, self._length)
 
 
-# --- leaves ----------------------------------------------------------------------------------------------------------
+# --- leaves as Markdown ----------------------------------------------------------------------------------------------
 def _write_leaf(leaf: Sequence[Sentence], signs: re.Pattern[str], *, in_table: bool) -> list[tuple[str, str]]:
     """Write the gap and the text of each sentence of a leaf."""
     written: list[tuple[str, str]] = []

@@ -122,7 +122,7 @@ def _as_supported(work: Work, statement: str, found: list[Evidence]) -> tuple[st
         return statement, saying
     if is_supported(passages):
         return statement, found
-    work.warnings.append("a finding that its quotes do not say was replaced by their words")
+    work.warnings.append("a finding that its quotes do not support was replaced by their words")
     return line_of(passages[0].quote, STATEMENT_CHARACTERS), found[:1]
 
 

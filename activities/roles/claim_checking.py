@@ -32,11 +32,12 @@ STATEMENTS: Final = (
     "Two ferries named after poets cross Lake Ombrel on Thursdays.",
 )
 """Controls: statements about places that do not exist."""
+TWO_VERDICTS: Final = "The checker gave two verdicts on it."
 NO_VERDICT: Final = "The checker gave no usable verdict on it."
 CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
 WITHOUT_WORDS: Final = "The checker called it supported, yet named no words of its passages."
 OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
-UNUSABLE: Final = (NO_VERDICT, CREDULOUS, WITHOUT_WORDS, OTHER_WORDS)  # reasons for no verdict
+UNUSABLE: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, WITHOUT_WORDS, OTHER_WORDS)  # reasons for no verdict
 Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
 
@@ -96,7 +97,7 @@ def _answer(
     verdicts = {read_verdict(one.verdict) for one in given}
     verdict = verdicts.pop() if len(verdicts) == 1 else None
     if verdict is None:
-        return ClaimAnswer(fingerprint=claim.fingerprint, reason=NO_VERDICT)
+        return ClaimAnswer(fingerprint=claim.fingerprint, reason=TWO_VERDICTS if len(verdicts) > 1 else NO_VERDICT)
     places = ((one.text, find_quote(one.text, given[0].quote)) for one in claim.passages)
     found = next((text[slice(*place)] for text, place in places if place), "")
     quote, reason = line_of(found, REASON_CHARACTERS), line_of(given[0].reason, REASON_CHARACTERS)

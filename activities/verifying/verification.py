@@ -274,7 +274,7 @@ def apply(draft: str, claims: Claims, proposals: Sequence[checking.Proposal], re
 def _inlines_of(proposal: checking.Proposal, registry: KnownAddresses) -> tuple[Inline, ...]:
     """Return the words of a proposal with its citation; empty for a removal."""
     words, evidence_ids = registry.strip(parse_words(proposal.text)), tuple(proposal.evidence_ids)
-    if not words:
+    if proposal.action is CorrectionAction.REMOVE or not words:
         return ()
     return (Run(words), Run(" "), CitationPlace(evidence_ids)) if evidence_ids else (Run(words),)
 
@@ -301,7 +301,8 @@ def correct(
     claims = material.entry.claims
     accepted, corrections = choose(claims, conclude(claims, known), tried.tried, known)
     changed = apply(draft, claims, accepted, material.registry)
-    described, text = describe_draft(ReportDraft(document=material.entry.draft), changed)
+    # Parsed again: neighbours may have become one, such as two lists without the paragraph between them.
+    described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
     update = {"draft": stored, "claims": extract_claims(text, material)}
     return corrections, replace(material, entry=material.entry.model_copy(update=update)), described, text

@@ -92,7 +92,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
 
 
 def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnswer:
-    """Quote the first passage of each note, or its first sentences that have room; no note of a review."""
+    """Quote the first passage of each note, or its first sentences that have room; notes of a review are ignored."""
     texts = {source.id: documents.get(source.text.hash, "") for source in task.sources if source.text}
     passages = {item.id: (item, texts.get(item.source_id, "")[item.start : item.end]) for item in task.evidence}
     operations, room = list[Operation](), task.most_characters

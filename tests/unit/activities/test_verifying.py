@@ -1,12 +1,33 @@
 """Fingerprints, routing and corrections of claims, as pure functions."""
 
+from dataclasses import replace
+
 import pytest
 
 from activities.reporting.inputs import claim_key
-from activities.verifying.verification import Material, ask, choose, conclude, extract_claims, try_proposals
+from activities.reporting.tree import write
+from activities.verifying.verification import (
+    Material,
+    apply,
+    ask,
+    choose,
+    conclude,
+    correct,
+    extract_claims,
+    to_plain_draft,
+    try_proposals,
+)
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
-from contracts.checking import CheckedSource, ClaimAnswer, ClaimsEntry, CorrectionAction, ExtractedClaim, Proposal
+from contracts.checking import (
+    CheckedSource,
+    ClaimAnswer,
+    ClaimsEntry,
+    CorrectedEntry,
+    CorrectionAction,
+    ExtractedClaim,
+    Proposal,
+)
 from contracts.evidence import CheckMethod, ClaimVerdict, DocumentRef, Evidence, Verdict
 
 TEXT = (
@@ -65,6 +86,27 @@ def test_only_what_rules_leave_open_is_asked() -> None:
     assert ask(claims, MATERIAL, {paraphrase.fingerprint}) == []
     without_model = extract_claims(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
     assert all(each.decided is not None for each in without_model)
+
+
+def test_a_corrected_draft_has_the_form_in_which_its_claims_are_found() -> None:
+    """Two lists become one where the paragraph between them is removed: places are those of the stored text."""
+    wrong = "The store keeps 512 MB of pages in memory by default. [ev-1]"
+    draft = to_plain_draft(f"- {QUOTE} [ev-1]\n\n{wrong}\n\n- {OTHER} [ev-2]\n- {QUOTE} [ev-1]\n")
+    claims = extract_claims(draft, MATERIAL)
+    material = replace(MATERIAL, entry=MATERIAL.entry.model_copy(update={"claims": claims}))
+    (removed,), corrected, _, text = correct(draft, material, CorrectedEntry(before=""), {})
+    assert (removed.action, text) == (CorrectionAction.REMOVE, to_plain_draft(text))
+    found = [text[each.start : each.end] for each in corrected.entry.claims]
+    assert found == [f"{QUOTE} [ev-1]", f"{OTHER} [ev-2]", f"{QUOTE} [ev-1]"]
+
+
+def test_the_action_of_a_proposal_decides() -> None:
+    """A removal has no sentence to be tried, whatever text comes with it."""
+    removal = Proposal(number=1, action=CorrectionAction.REMOVE, text=OTHER, evidence_ids=["ev-2"])
+    assert try_proposals([removal], MATERIAL) == []
+    text = write(apply(DRAFT, extract_claims(DRAFT, MATERIAL), [removal], MATERIAL.registry)).text
+    assert "512 MB" not in text
+    assert OTHER not in text
 
 
 # --- over the labelled pairs of the benchmark ------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from activities.roles.claim_checking import STATEMENTS, ground_verdicts
+from activities.roles.claim_checking import NO_VERDICT, STATEMENTS, TWO_VERDICTS, ground_verdicts
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
@@ -81,6 +81,15 @@ def test_no_stumbling_answer_makes_a_claim_supported(name: str) -> None:
         return
     assert Verdict.SUPPORTED not in output.verdicts
     assert len(output.verdicts) == len(CLAIMS)
+
+
+def test_the_reason_of_no_verdict_is_true() -> None:
+    """Two verdicts on one statement are two, and a word that is none is no usable one."""
+    given = checking_work.believing(prompt_of())["verdicts"]
+    both = {"verdicts": [*given, *({**each, "verdict": "unsupported"} for each in given)]}
+    assert {each.reason for each in answer_of(json.dumps(both)).answers} == {TWO_VERDICTS}
+    unclear = {"verdicts": [{**each, "verdict": "perhaps"} for each in given]}
+    assert {each.reason for each in answer_of(json.dumps(unclear)).answers} == {NO_VERDICT}
 
 
 @pytest.mark.parametrize(
