@@ -174,7 +174,7 @@ def _print_audit(result: AuditResult, name: str) -> None:
     print_result(f"{verdict} in {printable(name)}")
     for label, counts in (("compared", result.checked), ("not compared", result.unchecked)):
         if counts:
-            print_result(f"  {label}: {', '.join(f'{count} {noun}' for noun, count in counts.items())}")
+            print_result(f"  {label}: {' · '.join(f'{noun} ({count})' for noun, count in counts.items())}")
 
 
 # --- files ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """`research export`: what is asked for is checked, and written whole or not at all."""
 
 import json
+import re
 from pathlib import Path
 from unittest.mock import AsyncMock
 
@@ -59,6 +60,7 @@ def test_a_name_is_a_run_and_a_path_is_a_file() -> None:
     assert ran("export", RESEARCH_ID, "--format", "csl") == (0, f"{RESEARCH_ID}.csl.json\n")
     code, said = ran("audit", RESEARCH_ID)
     assert (code, f"no difference in {RESEARCH_ID}" in said) == (0, True)
+    assert re.search(r"(?m)^  compared: .* · passages \(\d+\) · findings \(\d+\)", said)
     code, said = ran("audit", f"./{RESEARCH_ID}")
     assert (code, "no such file" in said) == (2, True)
 
