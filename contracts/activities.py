@@ -50,6 +50,23 @@ FINALIZE_VERIFICATION: Final = ActivitySpec(
 APPLY_CORRECTIONS: Final = ActivitySpec("apply_corrections", messages.ApplyRequest, messages.ExtractedClaims)
 READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceRequest, messages.DocumentPiece)
 
-ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = tuple(
-    each for each in tuple(globals().values()) if isinstance(each, ActivitySpec)
+ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = (
+    PREPARE_RESEARCH,
+    PREVIEW_RESEARCH,
+    DESCRIBE_RESEARCH,
+    PREPARE_AGENT,
+    CHECK_PROVIDERS,
+    TAKE_TURN,
+    SEARCH,
+    READ_SOURCE,
+    JOIN_REPORT,
+    APPLY_REPORT_UPDATES,
+    SPLIT_DRAFT,
+    WITHDRAW_EVIDENCE,
+    SAVE_SESSION,
+    RENDER_REPORT,
+    EXTRACT_CLAIMS,
+    FINALIZE_VERIFICATION,
+    APPLY_CORRECTIONS,
+    READ_DOCUMENT,
 )

@@ -23,7 +23,10 @@ def contains_canary(text: str, canary: str) -> bool:
 
 
 def exposes_private_text(url: str, canary: str, private: Iterable[str], public: Iterable[str]) -> bool:
-    """Return true if an address contains the canary, or its query 20 letters and digits of a private text alone."""
+    """Return true if an address contains the canary.
+
+    Also true if its query contains 20 letters and digits in a row of a private text that no public text contains.
+    """
     plain = unquote_plus(url)
     if contains_canary(plain, canary):
         return True

@@ -36,7 +36,10 @@ def heading_of(text: str) -> str:
 
 
 def fitted_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:
-    """Return a model's headings without markup, repetitions and lists of sources. Raises `UnfitAnswer` without any."""
+    """Return a model's headings without markup, repetitions and lists of sources.
+
+    Raises `UnfitAnswer` if none is left.
+    """
     cleaned = [heading_of(text) for text in proposed]
     headings = [text for text in distinct(cleaned, str) if not SOURCE_HEADING.fullmatch(text)]
     if not headings:

@@ -82,7 +82,10 @@ def declare(strategy: StrategyDeclaration) -> None:
 
 
 def declare_installed() -> None:
-    """Declare those of installed packages. Raises ValueError for one that cannot be loaded, and for a second name."""
+    """Declare those of installed packages.
+
+    Raises ValueError for one that cannot be loaded, and for a name that is taken.
+    """
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             declare(entry.load())

@@ -201,7 +201,7 @@ class PersonMessages(StateQueries):
         self._check(inbox.read_rejection, reason)
 
     def _take(self, read: Callable[..., Reply], *given: Any) -> Reply:
-        """Put a message that is valid still into the inbox."""
+        """Put a message that is still valid into the inbox."""
         reply = read(self._state, self._inbox.replies, *given)
         self._inbox.replies.append(reply)
         return reply

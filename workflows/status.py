@@ -35,7 +35,7 @@ MARKS: Final = {
 
 
 def status_of(state: ResearchState, now: float) -> ResearchStatus:
-    """Return the state in a few figures, of a run that works as of a stored session.
+    """Return the state in a few figures, for a running run and for a stored session alike.
 
     Fields of the status are those of the same name of state, plan and resolution, but for those named here.
     """

@@ -176,7 +176,9 @@ async def _join(
     sections = [output.draft.document for output in written]
     request = JoinRequest(**ids_of(run), frame=frame.draft, sections=sections, headings=outline)
     try:
-        draft = await run.within_limits(call_records(run, activities.JOIN_REPORT, request, "join", "join the sections"))
+        draft = await run.within_limits(
+            call_records(run, activities.JOIN_REPORT, request, "join", "join the sections", first=True)
+        )
     except ActivityError as error:
         if is_cancelled(error):
             raise
@@ -283,10 +285,15 @@ def ids_of(run: ResearchRun) -> dict[str, str]:
     return {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
 
 
-async def call_records(run: ResearchRun, spec: ActivitySpec[A, T], request: A, step: str, summary: str) -> T:
-    """Have an activity of the queue of records do a step of the run. Raises `ActivityError`."""
-    remaining, is_closing = run.clock.remaining_work_seconds(), run.inbox.closing
-    options = call_options(names.RECORDS_QUEUE, run.operation(step), summary, remaining, first=is_closing)
+async def call_records(
+    run: ResearchRun, spec: ActivitySpec[A, T], request: A, step: str, summary: str, *, first: bool = False
+) -> T:
+    """Have an activity of the queue of records do a step of the run, before others if it ends a run.
+
+    Raises `ActivityError`.
+    """
+    remaining, first = run.clock.remaining_work_seconds(), first or run.inbox.closing
+    options = call_options(names.RECORDS_QUEUE, run.operation(step), summary, remaining, first=first)
     answer = await run.host.execute(spec, request, options)
     run.operation_done(step)
     return answer

@@ -329,7 +329,7 @@ def fields_read(record: ReadRecord, url: str, title: str) -> dict[str, object]:
 async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
     """Read the due sources again, side by side; the records of those whose text differs, by source id.
 
-    One that cannot be read again counts in its archived form: its passages can still be shown and checked.
+    One that cannot be read again stays as archived: its passages can still be shown and checked.
 
     A source stays due until its record is taken over (`withdraw_sources`). Raises `Interrupted`.
     """

@@ -1,4 +1,4 @@
-"""The scope of a run: a manager turns the question into queries that can be answered, or gives the reason against one.
+"""The scope of a run: a manager turns the question into queries, or says why one cannot be answered.
 
 The scope is the plan of the run, made without a search. What does not fit the limits is computed and binds; that a
 query is too wide is a model's opinion, which a person may overrule.

@@ -126,7 +126,7 @@ def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str
     lost = undone or state.failed_branches or state.hasty_analyses or lost_sources(state)
     if lost or rewritten or reason not in (*NATURAL_STOPS, StopReason.NO_EVIDENCE):
         return ""
-    other = "ask in other words, or add sources with `--corpus` or `--web`: the same would be found"
+    other = "ask in other words, or add sources with `--corpus` or `--web`; resuming the run would find the same"
     return raised if ended_by else other
 
 

@@ -39,7 +39,7 @@ class Interrupted(Exception):
 
 
 class CallNotAllowed(Interrupted):
-    """One role may not call another one: it costs its branch, never the run."""
+    """One role may not call another one: it costs its branch, and ends the work of a run without any other branch."""
 
     def __init__(self, caller: str, role: str) -> None:
         super().__init__(StopReason.INTERNAL_ERROR)
@@ -170,8 +170,8 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
         raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
     given = {"guidance": revision} if isinstance(revision, str) else revision
     if not isinstance(given, dict) or ("guidance" in given) == bool(PARTS & set(given)):
-        parts = "brief and sub_queries, where the plan has one with outline, questions and assumptions"
-        raise Unacceptable(f"revision: expected either guidance, or {parts}")
+        parts = "brief, sub_queries and, if the plan has an outline, outline, questions and assumptions"
+        raise Unacceptable(f"revision: expected either guidance, or parts of the plan: {parts}")
     try:
         parsed = PlanRevision.model_validate(given)
     except ValidationError as error:

@@ -69,7 +69,7 @@ class UnitStrategy(Strategy):
 
     @abstractmethod
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
-        """Name the unit that follows another one than the report; the pause between them."""
+        """Name the unit that comes next, after any but the report, and return the pause between the two."""
 
     def replan(self, state: ResearchState) -> None:
         """Plan once more, with the person's message as guidance."""

@@ -10,6 +10,7 @@ from contracts.exclusions import mentions
 from contracts.notebooks import HitsEntry
 from contracts.vocabulary import Outcome
 from tests.every_strategy.joined import Trial, trial_of, undisturbed
+from tests.fakes.host import InProcessHost
 from tests.fakes.world import World
 from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
 
@@ -87,15 +88,24 @@ async def test_agents_are_offered_the_earlier_sources_and_not_the_earlier_questi
     assert not any(QUESTION in request.model_dump_json() for request in trial.host.agents)
 
 
-async def test_a_long_report_is_written_section_by_section(tmp_path: Path) -> None:
-    """Each section from its own evidence; the frame goes around them."""
+async def test_a_long_report_is_written_section_by_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each section from its own evidence; the frame goes around them, before calls of runs that begin."""
     fields = {
         "depth": "medium",
         "output": {"target_words": 6_000},
         "limits": {"max_iterations": 1, "max_sub_queries": 3},
     }
+    first = dict[str, bool]()
+    run = InProcessHost.execute
+
+    async def noted(self: Any, spec: Any, argument: Any, options: Any) -> Any:
+        first[options.activity_id] = options.first
+        return await run(self, spec, argument, options)
+
+    monkeypatch.setattr(InProcessHost, "execute", noted)
     trial = await undisturbed(tmp_path, "supervisor", "model", **fields)
     trial.assert_completed()
+    assert first["join/1"]
     calls = [operation for name, operation in trial.host.calls if name in ("write_report", "join_report")]
     draft, document = trial.state.draft, await trial.document()
     assert sorted(calls) == ["join/1", "write-frame/1", "write-section-1/1", "write-section-2/1"]

@@ -99,7 +99,7 @@ TOO_LATE = "too late: the report is being written"
         (approving(), "rejection", [7], "reason: expected a text"),
         (approving(), "reply", [""], "text: expected 1 to"),
         (approving(), "revision", [{"brief": "x"}, 1], "version: the plan is version 2 by now"),
-        (approving(), "revision", [{}], "revision: expected either guidance, or brief"),
+        (approving(), "revision", [{}], "revision: expected either guidance, or parts of the plan: brief"),
         (approving(), "revision", [{"brief": "x", "plan": "x"}], "revision.plan: unknown key"),
         (approving(), "revision", ["   "], "revision.guidance: the text is empty"),
         (approving(), "revision", [{"sub_queries": []}], "revision.sub_queries: "),

@@ -14,13 +14,14 @@ from contracts.agents import AgentRequest, TaskResult
 from contracts.recursive_roles import ACTS_AS, MAY_CALL
 from contracts.research_trees import ResearchTree, TaskType, TreeLeaf, TreeNode
 from contracts.vetting import Vetted
-from contracts.vocabulary import GapKind, GapStatus, Outcome
+from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Outcome
 from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes import library_work
 from tests.fakes.model_work import element, key_words
 from tests.unit.workflows.test_agents import turns
 from tests.unit.workflows.test_recursive_strategy import MEDIUM, checked, extracted, never_content, nodes_of, run_of
 from workflows.run.agents import grace_seconds
+from workflows.run.inbox import CallNotAllowed
 from workflows.strategies.recursive import recursive_strategy
 
 Answer = Callable[[str], dict[str, Any]]
@@ -229,6 +230,8 @@ async def test_a_query_is_answered_by_what_another_has_found_too(
     ]
 
 
+WITHOUT_TREE = [("manager", "planner"), ("planner", "librarian")]
+"""Calls that every tree needs."""
 ALLOWED = [(caller, role) for caller, roles in MAY_CALL.items() for role in sorted(roles)]
 
 
@@ -264,8 +267,33 @@ async def test_a_call_that_the_table_lacks_costs_its_branch(
     assert (caller, role) not in made
     assert any(f"{caller} may not call" in note for note in trial.state.failed_branches)
     assert "## Method and limits" in await trial.report()
+    without_tree = {(query.status, bool(query.error)) for query in trial.state.plan.parts[:1]}
+    assert (without_tree == {(NodeStatus.FAILED, True)}) is ((caller, role) in WITHOUT_TREE)
     # Without any search there is nothing to report.
     assert trial.state.result.outcome is (Outcome.FAILED if caller == "planner" else Outcome.PARTIAL)
+
+
+async def test_a_query_without_a_tree_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner that may not be called for one query is called for the other, and the run names the failed one."""
+    plan_tree, asked = recursive_strategy.plan_tree, list[str]()
+
+    def two(prompt: str) -> dict[str, Any]:
+        query, verdict = element(prompt, "question").strip(" ?"), {"feasible": True, "reason": "it fits", "splits": []}
+        return {"queries": [{"query": f"{query}{end}"} | verdict for end in ("?", ", and how?")]}
+
+    async def refused_once(run: Any, caller: str, step: str, vetted: Vetted, **fields: Any) -> ResearchTree:
+        asked.append(fields["goal"])
+        if len(asked) == 1:
+            raise CallNotAllowed(caller, "planner")
+        return await plan_tree(run, caller, step, vetted, **fields)
+
+    monkeypatch.setattr(library_work, "scope", two)
+    monkeypatch.setattr(recursive_strategy, "plan_tree", refused_once)
+    trial = await run_of(tmp_path)
+    assert [query.status for query in trial.state.plan.parts[:2]] == [NodeStatus.FAILED, NodeStatus.COMPLETED]
+    assert any(f"no tree for “{asked[0]}”" in note for note in trial.state.failed_branches)
+    assert trial.findings
+    assert trial.state.result.outcome is Outcome.PARTIAL
 
 
 # --- faults of whole branches --------------------------------------------------------------------------------------

@@ -189,7 +189,10 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
 
 
 async def _make_up(run: ResearchRun) -> None:
-    """Make the searches and reads that failed in an earlier start and lack in this one. Raises `Interrupted`."""
+    """Make the searches and reads that failed in an earlier start and are missing from this one.
+
+    Raises `Interrupted`.
+    """
     state, lost = run.state, run.state.task.lost if run.state.task else LostWork()
     known, made = Identities(state.sources, state.aliases), {one.text: one for one in state.plan.sub_queries}
     nodes, most, before = list[PlanNode](), pages_left(state), len(state.sources)

@@ -18,7 +18,8 @@ from workflows.phases.scope import judge_scope
 from workflows.phases.vetting import Vetting
 from workflows.rules.gaps import open_gaps
 from workflows.rules.sub_queries import sources_left
-from workflows.run.host import side_by_side
+from workflows.run.host import ended_calls, side_by_side
+from workflows.run.inbox import CallNotAllowed, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.recursive.executor_strategy import executor_task, has_failed, plan_tree, show_executors
@@ -159,7 +160,10 @@ def _summary(state: ResearchState, kind: RecursiveUnit) -> str:
 
 # --- trees -----------------------------------------------------------------------------------------------------------
 async def _plan_trees(run: ResearchRun) -> None:
-    """Vet sources for each query and have its tree planned, all queries side by side. Raises `Interrupted`."""
+    """Vet sources for each query and have its tree planned, all queries side by side. Raises `Interrupted`.
+
+    A query without a tree because of a failure is a failed branch; without any tree there is no further work.
+    """
     state, limits, position = run.state, run.resolved.limits, RecursivePosition.of(run.state)
     due = [query for query in planned_queries(state) if query.id not in position.trees]
     if not due:
@@ -168,19 +172,30 @@ async def _plan_trees(run: ResearchRun) -> None:
     room = max(min(left, FEWEST_CANDIDATES * len(due)), int(left * VETTING_SHARE))
     most = max(1, min(MOST_CANDIDATES, room // len(due)))
     vetted = {key for key, record in position.vetted.items() if record.complete}
-    if unvetted := [query.text for query in due if need_id(query.text) not in vetted]:
-        await Vetting(run, position.vetted, "planner", most).carry_out(unvetted)
+    failed = dict[str, str]()
+    if unvetted := [query for query in due if need_id(query.text) not in vetted]:
+        try:
+            await Vetting(run, position.vetted, "planner", most).carry_out([query.text for query in unvetted])
+        except CallNotAllowed as refused:
+            failed = {query.id: str(refused) for query in unvetted}
 
-    with_sources = [query for query in due if position.vetted[need_id(query.text)].accepted]
+    with_sources = [query for query in due if query.id not in failed and position.vetted[need_id(query.text)].accepted]
 
     async def plan(query: PlanNode) -> ResearchTree:
         vetted, step = position.vetted[need_id(query.text)], f"plan-tree/{query.id}"
         return await plan_tree(run, MANAGER.name, step, vetted, goal=query.text, most_nodes=limits.max_nodes)
 
     trees = await side_by_side(run.host, [partial(plan, query) for query in with_sources], limits.max_parallel)
-    for query, tree in zip(with_sources, trees, strict=True):
-        position.trees[query.id] = tree.result()
+    for query, tree, why in ended_calls(with_sources, trees):
+        if why is None:
+            position.trees[query.id] = tree.result()
+        else:
+            failed[query.id] = why
     for query in due:
+        if why := failed.get(query.id):
+            run.branch_failed(f"no tree for “{shorten(query.text, 150)}”: {why}")
+            lost = state.plan.newest(query).model_copy(update={"status": NodeStatus.FAILED, "error": why})
+            state.plan = state.plan.with_nodes(lost)
         # No leaf is invented for a query without a source. A search that failed proves nothing.
         if query in with_sources or state.plan.newest(query).status is NodeStatus.FAILED:
             continue
@@ -190,6 +205,8 @@ async def _plan_trees(run: ResearchRun) -> None:
         update = {"status": NodeStatus.COMPLETED, "stated_gaps": [gap.id for gap in opened]}
         state.plan = state.plan.with_nodes(state.plan.newest(query).model_copy(update=update))
         run.note("status", f"no source was vetted: {query.text}", level="warning")
+    if failed and not position.trees:
+        raise Interrupted(StopReason.INTERNAL_ERROR)  # the report is written from the vetted passages
 
 
 # --- executors -------------------------------------------------------------------------------------------------------
