@@ -16,6 +16,8 @@ STOP_REASONS = {
     Outcome.FAILED: StopReason.INTERNAL_ERROR,
 }
 """The stop reason of an end that has none of its own."""
+SESSION_STOP_REASONS = STOP_REASONS | {Outcome.REFUSED: StopReason.NO_PROVIDERS}
+"""The same for a run with a session: an invalid request leaves none."""
 
 
 def result_of_failure(research_id: str, cause: BaseException | None) -> ResearchResult:
@@ -49,6 +51,7 @@ def checkpoint_result(research_id: str, state: ResearchState, outcome: Outcome) 
     """Make a result without a report from the last checkpoint of a run."""
     shared = ("usage", "degraded", "failed_branches", "limitations", "started_at")
     known = {name: getattr(state, name) for name in shared} | {"counts": state.counts(), "resumable": True}
+    known["stop_reason"] = SESSION_STOP_REASONS[outcome]
     return bare_result(research_id, outcome).model_copy(update=known)
 
 

@@ -1,6 +1,7 @@
 """`audit`, `diff` and `export`: check a report against its archived sources, compare two, and hand one on."""
 
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -21,7 +22,7 @@ from contracts.evidence import DocumentRef
 from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report, compare_documents
 from contracts.report_changes import ReportChanges
 from contracts.texts import plural
-from providers.errors import ContentCorrupt, ContentMissing
+from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import SAFE_ID
 from workers.settings.loading import Flags
@@ -138,7 +139,8 @@ async def _check(
     markdown = forms["md"].decode("utf-8", "replace") if "md" in forms else None
     async with SubprocessPool(1, memory_bytes=MEMORY_BYTES) as pool:
         html = forms.get("html")
-        result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, before=result)
+        with _readable(name, "audited"):
+            result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, before=result)
     if any(problem.kind == "malformed" and not problem.id for problem in result.problems):
         raise CommandError(f"{name} is not a report.json: name one that `research run` has written")
     return result
@@ -180,6 +182,15 @@ def _print_audit(result: AuditResult, name: str) -> None:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _readable(name: str, done: str) -> Iterator[None]:
+    """Name the report that its reader gave up. Raises `CommandError`."""
+    try:
+        yield
+    except InputUnprocessable as error:
+        raise CommandError(f"{name} cannot be {done}: {error}") from None
+
+
 def is_file(target: str) -> bool:
     """Give whether a target is a path; every other word is a run."""
     return "/" in target or target.endswith(".json")
@@ -191,7 +202,7 @@ def _load_files(path: Path) -> dict[str, bytes]:
     beside = {form: path.with_name(name) for form, name in FORMATS.items() if path.with_name(name).is_file()}
     files = beside | {"json": path}
     forms = {form: read_start(file, LARGEST_REPORT + 1, "the report") for form, file in files.items()}
-    if any(len(data) > LARGEST_REPORT for data in forms.values()):
+    if len(forms["json"]) > LARGEST_REPORT:
         raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: name a report of `research run`")
     return forms
 
@@ -202,7 +213,7 @@ async def _finished(context: CommandContext, given: str) -> tuple[str, dict[str,
     result = await run.result()
     forms = {} if result is None else await context.report_documents(result)
     if set(forms) != set(FORMATS):
-        problem = f"this run has no finished report: see `research status {run.research_id}`"
+        problem = f"the run {run.research_id} has no finished report: see `research status {run.research_id}`"
         raise CommandError(problem, ExitCode.FAILED)
     return run.research_id, forms
 
@@ -229,7 +240,8 @@ async def diff(
         forms = _load_files(Path(each)) if is_file(each) else (await _finished(context, each))[1]
         documents.append(forms["json"])
     async with SubprocessPool(1, cpu_seconds=COMPARE_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
-        found = await pool.call(COMPARE, *documents)
+        with _readable(" or ".join(targets), "compared"):
+            found = await pool.call(COMPARE, *documents)
     if not isinstance(found, ReportChanges):
         raise CommandError(f"{targets[found]} is not a report.json: name one that `research run` has written")
     if as_json:
@@ -271,13 +283,14 @@ async def export(
     research_id, forms = await _finished(context, given)
     make, suffix = EXPORTS[form] if form is not None else ("", ".zip")
     async with SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
-        report = await pool.call(READ, forms["json"])
-        if not isinstance(report, Report):
-            raise CommandError(f"the stored report cannot be read: see `research audit {research_id}`")
-        if make:
-            data = await pool.call(make, report, seconds=EXPORT_SECONDS)
-        else:
-            data = await _bundle(context, report, forms, quotes_only, key)
+        with _readable(research_id, "exported"):
+            report = await pool.call(READ, forms["json"])
+            if not isinstance(report, Report):
+                raise CommandError(f"the stored report cannot be read: see `research audit {research_id}`")
+            if make:
+                data = await pool.call(make, report, seconds=EXPORT_SECONDS)
+            else:
+                data = await _bundle(context, report, forms, quotes_only, key)
     write_for_person(out or Path(research_id + suffix), data)
 
 

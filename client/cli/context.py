@@ -22,6 +22,7 @@ from contracts.outcome import ResearchResult
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus
+from providers.errors import ContentMissing
 from providers.isolation.pool import SubprocessPool
 from providers.storage.content import ObstoreContentStore
 from providers.storage.content_archive import RecordArchive
@@ -173,9 +174,18 @@ class CommandContext:
         return RunInfo(research_id, state)
 
     async def report_documents(self, result: ResearchResult) -> dict[str, bytes]:
-        """Load `md`, `html` and `json`; empty for a result without a report. Raises `ContentMissing`."""
+        """Load `md`, `html` and `json`; `md` alone where this machine does not have them; empty without a report.
+
+        Raises `ContentMissing`.
+        """
         files = {} if result.files is None else result.files.by_form()
-        return {form: await self.stores.content.get(each) for form, each in files.items()}
+        try:
+            return {form: await self.stores.content.get(each) for form, each in files.items()}
+        except ContentMissing:
+            if not result.report:
+                raise
+            print_hint("the stored report is not on this machine: using the Markdown of the result")
+            return {"md": result.report.encode()}
 
     async def full_state(self, run: "RunInfo") -> ResearchState:
         """Load the newest state with all details. Raises `CommandError`, `ClientError`."""
@@ -215,8 +225,8 @@ class RunInfo:
     def stored_state(self) -> ResearchState:
         """Give its newest checkpoint. Raises `CommandError` without one."""
         if self.state is None:
-            remedy = f"see `research status {self.research_id}`, or start a new run"
-            raise CommandError(f"nothing is stored of the run {self.research_id} yet: {remedy}")
+            remedy = " yet: try again in a moment" if self.running else ": start a new run"
+            raise CommandError(f"nothing is stored of the run {self.research_id}{remedy}")
         return self.state
 
     def stored_resolution(self) -> ResolvedResearch:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from typer import Argument, Option
 
 from client.cli.context import CommandContext
-from client.cli.options import AsJson, Commands, Quiet, check_id
+from client.cli.options import AsJson, Commands, Quiet, check_name
 from client.cli.output import CommandError, ensure_folder, print_hint, print_json, print_progress, print_result, quote
 from client.view.words import pasteable, printable
 from contracts.addresses import short_hash
@@ -32,7 +32,7 @@ async def add_corpus(
     context: CommandContext,
     folder: Annotated[str, Argument(metavar="DIR", help="the folder")],
     *,
-    name: Annotated[str | None, Option(metavar="NAME", help="[the folder's name]", callback=check_id)] = None,
+    name: Annotated[str | None, Option(metavar="NAME", help="[the folder's name]", callback=check_name)] = None,
     quiet: Quiet = False,
 ) -> None:
     """Register a folder under a name and index it."""

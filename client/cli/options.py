@@ -22,11 +22,18 @@ Work = Callable[..., Coroutine[Any, Any, int | None]]
 ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
+def check_name(value: str | None) -> str | None:
+    """Return a name that a person chose. Raises `BadParameter`."""
+    if value is not None and not ALLOWED_ID.fullmatch(value):
+        raise BadParameter("up to 64 letters, digits, dots, underscores and hyphens are allowed")
+    return value
+
+
 def check_id(value: str | None) -> str | None:
     """Return a name that a person chose for a run. Raises `BadParameter`."""
-    if value is not None and (value == "last" or not ALLOWED_ID.fullmatch(value)):
-        raise BadParameter("up to 64 letters, digits, dots, underscores and hyphens are allowed, and not `last`")
-    return value
+    if value == "last":
+        raise BadParameter("`last` means the newest run: choose another id")
+    return check_name(value)
 
 
 def _require_name(value: str | None) -> str | None:
@@ -58,8 +65,8 @@ class RunOptions:
     engine: Annotated[str | None, Option(help="auto, model or extractive")] = None
     model: ModelName = None
     model_url: ModelUrl = None
-    request_file: Annotated[Path | None, Option("--request", metavar="FILE|-", help="a request as JSON")] = None
-    assignments: Annotated[list[str] | None, Option("--set", metavar="PATH=VALUE", help="any field of it")] = None
+    request_file: Annotated[Path | None, Option("--request", metavar="FILE|-", help="JSON request; options win")] = None
+    assignments: Annotated[list[str] | None, Option("--set", metavar="PATH=VALUE", help="field of the request")] = None
     research_id: Annotated[str | None, Option("--id", help="an id of your choice", callback=check_id)] = None
     out: Annotated[Path | None, Option(metavar="DIR", help="where the report goes [reports/DATE-SLUG]")] = None
     clarify: Annotated[str | None, Option(help="questions to you: off, auto, required")] = None

@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
+from typer import Abort
 
 from client.view.words import pasteable
 from contracts.texts import visible, visible_json
@@ -98,7 +99,7 @@ def run_guarded(command: Callable[[], int | None]) -> int:
     """Run a command at the edge of the process: an error becomes a message and a code."""
     try:
         return command() or ExitCode.COMPLETED
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Abort):  # Abort: the end of input at a question
         complain("stopped")
         return ExitCode.CANCELLED
     except BrokenPipeError:

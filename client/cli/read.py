@@ -36,7 +36,7 @@ async def report(
     *,
     form: Annotated[Literal["md", "html", "json"], Option("--format", help="the form")] = "md",
     out: Annotated[Path | None, Option(metavar="FILE", help="write it there")] = None,
-    metadata: Annotated[bool, Option("--include-metadata", help="with the share that models were shown")] = False,
+    metadata: Annotated[bool, Option("--include-metadata", help="add how much of the content models saw")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the report of a run, or write it to a file; of a running one its draft.
@@ -57,7 +57,10 @@ async def report(
         print_bytes(data)
     if as_json:
         document: dict[str, Any] = {"research_id": run.research_id} | ({} if out else {"report": data.decode()})
-        document |= {"fidelity": shown and shown.model_dump(mode="json"), "levels": shown and levels_shown(shown)}
+        document |= {
+            "fidelity": shown and shown.model_dump(mode="json"),
+            "levels": levels_shown(shown) if shown else {},
+        }
         low = shown is not None and shown.fidelity < LOW_FIDELITY
         print_json(document | {"advice": LOW_FIDELITY_ADVICE if low else ""})
     elif metadata:

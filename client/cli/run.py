@@ -150,7 +150,9 @@ async def refresh(
     options: RunOptions,
     given: RunId = "last",
     *,
-    every: Annotated[str | None, Option(metavar="1d|12h|30m|off", help="have the server do so, or end that")] = None,
+    every: Annotated[
+        str | None, Option(metavar="1d|12h|30m|off", help="refresh this often on the server; off stops it")
+    ] = None,
 ) -> int:
     """Read every source of a finished run of the strategy living again, and update its report where a text differs.
 

@@ -32,7 +32,9 @@ Hash = Annotated[str, Argument(metavar="HASH", help="the hash of the text, or a 
 @commands.command("delete")
 async def delete(
     context: CommandContext,
-    given: Annotated[str | None, Argument(metavar="ID", help="the run")] = None,
+    given: Annotated[
+        str | None, Argument(metavar="ID", help="a run: its id, the beginning or end of it, or `last`")
+    ] = None,
     *,
     older_than: Annotated[float | None, Option(metavar="DAYS", min=0, help="all runs last saved so long ago")] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="do not ask")] = False,

@@ -28,7 +28,8 @@ LARGEST_PLAN: Final = 200_000  # bytes
 PLAN_HEAD: Final = """\
 # The plan of {id}, version {version}. Lines that begin with # are ignored.
 # The text before the first "-" is the brief; each line that begins with "-" is a sub-query or a step, in their order.
-# outline: has the headings of the report; correct assumptions: here, and answer questions: with `research answer`.
+# If it has an outline: its lines are the headings of the report. Correct assumptions here; answer questions with
+# `research answer`.
 # Save and close to send it; change nothing to leave the plan unchanged.
 """
 LABELS: Final = ("outline", "questions", "assumptions")
@@ -55,7 +56,9 @@ async def plan(
     given: RunId = "last",
     *,
     edit: Annotated[bool, Option("--edit", help="open it in $EDITOR, and send what you save")] = False,
-    set_file: Annotated[Path | None, Option("--set", metavar="FILE|-", help="replace it by a text like this")] = None,
+    set_file: Annotated[
+        Path | None, Option("--set", metavar="FILE|-", help="replace it by a text as --edit shows it")
+    ] = None,
 ) -> None:
     """Print the plan of a run; while it waits for approval, replace it by an edited one.
 
@@ -86,7 +89,9 @@ async def approve(
     *,
     version: Annotated[int | None, Option(metavar="N", help="of the plan that you have seen; else the newest")] = None,
     phrase: Annotated[str | None, Option(metavar="TEXT", help="the words that the run demands, if it does")] = None,
-    overrule: Annotated[bool, Option("--overrule", help="also queries that the manager thinks too wide")] = False,
+    overrule: Annotated[
+        bool, Option("--overrule", help="approve even queries that the manager calls too wide")
+    ] = False,
 ) -> None:
     """Approve the plan of a run, and start its searches.
 
@@ -175,15 +180,15 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
         print_hint(f"there is no plan yet: research watch {research_id}")
         return
     approved = f", approved as version {known.approved_version}" if known.approved_version else ""
-    print_result(Text(f"plan version {known.version}{approved}", style="bold"))
-    for line in plan_lines(known, tree_lines(known.nodes)):
+    print_result(Text(f"# plan version {known.version}{approved}", style="bold"))
+    for line in plan_lines(known, tree_lines(known.nodes) or _described_lines(known.sub_queries)):
         print_result(line)
     for objection in known.objections:
         state = " (overruled)" if objection.overruled else " (its split was taken)" if objection.followed else ""
-        print_result(f"too wide{state}: {printable(objection.line())}")
+        print_result(f"# too wide{state}: {printable(objection.line())}")
     named = known.constraints.model_dump(exclude_none=True)
     if known.outline and named:
-        print_result("constraints: " + "; ".join(f"{name}: {printable(value)}" for name, value in named.items()))
+        print_result("# constraints: " + "; ".join(f"{name}: {printable(value)}" for name, value in named.items()))
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
         print_waiting(known.waiting.model_copy(update={"questions": []}), research_id)  # the plan has them
 
@@ -195,6 +200,15 @@ def plan_lines(known: PlanAnswer, queries: Sequence[str] = ()) -> list[str]:
     for part in LABELS:
         if texts := getattr(known, part):
             lines += [f"{part}:", *(f"- {printable(text)}" for text in texts)]
+    return lines
+
+
+def _described_lines(queries: Sequence[PlanNode]) -> list[str]:
+    lines = []
+    for query in queries:
+        lines.append(f"- {printable(query.text)}")
+        if query.expected_contribution not in ("", query.text):
+            lines.append(f"#   {printable(query.expected_contribution)}")
     return lines
 
 

@@ -30,7 +30,7 @@ from client.cli.output import (
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
 from client.handle import CLOSING_SECONDS, DEFAULT_TENANT, ResearchHandle
-from client.run_results import STOP_REASONS, bare_status, reasons_of
+from client.run_results import SESSION_STOP_REASONS, bare_status, reasons_of
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow, status_rows
 from client.view.words import local_time, pasteable, printable
 from contracts.outcome import ResearchResult, ResearchStatus
@@ -73,9 +73,9 @@ async def watch(
     if run.handle is None or not (run.running or events):
         result = None if events else await run.result()
         if result is None:
-            remedy = context.server_away or (
-                "`research serve`, and watch again" if events else f"research resume {research_id}"
-            )
+            remedy = context.server_away or f"research resume {research_id}"
+            if events:
+                remedy = "the server is not running, or no longer has the run; start `research serve`, and watch again"
             raise CommandError(f"the run {research_id} cannot be watched now: {remedy}", ExitCode.FAILED)
     else:
         async with first_interrupt() as interrupt:
@@ -202,7 +202,7 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
     if state.status not in OUTCOMES:
         return known, f"the run was interrupted: research resume {run.research_id}"
     outcome = OUTCOMES[state.status]
-    over = {"outcome": outcome, "stop_reason": STOP_REASONS[outcome], "ended_at": saved_at}
+    over = {"outcome": outcome, "stop_reason": SESSION_STOP_REASONS[outcome], "ended_at": saved_at}
     return known.model_copy(update=over), f"its state is saved: research resume {run.research_id}"
 
 

@@ -66,6 +66,20 @@ def test_the_outline_of_a_plan_survives_the_editor(capsys: pytest.CaptureFixture
         parse_plan(text.replace("- Why\n", "Why\n"))
 
 
+def test_a_printed_plan_can_be_sent_back(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its heading, what a step contributes, objections and constraints are comments of the text (S2-048)."""
+    described = NODES[0].model_copy(update={"expected_contribution": "The way it is done."})
+    objection = Objection(kind=ObjectionKind.OPINION, query="All?", text="too much")
+    shown = PLAN.model_copy(
+        update={"sub_queries": [described, NODES[1]], "objections": [objection], "outline": ["Why"],
+                "constraints": Constraints(audience="nurses")}
+    )  # fmt: skip
+    print_plan(shown, "r-1")
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in ("The way it is done.", "too much", "nurses"))
+    assert parse_plan(printed) == parse_plan(plan_as_text(shown, "r-1"))
+
+
 def test_a_tree_is_printed_by_level(capsys: pytest.CaptureFixture[str]) -> None:
     """Nodes of agents below their queries and leaves with their sources, grafts included; searches are no part of it."""
     query = PlanNode(id="q", text="How?", status=NodeStatus.EXECUTING)

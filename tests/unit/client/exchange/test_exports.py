@@ -120,5 +120,5 @@ def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, m
     monkeypatch.setattr("client.cli.context.CommandContext.report_documents", stored)
     out = tmp_path / "table.pdf"
     code, said = ran("export", RESEARCH_ID, "--format", "pdf", "--out", str(out))
-    assert (code, out.exists()) == (4, False)
-    assert "research: work on a text from outside" in " ".join(said.split())
+    assert (code, out.exists()) == (2, False)
+    assert f"{RESEARCH_ID} cannot be exported: work on a text from outside" in " ".join(said.split())
