@@ -31,7 +31,7 @@ from providers.interfaces import ContentArchive, Engine, ExtractedDocument, Sear
 from providers.isolation.pool import SubprocessPool
 from providers.models.endpoints import EndpointCapabilities
 from providers.models.summaries import SummarizingEngine
-from providers.reading.reader import CachedReader, WebReader
+from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
 from providers.shared.paid_calls import CallStore
 from providers.shared.run_queue import QueueLimits, RunQueue
@@ -49,16 +49,31 @@ READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 """When every page is read: a report says it, and is the same on every day."""
 
 
-class NoWeb(WebReader):
+class NoWeb:
     """A reader for worlds without a web."""
 
-    def __init__(self) -> None:
-        pass
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        raise SourceUnreadable("not_found", "this world has no web")
+
+
+class RoutedReader:
+    """Reads documents of a corpus from there, everything else from the web of a test."""
+
+    def __init__(self, corpora: MemoryCorpus, web: CachedReader) -> None:
+        self._corpora = corpora
+        self._web = web
+
+    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+        if url.startswith(CORPUS_SCHEME):
+            return await self._corpora.read(url)
+        return await self._web.read(url, tenant=tenant, domains=domains)
 
     async def read_again(
-        self, url: str, known: Validators | None, domains: Domains = ANYWHERE
+        self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
     ) -> ExtractedDocument | None:
-        raise SourceUnreadable("not_found", "this world has no web")
+        if url.startswith(CORPUS_SCHEME):
+            return await self._corpora.read(url)
+        return await self._web.read_again(url, known, domains=domains)
 
 
 async def no_list_of_runs() -> list[str]:
@@ -89,6 +104,7 @@ class World:
         engines: Mapping[EngineKind, Engine] | None = None,
         configuration: ResearchConfiguration | None = None,
         providers: Mapping[str, SearchProvider] | None = None,
+        web: CachedReader | None = None,
         archive: ContentArchive | None = None,
     ) -> None:
         self.corpus = corpus or MemoryCorpus()
@@ -99,6 +115,7 @@ class World:
         self.notebooks = Notebooks(self.content)
         self.sessions = RecordSessionStore(Records(folder, SESSIONS))
         self.providers: dict[str, SearchProvider] = {"corpus": self.corpus, **(providers or {})}
+        self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
         self.queue: RunQueue = RunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
         self.isolated: SubprocessPool = HereCalls()
@@ -116,8 +133,9 @@ class World:
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )
         searching = SearchingActivities(self.providers, all_reachable, self.notebooks)
-        reader = CachedReader(self.corpus, NoWeb(), self.content, Cache(self.shared))
-        reading = ReadingActivities(reader, self.content, judge, self.notebooks, lambda: READ_AT)
+        reading = ReadingActivities(
+            RoutedReader(self.corpus, self.web), self.content, judge, self.notebooks, lambda: READ_AT
+        )
         reporting = ReportingActivities(
             self.content, self.corpus.skipped, "0.1.0", self.isolated, self.sessions, self.notebooks
         )
