@@ -4,11 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.contrib.pydantic import PydanticPayloadConverter
+from temporalio.converter import DataConverter
 from temporalio.envconfig import ClientConfig
 from temporalio.runtime import Runtime
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
@@ -27,6 +29,9 @@ SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
     **dict.fromkeys(KEYWORD_ATTRIBUTES, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
     COST_ATTRIBUTE: IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
 }
+DATA_CONVERTER = DataConverter(payload_converter_class=cache(PydanticPayloadConverter))  # type: ignore[arg-type]
+"""The SDK's converter for pydantic. The SDK creates one for each run and twice for each of its tasks, and each would
+build the adapters of its types again: a process has one."""
 
 
 class ServerUnreachableError(ServerError):
@@ -96,7 +101,7 @@ async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Cl
     try:
         return await Client.connect(
             **{**compression, **options},  # type: ignore[arg-type]  # a typed dictionary of the SDK, or a target host
-            data_converter=pydantic_data_converter,
+            data_converter=DATA_CONVERTER,
             runtime=runtime,
         )
     except RuntimeError as error:

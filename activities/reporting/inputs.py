@@ -533,8 +533,8 @@ def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses
     forms = {bare_words(words), bare_words(without_lead_in(words).strip())} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
-        theirs = {bare_words(shown), bare_words(NUMBER.sub("", shown)), bare_words(parse_words(shown))}
-        if any(form in their if in_part else form == their for form in forms for their in theirs):
+        theirs = (bare_words(read(shown)) for read in (str, lambda text: NUMBER.sub("", text), parse_words))
+        if any(form in their if in_part else form == their for their in theirs for form in forms):
             return True
     return False
 

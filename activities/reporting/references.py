@@ -47,6 +47,8 @@ ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 """The beginning of an address, as a renderer or a browser may read it, and mail addresses as a whole."""
+MAY_HAVE_ADDRESS: Final = re.compile(r"[:/\\@&]|www\.", re.IGNORECASE)
+"""In every text with an address, and in few of the ids and figures of a report, most of which are searched in vain."""
 REST: Final = re.compile(r"[^\s<>\"`|^{}()\[\]]*+")
 WEB_ADDRESS: Final = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)", re.IGNORECASE)
 """Without a user name: `https://good.test@evil.test/` reads as another host than it leads to."""
@@ -113,6 +115,8 @@ class KnownAddresses:
 
     def strip(self, text: str) -> str:
         """Return a text without foreign addresses."""
+        if not MAY_HAVE_ADDRESS.search(text):
+            return text
         return "".join(piece if own is None else own for piece, own in self._pieces(text, []))
 
     def filter(self, foreign: list[str]) -> Pass:

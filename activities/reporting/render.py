@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 from pydantic import BaseModel
+from pydantic_core import to_json
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
@@ -283,7 +284,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
         whole = whole.model_copy(update={"changes": changes})
     document = whole.model_dump(mode="json", context=WHOLE)
     document |= {key: _without_addresses(document[key], inputs.registry) for key in document.keys() - OWN_PARTS}
-    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return to_json(document, indent=1).decode() + "\n"
 
 
 def _taken(part: object, *names: str) -> dict[str, Any]:

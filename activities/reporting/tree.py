@@ -382,6 +382,8 @@ def one_line(text: str) -> str:
 
 def clean_characters(text: str) -> str:
     """Return the text with line feeds as line ends, few combining characters, and no invisible and private ones."""
+    if text.isascii() and text.isprintable():
+        return text
     for line_end in ("\r\n", "\r", "\u2028", "\u2029"):
         text = text.replace(line_end, "\n")
     return with_few_marks(INVISIBLE.sub("", text))
@@ -500,7 +502,8 @@ class _Writer:
         """Write sentences so that a parser reads them unchanged; `template` is the Markdown around such a leaf."""
         shown, in_table = list(leaf), template.startswith("|")
         written = _write_leaf(shown, SIGN, in_table=in_table)
-        if not _is_read_as(template.format("".join(gap + text for gap, text in written)), shown):
+        markdown = template.format("".join(gap + text for gap, text in written))
+        if not _is_plain(leaf) and not _is_read_as(markdown, shown):
             plain = [[Run(each.text) if isinstance(each, Run) else each for each in one.inlines] for one in leaf]
             shown = [replace(one, inlines=tuple(tidy(each))) for one, each in zip(leaf, plain, strict=True)]
             written = _write_leaf(shown, PUNCTUATION, in_table=in_table)
@@ -567,6 +570,17 @@ def _write_target(url: str) -> str:
 
 def _longest_ticks(text: str) -> int:
     return max((len(ticks) for ticks in re.findall("`+", text)), default=0)
+
+
+def _is_plain(leaf: Sequence[Sentence]) -> bool:
+    """Return whether a leaf is one line of words without any style: escaped, they are always read as they were."""
+    inlines = (inline for sentence in leaf for inline in (Run(sentence.gap), *sentence.inlines))
+    return all(
+        _look(each) == PLAIN_LOOK and "\n" not in each.text
+        if isinstance(each, Run)
+        else each.link is None and not each.sign
+        for each in inlines
+    )
 
 
 def _is_read_as(markdown: str, leaf: Sequence[Sentence]) -> bool:
