@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Final
 
@@ -129,7 +129,7 @@ async def audit(
     `before` has the comparisons so far. Raises `InputUnprocessable` for a report that ends its readers.
     """
     result = before or AuditResult()
-    read = await isolated.call(READ, document)
+    read = await isolated.call(READ, document, returns=REPORT)
     if not isinstance(read, Report):
         for place, problem in read:
             result.problem("malformed", place, problem)
@@ -144,23 +144,22 @@ async def audit(
     _check_forms(read, markdown, html, result)
     page = None if html is None else html.decode("utf-8", "replace")
     arguments = (read, texts, pages, page, result)
-    checked, unchecked, problems = await isolated.call(COMPARE, *arguments, seconds=COMPARING_SECONDS)
-    return AuditResult(read.research_id, checked, unchecked, [AuditProblem(*problem) for problem in problems])
+    return await isolated.call(COMPARE, *arguments, returns=RESULT, seconds=COMPARING_SECONDS)
 
 
 READ: Final = f"{read_report.__module__}:{read_report.__name__}"
+REPORT: Final = TypeAdapter[Report | list[tuple[str, str]]](Report | list[tuple[str, str]])
 COMPARE: Final = f"{__name__}:compare"
+RESULT: Final = TypeAdapter(AuditResult)
 
 
-def compare(
-    report: Report, texts: Texts, pages: Texts, page: str | None, result: AuditResult
-) -> tuple[dict[str, int], dict[str, int], list[Any]]:
-    """Return the fields of the result with every difference between a report, its page and the stored texts.
+def compare(report: Report, texts: Texts, pages: Texts, page: str | None, result: AuditResult) -> AuditResult:
+    """Return the result with every difference between a report, its page and the stored texts.
 
     `pages` are the offsets of pages, as JSON; both mappings are by the id of the source.
     """
     _Comparison(report, texts, pages, result).run(page)
-    return result.checked, result.unchecked, [astuple(problem) for problem in result.problems]
+    return result
 
 
 async def _load(

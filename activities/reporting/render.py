@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic_core import to_json
 from temporalio import activity
 
@@ -96,11 +96,12 @@ def render(
 
 
 RENDER: Final = f"{__name__}:render_json"
+FORMS: Final = TypeAdapter(RenderedForms)
 
 
-def render_json(state_json: str, *arguments: Any) -> tuple[Any, ...]:
-    """Render from a state as JSON in a child process: the fields of `RenderedForms`. Raises as `render` does."""
-    return tuple(render(ResearchState.model_validate_json(state_json), *arguments))
+def render_json(state_json: str, *arguments: Any) -> RenderedForms:
+    """Render from a state as JSON in a child process. Raises as `render` does."""
+    return render(ResearchState.model_validate_json(state_json), *arguments)
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
@@ -137,10 +138,8 @@ class ReportingActivities:
             shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
             before = await self.content.get_text(state.refresh.before) if state.refresh else None
             state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))
-            rendered = await self.isolated.call(
-                RENDER, state_json, draft, texts, skipped, self.product_version, verdicts, corrected, shortened, before
-            )
-            forms = RenderedForms(*rendered)
+            arguments = draft, texts, skipped, self.product_version, verdicts, corrected, shortened, before
+            forms = await self.isolated.call(RENDER, state_json, *arguments, returns=FORMS)
             markdown, html, json_document = await asyncio.gather(
                 self.content.put_text(forms.markdown, "text/markdown"),
                 self.content.put_text(forms.html, "text/html"),

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from pydantic import Base64UrlBytes, TypeAdapter
 from typer import Argument, Option
 
-from activities.reporting.audit import READ, AuditResult, BytesOf, TextOf
+from activities.reporting.audit import READ, REPORT, AuditResult, BytesOf, TextOf
 from activities.reporting.audit import audit as check
 from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
@@ -36,6 +37,8 @@ EXPORTS: Final = {
 }
 """Formats beside a bundle: the function that makes one of a report, and the suffix of its files."""
 COMPARE: Final = f"{compare_documents.__module__}:{compare_documents.__name__}"
+CHANGES: Final = TypeAdapter[ReportChanges | int](ReportChanges | int)
+FILE: Final = TypeAdapter[bytes](Base64UrlBytes)
 MEMORY_BYTES: Final = 1_000_000_000
 """Of a process that reads reports, which anybody may have written."""
 COMPARE_SECONDS: Final = 60.0
@@ -241,7 +244,7 @@ async def diff(
         documents.append(forms["json"])
     async with SubprocessPool(1, cpu_seconds=COMPARE_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
         with _readable(" or ".join(targets), "compared"):
-            found = await pool.call(COMPARE, *documents)
+            found = await pool.call(COMPARE, *documents, returns=CHANGES)
     if not isinstance(found, ReportChanges):
         raise CommandError(f"{targets[found]} is not a report.json: name one that `research run` has written")
     if as_json:
@@ -284,11 +287,11 @@ async def export(
     make, suffix = EXPORTS[form] if form is not None else ("", ".zip")
     async with SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
         with _readable(research_id, "exported"):
-            report = await pool.call(READ, forms["json"])
+            report = await pool.call(READ, forms["json"], returns=REPORT)
             if not isinstance(report, Report):
                 raise CommandError(f"the stored report cannot be read: see `research audit {research_id}`")
             if make:
-                data = await pool.call(make, report, seconds=EXPORT_SECONDS)
+                data = await pool.call(make, report, returns=FILE, seconds=EXPORT_SECONDS)
             else:
                 data = await _bundle(context, report, forms, quotes_only, key)
     write_for_person(out or Path(research_id + suffix), data)

@@ -1,8 +1,9 @@
 """The other end of `SubprocessPool`: a child process that runs plain functions under limits.
 
-Frames in both directions are eight bytes of length and a pickle. In: `(function, arguments, processor seconds)`. Out,
-once: `("ready",)`; then for each call `("value", result)`, `("raised", error)`, `("memory",)` or `("failed", type,
-place)`.
+Frames in both directions are eight bytes of length and a body. In: the pickle of `(function, arguments, processor
+seconds)`. Out: the line `ready` once; then for each call the line `value`, `raised` or `failed` and JSON: the result,
+name and arguments of one of the errors `RAISED`, or type and place of any other. The parent unpickles none of it: a
+document may have taken over its reader.
 """
 
 import contextlib
@@ -12,12 +13,15 @@ import os
 import pickle
 import queue
 import resource
+import signal
 import struct
 import sys
 import threading
 import traceback
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+from pydantic_core import to_json
 
 from providers.errors import ContentMissing, InvalidCall, SourceUnreadable
 
@@ -38,26 +42,25 @@ def read_frame(stream: BinaryIO) -> Any | None:
 
 
 def write_frame(stream: BinaryIO, body: bytes) -> None:
-    """Write a pickle as a frame."""
+    """Write a frame."""
     stream.write(LENGTH.pack(len(body)) + body)
     stream.flush()
 
 
 def run(function: str, arguments: tuple[Any, ...]) -> bytes:
-    """Run `module:name` and pickle its frame. Unexpected errors leave type and place: messages may contain a page."""
-    frame: tuple[Any, ...]
+    """Run `module:name` and return its answer. Unexpected errors leave type and place: messages may contain a page."""
     try:
         module, _, name = function.partition(":")
-        frame = ("value", getattr(importlib.import_module(module), name)(*arguments))
-        return pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
+        value = getattr(importlib.import_module(module), name)(*arguments)
+        return b"value\n" + to_json(value, bytes_mode="base64")
     except RAISED as error:
-        frame = ("raised", error)
+        return b"raised\n" + to_json([type(error).__name__, *error.args])
     except MemoryError:
-        frame = ("memory",)
+        os.kill(os.getpid(), signal.SIGKILL)  # as the kernel would
+        raise
     except Exception as error:  # noqa: BLE001  # the edge of the process
         last = traceback.extract_tb(error.__traceback__)[-1]
-        frame = ("failed", type(error).__name__, f"{Path(last.filename).name}:{last.lineno}")
-    return pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
+        return b"failed\n" + to_json([type(error).__name__, f"{Path(last.filename).name}:{last.lineno}"])
 
 
 def listen(stream: BinaryIO, calls: "queue.SimpleQueue[Any]") -> None:
@@ -78,7 +81,7 @@ def main() -> None:
     sys.setrecursionlimit(RECURSION_LIMIT)
     calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(sys.stdin.buffer, calls), daemon=True).start()
-    write_frame(answers, pickle.dumps(("ready",)))
+    write_frame(answers, b"ready\n")
     while True:
         function, arguments, cpu_seconds = calls.get()
         usage = resource.getrusage(resource.RUSAGE_SELF)

@@ -5,15 +5,16 @@ Native parsers cannot be interrupted from Python, so threads are no answer: a ch
 
 import asyncio
 import contextlib
-import io
 import os
 import pickle
 import signal
 import sys
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
-from providers.errors import InputUnprocessable
+from pydantic import TypeAdapter
+
+from providers.errors import InputUnprocessable, ProviderError
 from providers.isolation.child import LENGTH, RAISED
 
 MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child (reliability-and-security 2.2)
@@ -22,6 +23,9 @@ START_GRACE_SECONDS: Final = 30.0
 """Time for a child to start, apart from the time of its first call: the interpreter has to load."""
 RECYCLE_AFTER: Final = 1_000
 """Calls after which a child is replaced. Loading its code takes as long as a hundred pages."""
+STRINGS: Final = TypeAdapter(list[str])
+
+T = TypeVar("T")
 
 
 def ended_by(kind: str) -> InputUnprocessable:
@@ -57,27 +61,28 @@ class SubprocessPool:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
+    async def call(self, function: str, *arguments: Any, returns: TypeAdapter[T], seconds: float | None = None) -> T:
         """Run one function; cancelling the caller kills the child. `seconds` replaces both limits of time.
 
+        `returns` is the type of its result, which arrives as JSON: write `Base64UrlBytes` for bytes.
         A text that ends two children is given up: the first one may have died because the machine had no memory left.
         Raises the errors of `RAISED` as the function raised them, `InputUnprocessable` for anything else.
         """
         cpu_seconds, wall_seconds = (self._cpu_seconds, self._wall_seconds) if seconds is None else (seconds, seconds)
         call = function, arguments, cpu_seconds
         try:
-            return await self._call(call, wall_seconds)
+            return await self._call(call, wall_seconds, returns)
         except InputUnprocessable as error:
             if error.kind not in {"memory", "crash"}:
                 raise
-        return await self._call(call, wall_seconds)
+        return await self._call(call, wall_seconds, returns)
 
-    async def _call(self, call: tuple[Any, ...], wall_seconds: float) -> Any:
+    async def _call(self, call: tuple[Any, ...], wall_seconds: float, returns: TypeAdapter[T]) -> T:
         """Make a call in any child."""
         async with self._places:
             child = await self._take()
             try:
-                frame = await child.call(call, wall_seconds)
+                found = read_answer(await child.call(call, wall_seconds), returns)
             except BaseException:
                 await child.kill()
                 raise
@@ -85,7 +90,9 @@ class SubprocessPool:
                 self._idle.append(child)
             else:
                 await child.kill()
-        return result_of(frame)
+        if isinstance(found, ProviderError):
+            raise found
+        return found
 
     async def close(self) -> None:
         """End all children and wait for them. Calls that still run are to be cancelled by their owners first."""
@@ -117,8 +124,8 @@ class _Child:
         self.process = process
         self.calls = 0
 
-    async def call(self, call: tuple[Any, ...], wall_seconds: float) -> Any:
-        """Return the answer frame. Raises `InputUnprocessable`, after which the child is of no further use."""
+    async def call(self, call: tuple[Any, ...], wall_seconds: float) -> bytes:
+        """Return the answer. Raises `InputUnprocessable`, after which the child is of no further use."""
         body = pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
         assert self.process.stdin is not None
         self.process.stdin.writelines((LENGTH.pack(len(body)), body))  # reading the answer reports a death
@@ -135,7 +142,7 @@ class _Child:
             code = await self.process.wait()
             if code == -signal.SIGXCPU:
                 raise ended_by("timeout") from None
-            # Only the kernel's memory killer sends SIGKILL.
+            # Only the kernel's memory killer sends SIGKILL, and a child itself at its limit of memory.
             raise ended_by("memory" if code == -signal.SIGKILL else "crash") from None
 
     async def kill(self) -> None:
@@ -144,46 +151,28 @@ class _Child:
             self.process.kill()
         await self.process.wait()
 
-    async def _frame(self) -> Any:
-        """Return the next frame. Raises `InputUnprocessable` for one too large, or with foreign objects."""
+    async def _frame(self) -> bytes:
+        """Return the body of the next frame. Raises `InputUnprocessable` for one too large."""
         pipe = self.process.stdout
         assert pipe is not None
         (length,) = LENGTH.unpack(await pipe.readexactly(LENGTH.size))
         if length > MAX_FRAME_BYTES:
             raise ended_by("crash")
-        body = await pipe.readexactly(length)
-        try:
-            frame = _AnswerUnpickler(io.BytesIO(body)).load()
-        except (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError, TypeError, ValueError):
-            raise ended_by("crash") from None
-        if frame == ("memory",):
-            raise ended_by("memory")
-        return frame
+        return await pipe.readexactly(length)
 
 
-class _AnswerUnpickler(pickle.Unpickler):
-    """Unpickles plain data and classes of ours: a child that was taken over must not reach further."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        found = super().find_class(module, name) if module.startswith(("providers.", "contracts.")) else None
-        if not isinstance(found, type):
-            raise pickle.UnpicklingError("an answer holds something that is no plain data")
-        return found
-
-
-def result_of(frame: Any) -> Any:
-    """Return the value of an answer frame, or raise the error that it states."""
-    match frame:
-        case ("value", value):
-            return value
-        case ("raised", error) if isinstance(error, RAISED) and {*map(type, error.args)} == {str}:
-            with contextlib.suppress(TypeError):  # not as many arguments as its own
-                raise type(error)(*error.args)  # without attributes that the child may have added
-            raise ended_by("crash")
-        case ("failed", str(type_name), str(place)):
-            raise InputUnprocessable("failed", f"work on a text from outside raised {type_name} at {place}")
-        case _:
-            raise ended_by("crash")
+def read_answer(answer: bytes, returns: TypeAdapter[T]) -> T | ProviderError:
+    """Return the result that an answer states, or the error. Raises `InputUnprocessable` for a malformed answer."""
+    kind, _, content = answer.partition(b"\n")
+    try:
+        if kind == b"value":
+            return returns.validate_json(content)
+        name, *words = STRINGS.validate_json(content)
+        if kind == b"raised":
+            return {error.__name__: error for error in RAISED}[name](*words)
+        return InputUnprocessable("failed", f"work on a text from outside raised {name} at {words[0]}")
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise ended_by("crash") from None
 
 
 def import_path() -> str:

@@ -31,6 +31,7 @@ POLICY: Final = FetchPolicy(
     seconds=60,
 )
 """Figures: reliability-and-security 2.2."""
+EXTRACTION: Final = TypeAdapter(Extraction)
 DOCUMENT: Final = TypeAdapter(ExtractedDocument)
 CACHED: Final = TypeAdapter(tuple[DocumentRef, DocumentRef, dict[str, Any]])
 """The bytes and the text of a cached page in the content store, and its other fields."""
@@ -97,10 +98,9 @@ class WebReader:
 async def extract_in_child(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
     """Extract a document by a function of `documents` in a child process. Raises `SourceUnreadable`."""
     try:
-        found: Extraction = await pool.call(f"providers.reading.documents:{function}", *arguments)
+        return await pool.call(f"providers.reading.documents:{function}", *arguments, returns=EXTRACTION)
     except InputUnprocessable as error:
         raise as_unreadable(error) from error
-    return found
 
 
 def as_unreadable(error: ProviderError) -> SourceUnreadable:

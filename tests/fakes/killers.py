@@ -1,11 +1,13 @@
 """Work that ends no more, for children; and calls of which some go to it."""
 
 import os
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from providers.errors import ContentMissing
+from providers.isolation.child import LENGTH
 
 
 def die_once(mark: str) -> str:
@@ -16,6 +18,12 @@ def die_once(mark: str) -> str:
     os.abort()
 
 
+def forge(answer: bytes) -> None:
+    """Write an answer as a document would that has taken over its reader: file 3 is the pipe to the parent."""
+    os.write(3, LENGTH.pack(len(answer)) + answer)
+    time.sleep(60)
+
+
 def miss(message: str) -> None:
     raise ContentMissing(message)
 
@@ -23,7 +31,7 @@ def miss(message: str) -> None:
 class HereCalls:
     """`SubprocessPool` in this process: quick, and nothing can be killed."""
 
-    async def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
-        del seconds
+    async def call(self, function: str, *arguments: Any, returns: object, seconds: float | None = None) -> Any:
+        del returns, seconds
         module, _, name = function.partition(":")
         return getattr(import_module(module), name)(*arguments)

@@ -13,6 +13,8 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
+from pydantic import Base64UrlBytes
+
 from contracts.addresses import digest
 from contracts.base import Contract
 from contracts.resolved import CorpusSnapshot
@@ -60,7 +62,7 @@ class IndexedFile:
     """Everything that the index stores of a file."""
 
     document: IndexedDocument
-    packed_text: bytes
+    packed_text: Base64UrlBytes
     chunks: list[tuple[int, int, int, str]]
     """Number of the section, start, end, and keys: what is ranked."""
 

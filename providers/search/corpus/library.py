@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from contracts.addresses import digest, short_hash
 from contracts.base import Contract
@@ -59,6 +59,7 @@ T = TypeVar("T")
 Result = tuple[FoundFile, IndexedFile | SkippedFile]
 
 TASK: Final = "providers.search.corpus.index:read_for_index"
+INDEXED: Final = TypeAdapter(IndexedFile)
 BATCH_FILES: Final = 32  # of one transaction: a kill loses no more; they are read at the same time
 SAMPLE_FILES: Final = 7  # files whose language decides that of a collection without one
 SAMPLE_BYTES: Final = 2_000_000
@@ -413,7 +414,7 @@ async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) 
 async def _read_all(pool: SubprocessPool, root: Path, files: Sequence[FoundFile], language: str) -> list[Result]:
     async def read(file: FoundFile) -> Result:
         try:
-            return file, await pool.call(TASK, str(root), file.path, language)
+            return file, await pool.call(TASK, str(root), file.path, language, returns=INDEXED)
         except ProviderError as error:
             return file, skipped_file(file.address, as_unreadable(error))
 

@@ -10,24 +10,21 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic import Base64UrlBytes, TypeAdapter
 
 from contracts.outcome import Usage
-from providers.errors import (
-    ContentMissing,
-    InputUnprocessable,
-    InvalidCall,
-    ProviderError,
-    RateLimited,
-    SourceUnreadable,
-)
-from providers.isolation.pool import SubprocessPool, import_path, result_of
+from providers.errors import ContentMissing, InputUnprocessable, InvalidCall, ProviderError, SourceUnreadable
+from providers.isolation.pool import SubprocessPool, import_path, read_answer
 
 MEGABYTE = 1_000_000
+ANYTHING = TypeAdapter[object](object)
+NUMBER = TypeAdapter(int)
+TEXT = TypeAdapter[str | None](str | None)
 
 
 async def failure_of(pool: SubprocessPool, function: str, *arguments: object) -> ProviderError:
     with pytest.raises(ProviderError) as caught:
-        await pool.call(function, *arguments)
+        await pool.call(function, *arguments, returns=ANYTHING)
     return caught.value
 
 
@@ -49,7 +46,7 @@ async def test_a_child_that_hangs_crashes_or_eats_memory_is_replaced(function, a
         error = await failure_of(pool, function, *arguments)
         assert isinstance(error, InputUnprocessable)
         assert error.kind == kind
-        assert await pool.call("math:sqrt", 9.0) == 3.0
+        assert await pool.call("math:sqrt", 9.0, returns=TypeAdapter(float)) == 3.0
 
 
 async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
@@ -62,34 +59,50 @@ async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
         assert "secret" not in str(error)
 
 
-async def test_an_answer_may_only_hold_plain_data_and_our_own_classes():
-    """A child that was taken over cannot make the parent build foreign objects."""
-    async with SubprocessPool(1) as pool:
-        assert isinstance(await failure_of(pool, "subprocess:CompletedProcess", "x", 0), InputUnprocessable)
-
-
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    "answer",
     [
-        (SourceUnreadable("empty", "no words"), SourceUnreadable),
-        (InvalidCall("no words"), InvalidCall),
-        (RateLimited("no words"), InputUnprocessable),
-        (InvalidCall(Usage(cost_usd=99)), InputUnprocessable),  # type: ignore[arg-type]
+        pickle.dumps(("value", Usage(cost_usd=99))),
+        b"value\n" + pickle.dumps(Usage(cost_usd=99)),
+        b'value\n{"cost_usd": "much"}',
+        b"value\n[",
+        b'raised\n["SystemExit", "0"]',
+        b'raised\n["RateLimited", "later"]',
+        b'raised\n["SourceUnreadable", "no kind"]',
+        b'raised\n["InvalidCall", {"cost_usd": 99}]',
+        b"failed\n[]",
+        b"ready\n",
     ],
 )
-def test_an_error_out_of_a_child_has_its_words_alone(error: ProviderError, kind: type[ProviderError]) -> None:
-    """A child that was taken over can neither state a cost nor make its caller wait."""
-    error.usage = Usage(cost_usd=99)
-    with pytest.raises(kind) as caught:
-        result_of(pickle.loads(pickle.dumps(("raised", error))))
-    assert type(caught.value) is kind
-    assert caught.value.usage == Usage()
+async def test_a_child_that_was_taken_over_can_only_state_plain_data(answer: bytes) -> None:
+    """Whatever is neither a result of the expected type nor an error of ours in plain words ends the child."""
+    async with SubprocessPool(1) as pool:
+        child = await pool.call("os:getpid", returns=NUMBER)
+        with pytest.raises(InputUnprocessable) as caught:
+            await pool.call("tests.fakes.killers:forge", answer, returns=TypeAdapter(Usage))
+        assert caught.value.kind == "crash"
+        assert await pool.call("os:getpid", returns=NUMBER) != child
+
+
+def test_an_error_out_of_a_child_has_its_words_alone() -> None:
+    """A child that was taken over cannot state a cost with an error."""
+    error = read_answer(b'raised\n["InvalidCall", "no words"]', ANYTHING)
+    assert (type(error), str(error)) == (InvalidCall, "no words")
+    assert isinstance(error, InvalidCall)
+    assert error.usage == Usage()
+
+
+async def test_bytes_come_back_as_they_were() -> None:
+    """Files that a child makes are no text: every byte of them arrives."""
+    data = bytes(range(256))
+    async with SubprocessPool(1) as pool:
+        assert await pool.call("builtins:bytes", data, returns=TypeAdapter[bytes](Base64UrlBytes)) == data
 
 
 async def test_a_call_that_outlives_its_pool_leaves_no_child() -> None:
     """The child of a call that ends after the pool was closed is ended with it."""
     pool = SubprocessPool(1)
-    late = asyncio.create_task(pool.call("os:getpid"))
+    late = asyncio.create_task(pool.call("os:getpid", returns=NUMBER))
     await asyncio.sleep(0)
     await pool.close()
     assert not is_running(await late)
@@ -98,19 +111,19 @@ async def test_a_call_that_outlives_its_pool_leaves_no_child() -> None:
 async def test_cancelling_the_caller_kills_the_child():
     """A cancelled task leaves no process behind that goes on working."""
     async with SubprocessPool(1) as pool:
-        child = await pool.call("os:getpid")
-        task = asyncio.create_task(pool.call("time:sleep", 60))
+        child = await pool.call("os:getpid", returns=NUMBER)
+        task = asyncio.create_task(pool.call("time:sleep", 60, returns=ANYTHING))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await pool.call("os:getpid") != child
+        assert await pool.call("os:getpid", returns=NUMBER) != child
 
 
 async def test_children_are_recycled():
     """A child works for several items and then makes room for a fresh one; none of them is this process."""
     async with SubprocessPool(1, recycle_after=2) as pool:
-        pids = [await pool.call("os:getpid") for _ in range(4)]
+        pids = [await pool.call("os:getpid", returns=NUMBER) for _ in range(4)]
         assert pids[0] == pids[1] != pids[2] == pids[3]
         assert os.getpid() not in pids
 
@@ -119,17 +132,18 @@ async def test_the_child_has_no_environment_of_the_parent(monkeypatch):
     """Keys in the environment never reach a process that parses foreign documents."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     async with SubprocessPool(1) as pool:
-        assert await pool.call("os:getenv", "ANTHROPIC_API_KEY") is None
+        assert await pool.call("os:getenv", "ANTHROPIC_API_KEY", returns=TEXT) is None
 
 
 def test_no_child_outlives_a_killed_parent():
     """After kill -9 of the parent its idle child ends by itself."""
     program = (
         "import asyncio\n"
+        "from pydantic import TypeAdapter\n"
         "from providers.isolation.pool import SubprocessPool\n"
         "async def main():\n"
         "    pool = SubprocessPool(1)\n"
-        "    print(await pool.call('os:getpid'), flush=True)\n"
+        "    print(await pool.call('os:getpid', returns=TypeAdapter(int)), flush=True)\n"
         "    await asyncio.Event().wait()\n"
         "asyncio.run(main())\n"
     )
@@ -165,4 +179,4 @@ async def test_typed_errors_come_back_as_they_were_raised() -> None:
 async def test_one_death_is_forgiven_and_the_second_is_not(tmp_path: Path) -> None:
     """Once it may have been the machine: a text that dies is tried again, once."""
     async with SubprocessPool(1) as pool:
-        assert await pool.call("tests.fakes.killers:die_once", str(tmp_path / "died")) == "alive"
+        assert await pool.call("tests.fakes.killers:die_once", str(tmp_path / "died"), returns=TEXT) == "alive"
