@@ -43,7 +43,7 @@ from contracts.state import ResearchState
 from contracts.state_changes import apply_change, change_between, digest_of, pack_json, unpack_json
 from contracts.vocabulary import Action, Confidence, EngineKind, Quality, Severity
 from tests.fakes.host import InProcessHost
-from tests.fakes.states import EMPTY_REF, hit
+from tests.fakes.states import EMPTY_REF, hit, record
 
 PAGES = [f"corpus:manual/page-{number}.md" for number in range(12)]
 
@@ -101,15 +101,8 @@ class RandomWorld:
 
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         self._fail_sometimes(f"read/{request.source_id}", failures.SOURCE_UNREADABLE)
-        return ReadRecord(
-            url=request.url,
-            title=request.title,
-            retrieved_at="2026-11-21T12:00:00+00:00",
-            content_hash=digest(request.url),
-            raw=EMPTY_REF,
-            text=EMPTY_REF,
-            quality=self.chance("quality", request.url).choice(list(Quality)),
-        )
+        quality = self.chance("quality", request.url).choice(list(Quality))
+        return record(request, content_hash=digest(request.url), quality=quality)
 
     async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
         chance = self.chance("analysis", request.operation, request.sub_query.id)

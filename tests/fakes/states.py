@@ -2,6 +2,7 @@
 
 from contracts.addresses import gap_id, source_id, sub_query_id
 from contracts.evidence import DocumentRef, Finding, Gap, ReportDraft, SearchHit, Source
+from contracts.messages import ReadRecord, ReadRequest
 from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
 from contracts.request import Depth, Gates
@@ -45,6 +46,20 @@ def plan(*queries: PlanNode, brief: str = "We look at the manual.") -> Plan:
 
 def hit(url: str, rank: int) -> SearchHit:
     return SearchHit(url=url, title=url, rank=rank, provider="corpus")
+
+
+def record(request: ReadRequest, **changes: object) -> ReadRecord:
+    """What reading a page gives."""
+    made = ReadRecord(
+        url=request.url,
+        title=request.title,
+        retrieved_at="2026-11-21T12:00:00+00:00",
+        content_hash="sha256:" + "1" * 64,
+        raw=EMPTY_REF,
+        text=EMPTY_REF,
+        quality=Quality.HIGH,
+    )
+    return made.model_copy(update=changes)
 
 
 def source(url: str, **changes: object) -> Source:

@@ -21,7 +21,7 @@ from tests.integration.conftest import running_workers
 from tests.integration.runs import start
 from tests.toy.nest import nest, nest_declared
 from tests.toy.party import party_declared
-from tests.unit.workflows.test_nested_agents import LOWEST, MIDDLE, PAGES, TOP
+from tests.unit.workflows.test_agents import LOWEST, MIDDLE, PAGES, TOP
 
 pytestmark = pytest.mark.integration
 

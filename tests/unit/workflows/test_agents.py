@@ -1,30 +1,36 @@
-"""Scoped runs in one process: agents of a toy strategy over real activities, and what their run makes of them."""
+"""Scoped runs in one process: agents of a toy strategy, agents of agents, and what their run makes of them."""
 
 import asyncio
 import contextlib
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contracts.agents import AgentRequest, AgentShare, AgentTask, TaskResult
-from contracts.outcome import Guidance
+from contracts.agents import AgentRecord, AgentRequest, AgentShare, AgentTask, NodeEnd, NodeSummary, TaskResult
+from contracts.outcome import Guidance, Usage
 from contracts.plan import Plan, PlanNode
 from contracts.request import Turn
+from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, StopReason
+from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.states import EMPTY_REF, finding, gap, source, state
+from tests.fakes.states import EMPTY_REF, finding, gap, resolved, source, state
 from tests.fakes.world import World, model_world
 from tests.toy.errand import ERRAND_LIMITS
+from tests.toy.nest import nest, nest_declared
 from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.rules.agents import merge_agent, scoped_limits, task_result
-from workflows.run.agents import GRACE_SECONDS
+from workflows.rules.gaps import open_gaps
+from workflows.run.agents import GRACE_SECONDS, grace_seconds
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
+from workflows.status import details_markdown
 
 TASKS = [
     "How does the engine prevent transaction ID wraparound?",
@@ -35,7 +41,7 @@ TASKS = [
 
 @pytest.fixture(autouse=True)
 def _declared() -> Iterator[None]:
-    with party_declared():
+    with party_declared(), nest_declared():
         yield
 
 
@@ -90,8 +96,7 @@ async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_aga
     await run.spawn(errands(TASKS[0]))
     read, known = len(world.corpus.reads), set(run.state.sources)
     again = "how does the engine prevent transaction ID wraparound"
-    tasks = [AgentTask(id=f"agent-{n}", text=text, strategy="errand") for n, text in ((2, again), (3, TASKS[1]))]
-    results = await run.spawn(tasks)
+    results = await run.spawn(errands(TASKS[0], again, TASKS[1])[1:])
     assert len(world.corpus.reads) == read
     assert sorted(world.corpus.searches) == sorted([TASKS[0], TASKS[0], TASKS[1]])
     assert set(results[0].source_ids) <= known
@@ -224,3 +229,100 @@ def test_an_agent_that_was_cut_short_says_nothing_about_what_is_to_be_found() ->
     assert not run.gaps
     merge_agent(run, task, result)
     assert run.gaps == [silent]
+
+
+# --- agents of agents ------------------------------------------------------------------------------------------------
+TOP, MIDDLE, LOWEST = "How deep do sperm whales dive?", "What do glaciers carve?", "When do cactus flowers open?"
+PAGES = {
+    "whales.md": "# Whales\n\nSperm whales dive two kilometres deep, and they stay below for an hour.\n",
+    "glaciers.md": "# Glaciers\n\nGlaciers carve long valleys, which rivers then widen for many years.\n",
+    "cacti.md": "# Cacti\n\nThe flowers of many a cactus open in the evening and close before noon.\n",
+}
+
+
+async def nested_run(world: World) -> ResearchRun:
+    run = await run_of(world)
+    run.state.plan = Plan(nodes=[PlanNode(id="node-a", text=TOP, kind=NodeKind.TASK, needs_search=False)])
+    return run
+
+
+async def test_what_is_found_at_the_third_level_keeps_its_leaf_and_its_node(tmp_path: Path) -> None:
+    """Findings, nodes, usage and calls of all levels are in the run, each once, as the levels have them (S4-041)."""
+    run = await nested_run(World(tmp_path, MemoryCorpus(PAGES)))
+    (result,) = await run.spawn([nest("node-a", TOP, nest("node-b", MIDDLE, nest("node-c", LOWEST)))], caller="root")
+    leaves = {"leaf-of-node-a", "leaf-of-node-b", "leaf-of-node-c"}
+    nodes = {node.id: node for node in run.state.plan.nodes}
+    assert nodes.keys() == {"node-a", "node-b", "node-c", *leaves}
+    assert [nodes[name].parent for name in ("node-b", "node-c", "leaf-of-node-c")] == ["node-a", "node-b", "node-c"]
+    assert [nodes[name].depth for name in ("node-a", "node-b", "node-c", "leaf-of-node-c")] == [0, 1, 2, 3]
+    assert all(node.status is NodeStatus.COMPLETED for node in nodes.values())
+    assert {one.sub_query_id for one in run.state.findings} == leaves
+    assert nodes["node-a"].finding_count == len(run.state.findings) == len(result.finding_ids)
+    assert {name for one in run.state.sources.values() for name in one.sub_query_ids} <= leaves | {"node-a"}
+    assert run.state.calls == {"root": {"nest": 1}, "nest": {"nest": 2}}
+    (top,) = (record.result.node for record in run.state.agents if record.result)
+    assert top is not None
+    lowest = top.below[0].below[0]
+    assert [top.level, top.below[0].level, lowest.level, lowest.goal] == [1, 2, 3, LOWEST]
+    parts = [top.usage, top.below[0].usage, lowest.usage]
+    total = parts[0].plus(parts[1]).plus(parts[2])
+    assert total.searches == run.state.usage.searches == 3
+    assert total.reads == run.state.usage.reads
+    assert [agent.id for _, agent in result.agents[0].with_all_below()] == ["node-b", "node-c"]
+    shown = [line for line in details_markdown(run.state, 0.0).splitlines() if "workflow `" in line]
+    assert [line.partition(" ✔ ")[0] for line in shown] == ["-", "  -", "    -"]
+
+
+async def test_an_agent_of_an_agent_knows_what_the_run_had_read(tmp_path: Path) -> None:
+    """The ledger of the run is handed on: what was read before is not read again at any level."""
+    world = World(tmp_path, MemoryCorpus(PAGES))
+    run = await nested_run(world)
+    await run.spawn([nest("node-before", LOWEST)])
+    await run.spawn([nest("node-a", TOP, nest("node-b", LOWEST))])
+    requests = {request.task.id: request for request in run.host.agents}
+    assert LOWEST in [one.text for one in requests["node-b"].ledger().queries]
+    assert "Cacti" in [page.title for page in requests["node-b"].ledger().pages]
+    assert len(world.corpus.reads) == len(set(world.corpus.reads)) == 2
+
+
+def test_less_is_waited_for_at_each_level() -> None:
+    """Whoever waits at a level has more patience than all below, so each one's answer arrives (S4-041)."""
+    waits = [grace_seconds(level) for level in range(3)]
+    assert waits[0] == GRACE_SECONDS
+    assert all(above - below >= 1.0 for above, below in pairwise(waits))
+    assert grace_seconds(9) > 0
+
+
+def test_the_limit_of_gaps_is_a_matter_of_the_strategy() -> None:
+    """A strategy that must lose no gap has more room than the usual thirty (S4-041)."""
+    drafts = [ProposedGap(description=f"gap {number}") for number in range(100)]
+    assert len(open_gaps(state(), drafts, "sub_query:x")) == 30
+    assert len(open_gaps(state(resolved=resolved(strategy="nest")), drafts, "sub_query:x")) == 100
+
+
+def test_a_gap_that_a_second_start_has_closed_is_closed_in_the_run() -> None:
+    """What the first start left open stays open only if the second one did not close it (S4-041)."""
+    task = nest("node-a", TOP)
+    leaf = PlanNode(id="leaf-x", text="a leaf", parent="node-a", kind=NodeKind.LEAF, needs_search=False)
+    one, other = gap("closed later", origin="sub_query:leaf-x"), gap("stays open", origin="sub_query:leaf-x")
+    run = state(plan=Plan(nodes=[PlanNode(id="node-a", text=TOP, kind=NodeKind.TASK, needs_search=False)]))
+    held = state(task=task, plan=Plan(nodes=[leaf]), gaps=[one, other], findings=[finding("a statement")])
+    merge_agent(run, task, task_result(held, StopReason.USER_STOPPED, "", "it was told to stop"))
+    assert [(each.origin, each.status) for each in run.gaps] == [("sub_query:leaf-x", GapStatus.OPEN)] * 2
+    held.gaps = [one.model_copy(update={"status": GapStatus.ADDRESSED}), other]
+    merge_agent(run, task, task_result(held, StopReason.NO_OPEN_GAPS, ""))
+    assert [each.status for each in run.gaps] == [GapStatus.ADDRESSED, GapStatus.OPEN]
+    assert run.sources == {}
+
+
+def test_a_node_that_gave_no_result_is_in_the_tree_with_its_reason() -> None:
+    """The tree names a branch that failed or came too late, so nobody takes it for done."""
+    task = nest("node-a", TOP)
+    held = state(task=task, sources={"s": source("https://a.example")}, usage=Usage(searches=5))
+    record = AgentTask(id="node-b", text=MIDDLE, strategy="nest", level=2)
+    stub = task_result(state(), StopReason.BUDGET_TIME, "").model_copy(update={"is_stub": True})
+    held.agents = [AgentRecord(task=record, result=stub)]
+    result = task_result(held, StopReason.NO_OPEN_GAPS, "", node=NodeSummary(id="node-a", goal=TOP))
+    assert result.node is not None
+    assert [(one.id, one.level, one.end) for one in result.node.below] == [("node-b", 2, NodeEnd.TIME)]
+    assert result.node.usage.searches == 5

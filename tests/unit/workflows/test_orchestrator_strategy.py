@@ -1,28 +1,48 @@
-"""The strategy `orchestrator`, driven by the real driver over real activities, without a server."""
+"""The strategy `orchestrator`: whole runs by the real driver, where something is lacking, and its rules."""
 
+import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contracts.agents import AT_ONCE
+from contracts.call_sizes import BYTES_PER_TOKEN
+from contracts.canary import STEERED_NOTE
+from contracts.evidence import Finding
+from contracts.plan import Plan, PlanNode
+from contracts.presets import preset
+from contracts.request import Depth
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import AgentStatus, Confidence, NodeKind, NodeStatus, Outcome, StopReason
 from tests.every_strategy.joined import begin_trial, trial_of, undisturbed, world_of
-from tests.fakes import tool_work
+from tests.fakes import states, tool_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
-from tests.unit.workflows.test_supervisor_strategy import begin
+from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
 from workflows.research_agent import AgentDriver
-from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorPosition, tasks_of
+from workflows.run.inbox import Reply
+from workflows.strategies.orchestrator.orchestrator_strategy import (
+    OrchestratorPosition,
+    problem_of,
+    report_of,
+    tasks_of,
+    unserved,
+    with_step_statuses,
+)
+from workflows.strategies.units import step_node
 
 Body = Mapping[str, Any]
 Work = Callable[[Body], list[dict[str, Any]]]
 Ran = tuple[ResearchState, InProcessHost, MessagesApi]
+WISH = "Please also look at base backups"
 TASKS = (
     "How often must tables of the engine be vacuumed to prevent wraparound?",
     "Which setting of the engine controls the maximum age of a table before a vacuum?",
@@ -253,3 +273,249 @@ async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_wit
     assert "think_tool" not in {name for body in requests_of(api, "agent") for name in offered(body)}
     assert state.result.outcome is Outcome.COMPLETED
     assert named.resolved.limits.max_iterations == 6
+
+
+# --- people ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
+    """It calls a tool without arguments, asks nothing, and the plan follows at once (S3-002, S3-003, S3-057)."""
+    async with trial_of(tmp_path, "orchestrator", "model", gates={"clarify": "auto"}) as trial:
+        await trial.conduct()
+    trial.assert_completed()
+    assert [call.role for call in trial.api.calls][:2] == ["intake", "outliner"]
+    assert [tool["name"] for tool in requests_of(trial.api, "intake")[0]["tools"]] == ["generate_plan", "ask_person"]
+    assert any(item.action == "question_is_clear" for item in trial.state.decisions)
+
+
+async def test_questions_of_the_intake_are_waited_for(tmp_path: Path) -> None:
+    """They come by a call; the answer reaches the plan, and no second round is asked (S3-004)."""
+    async with trial_of(tmp_path, "orchestrator", "model", gates={"clarify": "required"}) as trial:
+        trial.start()
+        assert (await trial.asked()).questions == [f"Which part of “{QUESTION}” do you mean?"]
+        assert trial.api.counts() == {"intake": 1}
+        await trial.answer(Reply(answers=["the part on freezing"]))
+        await trial.task
+    trial.assert_completed()
+    assert trial.api.counts()["intake"] == 2
+    assert "the part on freezing" in next(one.prompt for one in trial.api.requests if one.role == "outliner")
+
+
+@pytest.mark.parametrize(
+    ("reply", "questions"),
+    [
+        (
+            ("ask_person", {"questions": ["3.11 or 3.12?", "1. Which\nplace?", "3.11 or 3.12?", "b", "c"]}),
+            ["3.11 or 3.12?", "1. Which place?", "b"],
+        ),
+        ("2024 figures, or\n- later ones?", ["2024 figures, or - later ones?"]),
+    ],
+)
+async def test_no_question_is_cut_into_lines_or_stripped_of_its_digits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Any, questions: list[str]
+) -> None:
+    """Questions come as a schema, at most three of them; words without a call are one question (S3-003)."""
+
+    def ask(body: Body) -> list[dict[str, Any]]:
+        return [{"type": "text", "text": reply}] if isinstance(reply, str) else blocks(body, reply)
+
+    works(monkeypatch, "intake", ask)
+    async with trial_of(tmp_path, "orchestrator", "model", gates={"clarify": "auto"}) as trial:
+        trial.start()
+        assert (await trial.asked()).questions == questions
+        await trial.cancel()
+        await asyncio.wait([trial.task])
+
+
+async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told the new step, and the report is refused until an agent was sent for it."""
+    for_all = ("research_agent", {"task": TASKS[0], "steps": [1, 2, 3]})
+    for_wish = ("research_agent", {"task": "What does a base backup of a cluster copy?", "steps": [4]})
+    works(monkeypatch, "orchestrator", plays([for_all], [THOUGHT], REPORT, [for_wish], REPORT))
+    async with trial_of(tmp_path, "orchestrator", "model") as trial:
+        for _ in range(2):
+            await trial.driver.step()
+        await trial.steer(WISH)
+        await trial.conduct()
+    state = trial.state
+    turns = requests_of(trial.api, "orchestrator")
+    assert "4. Please also look at base backups (the person who asked wants this)" in str(turns[1]["messages"][-1])
+    assert "The person who asked wants more" in str(turns[-1])
+    assert len(state.agents) == 2
+    assert [step.status for step in state.plan.steps] == [NodeStatus.COMPLETED] * 4
+
+
+# --- turns that are of no use ----------------------------------------------------------------------------------------
+async def test_a_script_takes_over_in_the_middle_and_gives_back(tmp_path: Path) -> None:
+    """Where the model gives nothing of use twice, the script takes that turn; the next one is the model's again."""
+    plan = ["good", "empty", "cut"]
+    async with trial_of(tmp_path, "orchestrator", "model") as trial:
+        trial.api.plan.sequence = plan
+        await trial.conduct()
+    assert [call.scenario for call in trial.api.calls][: len(plan)] == plan
+    assert {call.status for call in trial.api.calls} == {200}
+    assert "orchestrator: done without the model, whose answers could not be used" in trial.state.degraded
+    assert trial.api.counts()["orchestrator"] > 2
+    assert trial.state.citations
+
+
+async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arguments with the run's canary reach no agent; the conversation goes on."""
+
+    def betray(body: Body) -> list[dict[str, Any]]:
+        if tool_work.turns(body):
+            return tool_work.orchestrate(body)
+        canary = re.findall(r"\b[0-9a-f]{24}\b", str(body["system"]))[-1]
+        return blocks(body, ("research_agent", {"task": f"{TASKS[0]} {canary}", "steps": [1]}))
+
+    works(monkeypatch, "orchestrator", betray)
+    async with trial_of(tmp_path, "orchestrator", "model") as trial:
+        await trial.conduct()
+    assert STEERED_NOTE in trial.state.degraded
+    canary = trial.state.resolution.canary
+    assert not any(canary in json.dumps(request.body["messages"]) for request in trial.api.requests)
+    assert not any(canary in record.task.text for record in trial.state.agents)
+
+
+# --- time ------------------------------------------------------------------------------------------------------------
+GRACE = 10.0
+LIMITS = {"deadline_seconds": 60, "agent_seconds": 12, "agent_wait_seconds": 30}
+
+
+@pytest.mark.parametrize(
+    ("activity", "hanging"),
+    [
+        ("orchestrate", range(2, 1_000)),
+        ("work_on_task", range(2, 1_000)),
+        ("read_source", range(2, 1_000)),
+        ("write_report", range(1, 2)),  # the engine would end the second one
+    ],
+)
+async def test_the_cascade_ends_within_the_deadline(tmp_path: Path, activity: str, hanging: range) -> None:
+    """Whatever hangs, the run ends within its deadline and a grace, with a result (S3-031 to S3-034, S3-054)."""
+    async with trial_of(tmp_path, "orchestrator", depth="medium", limits=LIMITS) as trial:
+        work, calls = trial.host.implementations[activity], list[Any]()
+
+        async def hang(argument: Any) -> Any:
+            calls.append(argument)
+            if len(calls) in hanging:
+                await asyncio.sleep(3_600)
+            return await work(argument)
+
+        trial.host.implementations[activity] = hang
+        begun = trial.host.clock
+        trial.start()
+        while not trial.task.done():
+            for _ in range(30):
+                await asyncio.sleep(0.001)
+            assert (trial.host.clock - begun).total_seconds() <= LIMITS["deadline_seconds"] + GRACE
+            await trial.host.advance(1.0)
+    assert trial.state.result.outcome in (Outcome.PARTIAL, Outcome.COMPLETED, Outcome.FAILED, Outcome.TIMED_OUT)
+
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+def finding(statement: str, *sources: str, **changes: object) -> Finding:
+    return states.finding(statement, id=f"f-{statement}", source_ids=list(sources), evidence_ids=["ev-1"], **changes)
+
+
+def test_the_presets_keep_the_numbers_of_the_document() -> None:
+    """Eight cycles, six steps, 12 and 30 minutes for an agent, one deadline of 30 minutes, 5 of them for the report
+    (S3-005, S3-017, S3-029 to S3-032, C3-1).
+    """
+    for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED):
+        limits = preset("orchestrator", depth)
+        assert limits.max_iterations == 8
+        assert limits.max_steps <= 6
+        assert (limits.agent_seconds, limits.agent_wait_seconds) == (720, 1_800)
+        assert (limits.deadline_seconds, limits.reserve_seconds) == (1_800, 300)
+    assert preset("orchestrator", Depth.MEDIUM).max_steps == 6
+
+
+# --- tasks -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("task", "named"),
+    [
+        ("Compare the battery life of the Pixel 9 and the iPhone 16, with figures and their sources.", ""),
+        ("Which questions did the 2021 census of England ask for the first time?", ""),
+        ("What happens in step 2 of the Calvin cycle, and which enzymes take part?", ""),
+        ("日本の2024年の出生率はいくつですか", ""),
+        ("Wie antwortet die Regierung auf die Frage nach dem Ausbau der Nutzerrechte im Netz?", ""),
+        ("Find out what the user wants to know about batteries", "the user"),
+        ("Research step 3 of the plan in detail", "step 3"),
+        ("Verify the findings of agent-2 about batteries", "agent-2"),
+        ("Answer the original question with more figures", "the original question"),
+        ("Compare the previous report with newer sources", "previous report"),
+        ("vacuum", "too short"),
+        ("", "too short"),
+    ],
+)
+def test_a_task_that_points_elsewhere_is_refused(task: str, named: str) -> None:
+    """The answer quotes what points to nothing; a task that names its subject is given as it is (S3-037)."""
+    assert named in problem_of(task)
+    assert bool(problem_of(task)) is bool(named)
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+def test_what_has_no_room_in_a_report_is_counted() -> None:
+    """At most 10,000 tokens; the surest findings stay, in their order, and every loss is known (S3-051)."""
+    long = [finding(f"{number} " + "word " * 100, f"src-{number}") for number in range(100)]
+    unsure = finding("0 unsure " + "word " * 100, "src-u", confidence=Confidence.SPECULATION)
+    report = report_of([unsure, *long])
+    lines = report.text.splitlines()
+    assert len(report.text.encode()) <= 10_000 * BYTES_PER_TOKEN
+    assert 0 < report.omitted == 101 - len(lines)
+    assert "unsure" not in report.text
+    assert [line.partition(" word")[0] for line in lines] == [str(number) for number in range(len(lines))]
+    assert [report.documents[number - 1] for number in report.numbers] == [
+        f"src-{place}" for place in range(len(lines))
+    ]
+
+
+def test_the_documents_example_of_one_numbering_holds() -> None:
+    """Documents A and B, then C and D become 1 to 4, and C is [3] in the second report (S3-006, S3-023, S3-028, S3-039)."""
+    first = report_of([finding("X is so.", "A"), finding("Z too.", "B", "A")])
+    second = report_of([finding("Y", "C"), finding("W", "D", "C")], first.documents)
+    assert first.text == "X is so. [1]\nZ too. [2][1]"
+    assert second.documents == ["A", "B", "C", "D"]
+    assert second.text == "Y [3]\nW [4][3]"
+    assert second.numbers == [3, 4]
+
+
+@given(
+    st.lists(st.lists(st.lists(st.sampled_from("ABCDEFG"), min_size=1, max_size=3), max_size=4), min_size=1, max_size=4)
+)
+def test_numbers_stand_for_the_same_documents_as_before(given_sources: list[list[list[str]]]) -> None:
+    """A number never changes, and no document has two (S3-024 to S3-026)."""
+    known: list[str] = []
+    for of_agent in given_sources:
+        report = report_of([finding(f"S{place}.", *sources) for place, sources in enumerate(of_agent)], known)
+        assert report.documents[: len(known)] == known
+        assert len(set(report.documents)) == len(report.documents)
+        assert {report.documents[number - 1] for number in report.numbers} == {
+            source for sources in of_agent for source in sources
+        }
+        known = report.documents
+
+
+# --- steps and tasks -------------------------------------------------------------------------------------------------
+def planned(*texts: str, tasks: Sequence[NodeStatus] = ()) -> Plan:
+    plan = Plan(version=1, nodes=[step_node(text) for text in texts])
+    nodes = [
+        PlanNode(id=f"agent-{number}", text="a task", kind=NodeKind.TASK, status=status, parent=plan.steps[0].id)
+        for number, status in enumerate(tasks, start=1)
+    ]
+    return plan.with_nodes(*nodes)
+
+
+def test_a_step_is_done_when_one_of_its_agents_is() -> None:
+    """Where all of them failed it waits for another one (S3-022, S3-045)."""
+    first, second = planned("one", "two").steps
+    served = {"agent-1": [first.id], "agent-2": [first.id]}
+    done = planned("one", "two", tasks=[NodeStatus.FAILED, NodeStatus.COMPLETED])
+    assert unserved(with_step_statuses(done, served)) == [second]
+    failed = planned("one", "two", tasks=[NodeStatus.FAILED])
+    assert unserved(with_step_statuses(failed, served)) == [first, second]
+    both = planned("one", "two", tasks=[NodeStatus.COMPLETED])
+    assert unserved(with_step_statuses(both, {"agent-1": [first.id, second.id]})) == []

@@ -67,13 +67,7 @@ class Library:
         self.read.append(name)
         if name in self.broken:
             raise ApplicationError("bad", {"kind": "encrypted"}, type=failures.SOURCE_UNREADABLE, non_retryable=True)
-        return ReadRecord(
-            url=request.url,
-            title=name,
-            content_hash="sha256:" + "1" * 64,
-            text=states.EMPTY_REF,
-            quality=self.qualities.get(name, Quality.MEDIUM),
-        )
+        return states.record(request, title=name, quality=self.qualities.get(name, Quality.MEDIUM))
 
     async def scan_source(self, request: ScanInput) -> ScannerAnswer:
         name = request.sources[0].title
