@@ -232,6 +232,19 @@ async def trial_of(
 
 
 @asynccontextmanager
+async def begun(folder: Path, name: str, engine: str = "", **fields: Any) -> AsyncIterator[Trial]:
+    """A run that goes on beside the test; it is cancelled if it has not ended by the end of the block."""
+    async with trial_of(folder, name, engine, **fields) as trial:
+        trial.start()
+        try:
+            yield trial
+        finally:
+            if not trial.task.done():
+                await trial.cancel()
+                await asyncio.wait([trial.task])
+
+
+@asynccontextmanager
 async def at_window(
     folder: Path,
     name: str,

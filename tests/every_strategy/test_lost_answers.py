@@ -82,7 +82,7 @@ def identity(request: Any) -> str:
 
 @pytest.mark.parametrize(("name", "engine", "place"), TRIALS)
 async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, engine: str, place: str) -> None:
-    """The report names what is missing; resumed, the run finds what an undisturbed one finds (S0-131)."""
+    """The report names what is missing; resumed, the run finds what an undisturbed one finds (S0-131, C4-12)."""
     fields = FIELDS.get(place, {})
     whole = await whole_run(tmp_path / "whole", name, engine, **fields)
     by_role = {"synthesizer": "embroiders", "reporter": "embroiders"} if place == "claim" else {}

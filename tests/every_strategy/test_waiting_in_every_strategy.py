@@ -9,7 +9,7 @@ import pytest
 from contracts.plan import WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from tests.every_strategy.joined import NAMES, Trial, begin_again, trial_of
+from tests.every_strategy.joined import NAMES, Trial, begin_again, begun
 from workflows.run import inbox
 from workflows.run.inbox import Reply
 
@@ -20,10 +20,9 @@ APPROVE = {"gates": {"approve": "plan"}}
 @pytest.mark.parametrize("name", NAMES)
 async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_path: Path, name: str) -> None:
     """No search and no read before; an hour of waiting, in this process or another, leaves the deadline as far away
-    and costs the run nothing (X-1).
+    and costs the run nothing (C2-7, X-1).
     """
-    async with trial_of(tmp_path, name, **APPROVE) as trial:
-        trial.start()
+    async with begun(tmp_path, name, **APPROVE) as trial:
         waiting = await trial.asked()
         left = trial.run.clock.remaining_seconds()
         await trial.host.advance(HOUR)
@@ -55,8 +54,7 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
 @pytest.mark.parametrize("name", NAMES)
 async def test_guidance_gives_another_version_and_only_the_newest_can_be_approved(tmp_path: Path, name: str) -> None:
     """The planner works again by the person's words; what was approved before that counts for nothing."""
-    async with trial_of(tmp_path, name, **APPROVE) as trial:
-        trial.start()
+    async with begun(tmp_path, name, **APPROVE) as trial:
         first = await trial.asked()
         await trial.answer(Reply(guidance="look at autovacuum settings of the engine"))
         second = await trial.asked(first.plan_version + 1)
@@ -72,8 +70,7 @@ async def test_guidance_gives_another_version_and_only_the_newest_can_be_approve
 @pytest.mark.parametrize("name", NAMES)
 async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> None:
     """What a person writes takes the planner's place, below the node that the planner's stood under."""
-    async with trial_of(tmp_path, name, **APPROVE) as trial:
-        trial.start()
+    async with begun(tmp_path, name, **APPROVE) as trial:
         await trial.asked()
         edit = {"sub_queries": ["What does a vacuum freeze?"], "brief": "freezing alone"}
         await trial.answer(inbox.read_revision(trial.state, [], edit))
@@ -92,8 +89,7 @@ async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize("name", NAMES)
 async def test_answers_reach_the_planner(tmp_path: Path, name: str) -> None:
     """Nothing is planned or searched before the question is answered; the answer is guidance for what comes."""
-    async with trial_of(tmp_path, name, gates={"clarify": "required", "approve": "none"}) as trial:
-        trial.start()
+    async with begun(tmp_path, name, gates={"clarify": "required", "approve": "none"}) as trial:
         waiting = await trial.asked()
         assert (waiting.kind, trial.left, trial.state.plan.nodes) == (WaitKind.CLARIFICATION, 0, [])
         with pytest.raises(inbox.Unacceptable, match="2 were given to 1 question"):
@@ -117,8 +113,7 @@ ENDS = {
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_path: Path, name: str, how: str) -> None:
     """However a wait ends without a yes: nothing was searched or written, and a resumed run shows the same plan."""
-    async with trial_of(tmp_path, name, **APPROVE, limits={"max_wait_seconds": HOUR}) as trial:
-        trial.start()
+    async with begun(tmp_path, name, **APPROVE, limits={"max_wait_seconds": HOUR}) as trial:
         plan = (await trial.asked()).plan_version
         if how == "rejected":
             await trial.answer(Reply(rejected="too wide"))

@@ -11,16 +11,14 @@ from contracts.outcome import Ending
 from contracts.protected_sources import NAMED
 from contracts.request import Limits
 from contracts.texts import plural
-from contracts.vocabulary import Outcome, SourceStatus, StopReason
+from contracts.vocabulary import Outcome, SourceStatus
 from providers.errors import SourceUnreadable
 from tests.every_strategy.joined import NAMES, Trial, trial_of, units_of, whole_run
 from tests.fakes import states
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.world import READ_AT
-from workflows.driver import Driver
 from workflows.rules.sub_queries import pass_over_unread
 from workflows.status import details_markdown
-from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
 class NotingCorpus(MemoryCorpus):
@@ -172,19 +170,3 @@ def test_an_unread_page_is_no_address_of_a_report() -> None:
         named.model_copy(update=not_fetched | {"provider": NAMED}),
     ]
     assert addresses_of(sources) == [read.url, named.url]
-
-
-async def test_a_strategy_writes_a_run_that_is_cut_short(tmp_path: Path) -> None:
-    """Its own way is taken in place of the synthesizer, with the reason, and the run ends with its text."""
-    asked = []
-
-    class OwnWriter(SupervisorStrategy):
-        async def write_early(self, run, reason, *, changed, engine):
-            asked.append((reason, changed, engine))
-
-    async with trial_of(tmp_path, "supervisor") as trial:
-        trial.driver = Driver(trial.run, OwnWriter())
-        trial.host.acts["analysis", 1] = trial.stop
-        assert await trial.conduct() is Outcome.FAILED
-    assert asked == [(StopReason.USER_STOPPED, True, None)]
-    assert "write_report" not in {activity for activity, _ in trial.host.calls}

@@ -1,20 +1,23 @@
-"""Expected sizes of calls bound what is really sent, and agree with the parts that they are about."""
+"""Expected sizes of calls bound what is really sent, and the shares of a run's tokens."""
 
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts import roles
 from contracts.addresses import digest
 from contracts.call_sizes import expected_call, worst_call, worst_output
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap
-from contracts.outcome import GateIssue, Guidance
+from contracts.outcome import GateIssue, Guidance, Usage
 from contracts.plan import PlanNode
 from contracts.report_updates import REPORTER, UpdateInput
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
-from contracts.strategies import declared_roles
+from contracts.strategies import declared_roles, usage_by_share
+from contracts.tokens import TokenShare, tokens_left, tokens_of_share
 from contracts.vocabulary import Confidence, EngineKind, Phase
 
 SCRIPTS = {
@@ -60,7 +63,7 @@ def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput]]:
     queries = [PlanNode(id=f"sq-{n:032d}", text=text(600)) for n in range(15)]
     asked = [query.text for query in queries]
     gaps = [Gap(id=f"gap-{n:032d}", description=text(400), suggested_queries=[text(300)] * 3) for n in range(10)]
-    given = {
+    common = {
         "research_id": "r-1",
         "operation": "call/1",
         "engine": EngineKind.MODEL,
@@ -79,17 +82,21 @@ def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput]]:
     notes = {name: written[name] for name in ("findings", "evidence", "sources")}
     reflected = {"prompt": text(4_000), "gate_valid": True, "gate_score": 7.0}
     return [
-        (roles.PLANNER, roles.PlanInput(**given, **planned, previous=asked)),
-        (roles.ANALYZER, roles.AnalyzeInput(**given, sub_query=queries[0], sources=sources, brief=text(2_000))),
+        (roles.PLANNER, roles.PlanInput(**common, **planned, previous=asked)),
+        (roles.ANALYZER, roles.AnalyzeInput(**common, sub_query=queries[0], sources=sources, brief=text(2_000))),
         (
             roles.SYNTHESIZER,
-            roles.WriteInput(**given, **written, brief=text(2_000), sub_queries=queries, improvements=[text(600)] * 10),
+            roles.WriteInput(
+                **common, **written, brief=text(2_000), sub_queries=queries, improvements=[text(600)] * 10
+            ),
         ),
-        (REPORTER, UpdateInput(**given, **notes, heading=text(120), outline=[text(120)] * 12, purpose=text(400))),
-        (roles.REFINER, roles.RefineInput(**given, gaps=gaps, remaining_iterations=2, draft=stored, asked=asked)),
+        (REPORTER, UpdateInput(**common, **notes, heading=text(120), outline=[text(120)] * 12, purpose=text(400))),
+        (roles.REFINER, roles.RefineInput(**common, gaps=gaps, remaining_iterations=2, draft=stored, asked=asked)),
         (
             roles.SUPERVISOR,
-            roles.ReflectInput(**given, **reflected, phase=Phase.ANALYSIS, open_gaps=[gap.description for gap in gaps]),
+            roles.ReflectInput(
+                **common, **reflected, phase=Phase.ANALYSIS, open_gaps=[gap.description for gap in gaps]
+            ),
         ),
     ]
 
@@ -120,3 +127,47 @@ def test_an_analysis_grows_with_its_sources_up_to_twenty() -> None:
     )
     assert many - few >= 15 * 1_000
     assert most == many
+
+
+# --- shares ----------------------------------------------------------------------------------------------------------
+MOST = 60_000
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(TokenShare), st.integers(0, 40_000), st.booleans()), max_size=30),
+)
+def test_no_share_is_passed_and_the_report_keeps_its_own(calls: list[tuple[TokenShare, int, bool]]) -> None:
+    """Whatever is called in whatever order: later shares get what is left, earlier ones never theirs."""
+    taken = dict.fromkeys(TokenShare, 0)
+    for share, tokens, written in calls:
+        if tokens <= tokens_left(share, MOST, taken, written=written):
+            taken[share] += tokens
+    order, bound, used = list(TokenShare), 0, 0
+    for share in order:
+        bound, used = bound + tokens_of_share(share, MOST), used + taken[share]
+        assert used <= bound
+    if not taken[TokenShare.SYNTHESIS]:
+        assert tokens_left(TokenShare.SYNTHESIS, MOST, taken, written=False) >= tokens_of_share(
+            TokenShare.SYNTHESIS, MOST
+        )
+
+
+def test_what_a_share_leaves_goes_to_those_after_it() -> None:
+    """Analysis may use what planning left; reflections before the first report have their own share alone."""
+    nothing: dict[TokenShare, int] = {}
+    assert tokens_left(TokenShare.ANALYSIS, MOST, {TokenShare.PLANNING: 2_000}, written=False) == 28_000
+    assert tokens_left(TokenShare.PLANNING, MOST, {TokenShare.ANALYSIS: 28_000}, written=False) == 2_000
+    assert tokens_left(TokenShare.REFINEMENT, MOST, nothing, written=False) == 9_000
+    assert tokens_left(TokenShare.REFINEMENT, MOST, nothing, written=True) == 39_000
+    assert tokens_left(TokenShare.SYNTHESIS, MOST, {TokenShare.REFINEMENT: 9_000}, written=False) == 51_000
+
+
+def test_every_role_has_a_share() -> None:
+    """Usage is counted by the share of its role; a role that is not known is part of the analysis."""
+    used = usage_by_share(
+        {role.name: Usage(input_tokens=1) for role in declared_roles()} | {"other": Usage(output_tokens=5)}
+    )
+    assert sum(used.values()) == len(declared_roles()) + 5
+    assert all(used.values())
+    writers = [role.share for role in declared_roles() if role.writes_report]
+    assert set(writers) == {TokenShare.SYNTHESIS}

@@ -1,7 +1,6 @@
 """The vocabulary, identities, presets, the request itself, and sums of usage."""
 
 import contextlib
-import json
 
 import pytest
 from hypothesis import given
@@ -33,10 +32,13 @@ def test_every_phase_has_its_agent() -> None:
     ("text", "line"),
     [
         ('{"query": "x", "limts": {}}', "limts: unknown key"),
-        ('{"query": "x", "limits": {"max_iterations": "3"}}', "limits.max_iterations: Input should be a valid integer"),
+        (
+            '{"query": "x", "limits": {"max_iterations": "secret"}}',
+            "limits.max_iterations: Input should be a valid integer",
+        ),
         ('{"query": "x", "limits": {"deadline_seconds": 0}}', "limits.deadline_seconds:"),
-        ('{"query": "x", "depth": "abyss"}', "depth:"),
-        ('{"query": "x", "corpus": "../etc"}', "corpus: must be at most 64 letters"),
+        ('{"query": "x", "depth": "secret"}', "depth:"),
+        ('{"query": "x", "corpus": "../secret"}', "corpus: must be at most 64 letters"),
         ("{}", "query: required"),
         ("[1]", "request: expected an object"),
         ('{"query": "x"', "request: not valid JSON"),
@@ -44,46 +46,29 @@ def test_every_phase_has_its_agent() -> None:
         ('{"query": "x", "limits": {"max_cost_usd": NaN}}', "limits.max_cost_usd:"),
         ('{"query": "x", "metadata": ' + "[" * 500 + "]" * 500 + "}", "request: not valid JSON"),
         ('{"query": "x", "metadata": {"k": "' + "v" * 3_000 + '"}}', "metadata: larger than 2048 bytes"),
-        ('{"query": "x", "output": {"language": "German"}}', "output.language: must be `same as question`"),
+        ('{"query": "x", "output": {"language": "secret words"}}', "output.language: must be `same as question`"),
         (
-            '{"query": "x", "constraints": {"timeframe": "recently"}}',
+            '{"query": "x", "constraints": {"timeframe": "secret"}}',
             "constraints.timeframe: must be day, week, month or year",
         ),
         ('{"query": "x", "constraints": {"timeframe": "2025..2020"}}', "constraints.timeframe: ends before it begins"),
         (
-            '{"query": "x", "search": {"domains_deny": ["http://a.b/"]}}',
+            '{"query": "x", "search": {"domains_deny": ["http://secret/"]}}',
             "search.domains_deny.0: must be a host name alone",
         ),
         ('{"query": "x", "search": {"providers": ["Wikipedia!"]}}', "search.providers.0: must be the name of a search"),
         ('{"query": " "}', "query: must not be empty"),
-        ('{"query": "x", "gates": {"approve": "yes"}}', "gates.approve: Input should be 'none', 'plan' or 'phrase'"),
+        ('{"query": "x", "gates": {"approve": "secret"}}', "gates.approve: Input should be 'none', 'plan' or 'phrase'"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_its_path(text: str, line: str) -> None:
-    """One line per problem, `path: message` in words without a regular expression; nothing is ignored."""
+    """One line per problem, `path: message` in words without a regular expression and without what was sent; nothing is
+    ignored.
+    """
     with pytest.raises(InvalidRequest) as refused:
         parse_request(text)
     assert any(found.startswith(line) for found in refused.value.lines), refused.value.lines
     assert "^" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"depth": "secret"},
-        {"limits": {"max_sources": "secret"}},
-        {"gates": {"approve": "secret"}},
-        {"corpus": "../secret"},
-        {"constraints": {"timeframe": "secret"}},
-        {"output": {"language": "secret words"}},
-        {"search": {"domains_deny": ["http://secret/"]}},
-    ],
-    ids=lambda fields: next(iter(fields)),
-)
-def test_what_was_sent_is_never_repeated(fields: dict[str, object]) -> None:
-    """A wrong value does not appear in the message."""
-    with pytest.raises(InvalidRequest) as refused:
-        parse_request(json.dumps({"query": "x", **fields}))
     assert "secret" not in str(refused.value)
 
 

@@ -110,12 +110,17 @@ def test_an_unknown_price_or_no_limit_is_no_objection() -> None:
         ("scoping", "max_corrections", -1, "limits.max_corrections: Input should be greater than or equal to 0"),
         ("scoping", "max_steps", 0, "limits.max_steps: Input should be greater than or equal to 1"),
         ("scoping", "max_steps", 2, "limits.max_steps: the strategy scoping has no steps"),
+        ("living", "max_update_characters", 199, "limits.max_update_characters: Input should be greater than or equal"),
+        ("living", "max_update_characters", 8_001, "limits.max_update_characters: Input should be less than or equal"),
+        ("scoping", "max_update_characters", 800, "limits.max_update_characters: the strategy scoping has no live"),
     ],
 )
-def test_limits_of_trees_have_bounds_and_are_refused_elsewhere(
+def test_limits_of_a_strategy_have_bounds_and_are_refused_elsewhere(
     strategy: str, limit: str, value: int, line: str
 ) -> None:
-    """By name, like those of steps; within the bounds they are taken, none corrections included (X-10)."""
+    """By name, those of trees, steps and updates; within the bounds they are taken, none corrections included
+    (S2-009, S2-038, C2-2, X-10).
+    """
     with scoping_declared():
         with pytest.raises(InvalidRequest) as refused:
             parse_request(json.dumps({"query": "How?", "strategy": strategy, "limits": {limit: value}}))

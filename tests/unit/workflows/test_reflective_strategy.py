@@ -14,7 +14,7 @@ from contracts.reflective_roles import StepKind
 from contracts.request import Turn
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, SourceStatus, StopReason
-from tests.every_strategy.joined import Trial, resume, trial_of, undisturbed
+from tests.every_strategy.joined import Trial, begun, resume, trial_of, undisturbed
 from tests.fakes import reflective_work, states
 from workflows.run.inbox import Reply
 from workflows.run.research_run import ResearchRun
@@ -357,8 +357,7 @@ async def test_the_coordinators_own_questions_are_asked(
 ) -> None:
     """Where the request allows it they are waited for, and an answered question is not taken as it stands (S1-012)."""
     adds(monkeypatch, "classification", is_ambiguous=True, clarifying_questions=["Which engine?"])
-    async with trial_of(tmp_path, "reflective", "model", gates={"clarify": clarify}) as trial:
-        trial.start()
+    async with begun(tmp_path, "reflective", "model", gates={"clarify": clarify}) as trial:
         if clarify == "auto":
             assert (await trial.asked()).questions == ["Which engine?"]
             await trial.answer(Reply(answers=["the one of the manual"]))

@@ -14,11 +14,6 @@ from contracts.research_trees import (
     ResearchTree,
     TaskType,
     TreeBounds,
-    TreeLeaf,
-    TreeNode,
-    leaf_id,
-    node_id,
-    paths_of,
     problems_of,
 )
 from workflows.rules.research_trees import InfeasibleTree, graft
@@ -222,34 +217,3 @@ def test_grafts_give_one_tree_in_any_order() -> None:
         trees.append(grown)
     assert all(each == trees[0] for each in trees)
     assert [node.goal for node in trees[0].nodes] == ["the goal", "one", "new 1", "two", "new 2", "new 0"]
-
-
-def test_a_correction_at_the_third_level_has_leaves_only() -> None:
-    """A child below it is refused with its path in the whole tree; leaves are taken as another round (S4-013, C4-2)."""
-    tree = planned(nested(3))
-    last = tree.nodes[-1]
-    deep = ResearchTree(
-        nodes=[
-            TreeNode(id=last.id, goal=last.goal, level=3),
-            TreeNode(id=node_id(last.id, "more"), goal="more", level=4, parent=last.id, leaves=tree.leaves),
-        ]
-    )
-    bounds = TreeBounds(9, 5, SOURCES, most_rounds=2)
-    with pytest.raises(InfeasibleTree, match=r"nodes\.0\.nodes\.0\.nodes\.0: an executor of level 4"):
-        graft(tree, last.id, deep, bounds)
-    new = TreeLeaf(id=leaf_id(last.id, "src-c", TaskType.SUMMARIZE, ""), source_id="src-c", task_type="SUMMARIZE")
-    grown = graft(tree, last.id, ResearchTree(nodes=[TreeNode(id=last.id, goal="x", level=3, leaves=[new])]), bounds)
-    assert [(leaf.source_id, leaf.round) for leaf in grown.nodes[-1].leaves] == [("src-a", 0), ("src-c", 1)]
-    with pytest.raises(InfeasibleTree, match="another executor"):
-        graft(tree, tree.root.id, deep, bounds)
-
-
-def test_a_part_of_a_tree_has_everything_below_it() -> None:
-    """An executor is given its own part, at the levels of the whole tree."""
-    tree = planned({"leaves": [LEAF], **nested(3)})
-    part = tree.part(tree.nodes[1].id)
-    assert [(node.goal, node.level) for node in part.nodes] == [("part 2", 2), ("part 3", 3)]
-    assert paths_of(tree)[tree.nodes[2].id] == "nodes.0.nodes.0"
-    assert problems_of(part, BOUNDS) == []
-    with pytest.raises(KeyError):
-        tree.part("node-unknown")

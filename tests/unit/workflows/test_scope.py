@@ -11,8 +11,8 @@ import pytest
 from contracts.plan import APPROVAL_PHRASE, ObjectionKind
 from contracts.state import ResearchState
 from contracts.strategies import calls_by_role
-from contracts.vocabulary import Outcome, RunStatus, StopReason
-from tests.every_strategy.joined import Trial, begin_again, trial_of
+from contracts.vocabulary import Outcome, StopReason
+from tests.every_strategy.joined import Trial, begin_again, begun
 from tests.fakes import library_work
 from tests.toy.scoping import scoping_declared
 from workflows.phases.scope import estimate_scope, most_queries
@@ -48,29 +48,20 @@ def too_wide(query: str = WIDE) -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def scoped(folder: Path, engine: str = "model", **fields: Any) -> AsyncIterator[Trial]:
-    """A run that has begun, whose preset is the phrase; it is cancelled if it has not ended by then."""
+    """A run that has begun, whose preset is the phrase."""
     with scoping_declared():
-        async with trial_of(folder, "scoping", engine, **({"gates": {}, "query": QUESTION} | fields)) as trial:
-            trial.start()
-            try:
-                yield trial
-            finally:
-                if not trial.task.done():
-                    await trial.cancel()
-                    await asyncio.wait([trial.task])
+        async with begun(folder, "scoping", engine, **({"gates": {}, "query": QUESTION} | fields)) as trial:
+            yield trial
 
 
 @pytest.mark.parametrize("engine", ["model", "extractive"])
 async def test_a_feasible_question_passes_as_it_is(tmp_path: Path, engine: str) -> None:
-    """It waits without an objection and begins with the phrase; before that nothing is searched or read, and no time is
-    used (S4-003, S4-007, S4-008, X-1, X-25).
-    """
+    """It waits without an objection and begins with the phrase (S4-003, S4-007, S4-008, X-1, X-25)."""
     async with scoped(tmp_path, engine) as trial:
         waiting = await trial.asked()
         assert [node.text for node in trial.state.plan.nodes] == [QUESTION]
         assert (trial.state.plan.objections, waiting.objected, waiting.phrase) == ([], None, APPROVAL_PHRASE)
-        await trial.host.advance(3_600.0)
-        assert (trial.left, trial.state.status) == (0, RunStatus.AWAITING_APPROVAL)
+        assert trial.left == 0
         with pytest.raises(inbox.Unacceptable, match="phrase: this run wants exactly these words"):
             inbox.read_approval(trial.state, [], 1, "not Authorized to execute yet")
         await trial.answer(inbox.read_reply(trial.state, [], " authorized TO execute! "))

@@ -11,8 +11,6 @@ from contracts.addresses import source_id
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.outcome import CallAccount
 from contracts.recursive_roles import (
-    LIBRARIAN,
-    SCANNER,
     LibrarianAnswer,
     LibrarianInput,
     MentionedWork,
@@ -26,7 +24,7 @@ from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.vetting import WITHOUT_SCAN, Vetting
 from workflows.rules.sub_queries import queries_to_analyze
-from workflows.run.inbox import CallNotAllowed, Inbox, Interrupted
+from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
 NEED = "how wraparound is prevented"
@@ -134,28 +132,6 @@ async def test_a_need_becomes_a_list_of_vetted_sources() -> None:
     assert found.accepted[0].reason == "about c"
     assert run.state.usage.reads == 5
     assert queries_to_analyze(run.state) == [], "no analysis of a search is left"
-
-
-async def test_calls_name_who_makes_them() -> None:
-    """The planner calls the librarian, the librarian the extractor, each call under its caller's name (S4-002, S4-017)."""
-    run = run_over(Library({"one": ["a", "b"]}))
-    await vetted(run)
-    calls = [(one.inputs.get("caller"), one.agent) for one in run.state.decisions if one.action.startswith("execute_")]
-    assert calls == [("planner", LIBRARIAN.name), *[(LIBRARIAN.name, SCANNER.name)] * 2]
-
-
-async def test_a_call_that_is_not_allowed_is_not_made() -> None:
-    """It costs its branch and is on record; the run goes on (S4-002)."""
-    library = Library({"one": ["a"]})
-    run = run_over(library)
-    for caller in ("manager", "extractor", "synthesizer", SCANNER.name):
-        with pytest.raises(CallNotAllowed, match=f"{caller} may not call librarian"):
-            await vetted(run, caller=caller)
-    with pytest.raises(CallNotAllowed):
-        await run.ask(LIBRARIAN, "again", LibrarianInput(caller=LIBRARIAN.name, need=NEED))
-    assert library.asked == []
-    assert len(run.state.failed_branches) == 5
-    assert library.names(await vetted(run)) == ["a"]
 
 
 @pytest.mark.parametrize(
