@@ -48,14 +48,14 @@ SUFFIXES: Final = {
 }
 """Kinds of text that look alike: the name decides."""
 NO_DOCUMENTS: Final = frozenset(
-    """.css .js .mjs .ts .tsx .jsx .json .jsonl .xml .xsl .xsd .svg .yaml .yml .toml .ini .cfg .sql .py .pyi .ipynb
+    """.css .js .mjs .ts .tsx .jsx .json .jsonl .xml .xsl .xsd .svg .yaml .yml .toml .ini .cfg .sql .py .pyi
     .c .h .cc .cpp .hpp .cs .java .go .rs .rb .pl .pm .sh .bat .ps1 .lua .r .m .swift .kt .php .map .lock .ics .vcf
     .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql .zip .jar .tar .bz2 .xz .7z""".split()
 )
 """Suffixes of files that are text or archives, but no documents."""
 DOCUMENTS: Final = frozenset(
     """.html .htm .xhtml .md .markdown .txt .text .rst .adoc .pdf .doc .docx .odt .rtf .xls .xlsx .xlsb .ods .csv .tsv
-    .ppt .pptx .odp .epub .eml .msg .log""".split()
+    .ppt .pptx .odp .epub .eml .msg .ipynb .log""".split()
 )
 """Suffixes of files that are documents even if their bytes are not text."""
 REMEDIES: Final = {
@@ -107,7 +107,7 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
         return HTML
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
-    if _is_notebook(raw):
+    if suffix == ".ipynb" or _is_notebook(raw):
         return DocumentKind.NOTEBOOK
     if suffix == ".eml":
         return DocumentKind.MAIL

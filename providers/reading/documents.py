@@ -4,6 +4,7 @@
 rewrites it. All functions raise `SourceUnreadable`.
 """
 
+import os
 import re
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -56,7 +57,8 @@ def extract(raw: bytes, name: str) -> Extraction:
     found = _extract(raw, sniff(raw, name))
     if not found.text:
         raise SourceUnreadable("no_text", "the document has no text, perhaps only scanned pages")
-    return replace(found, title=found.title or PurePosixPath(name).stem)
+    stem = os.fsencode(PurePosixPath(name).stem).decode("utf-8", "replace")  # a name may be of another encoding
+    return replace(found, title=found.title or stem)
 
 
 def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
