@@ -18,8 +18,6 @@ ACCOUNT = 10001
 
 
 # --- the image ---------------------------------------------------------------------------------------------------------
-
-
 def test_the_image_is_built_from_what_is_there() -> None:
     """Each file that the Dockerfile copies exists and is let through by .dockerignore; nothing else is sent."""
     sources = [part for name, arguments in files.stages()[0] if name == "COPY" for part in arguments.split()[:-1]]
@@ -80,8 +78,6 @@ def test_the_configuration_that_is_mounted_is_accepted(path: str) -> None:
 
 
 # --- variables --------------------------------------------------------------------------------------------------------
-
-
 def test_all_pools_are_configured_alike() -> None:
     """Workers differ in nothing but keys, which only those get that need them; every variable is one that is read."""
     known = {*VARIABLES, *search_variables()}
@@ -131,8 +127,6 @@ def test_the_example_of_variables_is_complete() -> None:
 
 
 # --- Kubernetes --------------------------------------------------------------------------------------------------------
-
-
 def test_pods_may_do_nothing_that_they_need_not() -> None:
     """All pools are made of one template: an account of its own, no rights, a root that cannot be written, no token."""
     (made,) = files.documents(files.KUBERNETES / "worker" / "deployment.yaml")

@@ -146,8 +146,6 @@ async def test_valkey_refuses_a_password_that_an_address_cannot_hold(tmp_path: P
 
 
 # --- Kubernetes --------------------------------------------------------------------------------------------------------
-
-
 def test_the_way_out_leads_to_the_public_internet_alone() -> None:
     """What the guard of the product refuses, the network refuses too: private ranges, metadata addresses, other ports."""
     (rule,) = files.policies()["research-internet"]["egress"]

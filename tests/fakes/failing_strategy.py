@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from contracts import strategies
 from contracts.state import Unit
+from contracts.strategies import declaration
 from contracts.vocabulary import Phase
+from tests.toy import declared
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 from workflows.strategies.supervisor.supervisor_strategy import SupervisorPosition, SupervisorStrategy
@@ -36,9 +37,7 @@ class ReorderedStrategy(SupervisorStrategy):
 @contextmanager
 def failing_strategy() -> Iterator[str]:
     """Declare the failing strategy for as long as the context lasts; its name."""
-    name, implementation = "failing", f"{FailingStrategy.__module__}:{FailingStrategy.__name__}"
-    strategies.declare(replace(strategies.declaration("supervisor"), name=name, implementation=implementation))
-    try:
-        yield name
-    finally:
-        del strategies._declared[name]
+    implementation = f"{FailingStrategy.__module__}:{FailingStrategy.__name__}"
+    failing = replace(declaration("supervisor"), name="failing", implementation=implementation)
+    with declared(failing):
+        yield failing.name

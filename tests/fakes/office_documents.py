@@ -146,21 +146,16 @@ def text_at(x: int, y: int, words: str, size: int = 12) -> bytes:
     return b"BT /F1 %d Tf %d %d Td (%b) Tj ET" % (size, x, y, escaped)
 
 
-HELVETICA = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
-
-
 def page_pdf(
-    content: bytes, filters: bytes = b"", *extra: bytes, font: bytes = HELVETICA, catalogue: bytes = b"",
-    trailer: bytes = b"",
-) -> bytes:  # fmt: skip
-    """A PDF of one page with a content stream and a font; further objects begin at number 6, which is /X, too."""
+    content: bytes, filters: bytes = b"", *extra: bytes, catalogue: bytes = b"", trailer: bytes = b""
+) -> bytes:
+    """A PDF of one page with a content stream and a font; further objects begin at number 6."""
     return pdf_of([
         b"<</Type/Catalog/Pages 2 0 R" + catalogue + b">>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        (b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R"
-        b"/Resources<</Font<</F1 5 0 R>>/XObject<</X 6 0 R>>>>>>"),
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
         stream_of(content, filters),
-        font,
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
         *extra,
     ], trailer)  # fmt: skip
 

@@ -17,28 +17,19 @@ Opener = Callable[[], SharedStore]
 """Gives one more store on the same values, as another process has it; where they cannot be shared, the same one."""
 
 
-class BrokenStore:
-    """A store that fails while `error` is set, and counts how often it is asked."""
+class BrokenStore(MemorySharedStore):
+    """A store that fails while `error` is set, and counts how often it is looked into."""
 
-    def __init__(self, inner: SharedStore | None = None) -> None:
-        self.inner = inner or MemorySharedStore()
-        self.error: Exception | None = None
-        self.asked = 0
+    error: Exception | None = None
+    asked = 0
 
     async def get(self, key: str) -> StoredValue:
         self._ask()
-        return await self.inner.get(key)
-
-    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        self._ask()
-        return await self.inner.swap(key, old, new, ttl_seconds)
+        return await super().get(key)
 
     async def remove(self, prefix: str) -> int:
         self._ask()
-        return await self.inner.remove(prefix)
-
-    async def close(self) -> None:
-        await self.inner.close()
+        return await super().remove(prefix)
 
     def _ask(self) -> None:
         self.asked += 1

@@ -1,11 +1,9 @@
 """A toy scoped strategy whose agents have agents: each looks into its own leaf, while those below it look into theirs."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from contracts import strategies
 from contracts.agents import AgentTask, NodeSummary
 from contracts.plan import PlanNode
 from contracts.request import Depth
@@ -13,6 +11,7 @@ from contracts.roles import ANALYZER
 from contracts.state import ResearchState, Unit
 from contracts.strategies import StrategyDeclaration
 from contracts.vocabulary import NodeKind, ReportSection, StopReason
+from tests.toy import declared
 from tests.toy.errand import ERRAND_LIMITS, ErrandStrategy, position_of
 from workflows.phases.analysis import analyze
 from workflows.phases.gathering import Gathering
@@ -32,14 +31,7 @@ NEST = StrategyDeclaration(
 )
 
 
-@contextmanager
-def nest_declared() -> Iterator[None]:
-    """The strategy is known for the block."""
-    strategies.declare(NEST)
-    try:
-        yield
-    finally:
-        del strategies._declared[NEST.name]
+nest_declared = partial(declared, NEST)
 
 
 def nest(name: str, text: str, *below: AgentTask, **fields: Any) -> AgentTask:

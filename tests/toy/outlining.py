@@ -1,15 +1,14 @@
 """A toy whose plan fixes the headings of the report and waits for a yes: the decomposer plans, the rest is the toy's."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
-from contracts import strategies
 from contracts.addresses import sub_query_id
 from contracts.living_roles import DECOMPOSER, DecomposeInput
 from contracts.plan import PlanNode
 from contracts.request import Approve, Gates
 from contracts.roles import ANALYZER
+from tests.toy import declared
 from tests.toy.roles import SCRIBE, TOY
 from tests.toy.strategy import ToyStrategy
 from workflows.run.research_run import ResearchRun
@@ -25,12 +24,7 @@ OUTLINING = replace(
 ANOTHER_OUTLINE = ["Something else"]
 
 
-@contextmanager
-def outlining_declared() -> Iterator[None]:
-    """The toy, for the time of a block."""
-    strategies.declare(OUTLINING)
-    yield
-    strategies._declared.pop(OUTLINING.name, None)
+outlining_declared = partial(declared, OUTLINING)
 
 
 class OutliningStrategy(ToyStrategy):

@@ -1,15 +1,14 @@
 """A toy strategy with agents: its tasks are told by the request, each is an errand, and a scribe tells what they found."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 
-from contracts import strategies
 from contracts.agents import AT_ONCE, AgentTask
 from contracts.plan import PlanNode
 from contracts.request import Depth
 from contracts.roles import ANALYZER
 from contracts.strategies import StrategyDeclaration
 from contracts.vocabulary import NodeKind
+from tests.toy import declared
 from tests.toy.errand import ERRAND
 from tests.toy.roles import LIMITS, SCRIBE
 from tests.toy.strategy import ToyStrategy
@@ -25,17 +24,7 @@ PARTY = StrategyDeclaration(
 )
 
 
-@contextmanager
-def party_declared() -> Iterator[None]:
-    """Both strategies are known for the block, which may lie in another one."""
-    fresh = [strategy for strategy in (ERRAND, PARTY) if strategy.name not in strategies._declared]
-    for strategy in fresh:
-        strategies.declare(strategy)
-    try:
-        yield
-    finally:
-        for strategy in fresh:
-            del strategies._declared[strategy.name]
+party_declared = partial(declared, ERRAND, PARTY)
 
 
 def tasks_of(run: ResearchRun) -> list[AgentTask]:

@@ -1,14 +1,13 @@
 """A toy whose plan is a scope: the manager judges queries and edits, the phrase approves, the rest is the toy's."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
-from contracts import strategies
 from contracts.recursive_roles import EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
 from contracts.request import Approve, Gates
 from contracts.roles import ANALYZER
 from contracts.tree_sizes import tree_calls
+from tests.toy import declared
 from tests.toy.roles import LIMITS, SCRIBE, TOY
 from tests.toy.strategy import ToyStrategy
 from workflows.phases.scope import judge_scope
@@ -29,14 +28,7 @@ SCOPING = replace(
 )
 
 
-@contextmanager
-def scoping_declared() -> Iterator[None]:
-    """The toy, for the time of a block."""
-    strategies.declare(SCOPING)
-    try:
-        yield
-    finally:
-        strategies._declared.pop(SCOPING.name, None)
+scoping_declared = partial(declared, SCOPING)
 
 
 class ScopingStrategy(ToyStrategy):

@@ -1,6 +1,5 @@
 """From the configuration to what the pools run, and to what all workers share."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,6 @@ from contracts.activities import ACTIVITIES
 from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
-from providers.errors import SharedStateUnavailable
-from tests.fakes.valkey import running_valkey
 from workers.composition import compose, configuration_of
 from workers.settings.loading import Settings
 from workers.settings.sections import FileSettings
@@ -69,18 +66,6 @@ async def test_workers_of_a_machine_share_a_file(tmp_path: Path) -> None:
     assert (tmp_path / SHARED_FILE).is_file()
     async with open_shared_state(settings(tmp_path)) as again:
         assert await journalled(again, "k") == "answer of k"
-
-
-async def test_workers_of_several_machines_share_redis(tmp_path: Path) -> None:
-    """Each has its own home; while Redis is away paid calls wait (F16)."""
-    with running_valkey(tmp_path) as valkey:
-        homes = [settings(tmp_path / name, redis_url=valkey.url) for name in ("one", "other")]
-        async with open_shared_state(homes[0]) as one, open_shared_state(homes[1]) as other:
-            assert await journalled(one, "k") is None
-            assert await journalled(other, "k") == "answer of k"
-            await asyncio.to_thread(valkey.kill)
-            with pytest.raises(SharedStateUnavailable):
-                await journalled(one, "l")
 
 
 @pytest.mark.parametrize(

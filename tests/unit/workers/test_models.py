@@ -104,14 +104,14 @@ async def test_a_missing_key_is_named_by_its_variable(tmp_path: Path) -> None:
 
 
 async def test_an_endpoint_may_be_silent_for_as_long_as_its_setting_says(tmp_path: Path) -> None:
-    """A call that sends nothing for so long is given up, by a message that names the endpoint's own setting."""
+    """A call that sends nothing for so long is given up and soon made again; the message names the endpoint's setting."""
     async with MessagesApi("slow") as api:
         text = f'[models]\n[models.endpoints.own]\nbase_url = "{api.base_url}"\nsilence_seconds = 1'
         async with engine_of(settings_of(tmp_path, text)) as engine:
-            with pytest.raises(
-                Unavailable, match=r"for 1 s: if it is slow, raise models\.endpoints\.own\.silence_seconds"
-            ):
+            setting = r"for 1 s: if it is slow, raise models\.endpoints\.own\.silence_seconds"
+            with pytest.raises(Unavailable, match=setting) as raised:
                 await engine.answer(task("own:m"))
+    assert raised.value.retry_after == 1.0
 
 
 def resolved(folder: Path, models: Models | None = None, text: str = CONFIGURED) -> ResolvedResearch:

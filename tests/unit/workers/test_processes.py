@@ -60,15 +60,6 @@ def test_the_end_waits_for_no_thread_that_nobody_needs() -> None:
         never.set()
 
 
-def test_a_process_leaves_with_its_code_and_its_whole_output() -> None:
-    """Nothing is lost in a pipe, although the interpreter is not taken apart."""
-    program = (
-        "import sys; from workers.own_process import exit_process; sys.stdout.write('x' * 100_000); exit_process(5)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, len(done.stdout), done.stderr) == (5, 100_000, "")
-
-
 def test_a_cluster_that_is_not_there_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,15 +65,8 @@ def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> Non
         ('[models.endpoints.x]\nbase_url = "http://h"\nkey = "k"', "models.endpoints.x.key: unknown key"),
         ('[models.endpoints."Not A Name"]\nbase_url = "http://h"', "models.endpoints.Not A Name"),
         ("[models.prices.m]\ninput = -3\noutput = 1", "models.prices.m.input: Input should be greater than or equal"),
-        ("[models.prices.m]\ninput = nan\noutput = 1", "models.prices.m.input: Input should be"),
         ("[tokens]\ntoken_safty_margin = 0.2", "tokens.token_safty_margin: unknown key: is token_safety_margin meant?"),
         ("[tokens]\ntoken_safety_margin = 1", "tokens.token_safety_margin: Input should be less than 1"),
-        (
-            "[tokens]\ntoken_safety_margin = -0.1",
-            "tokens.token_safety_margin: Input should be greater than or equal to 0",
-        ),
-        ("[tokens]\nruntime_overhead = -1", "tokens.runtime_overhead: Input should be greater than or equal to 0"),
-        ("[tokens]\ncontent_archive_ttl_hours = 0", "tokens.content_archive_ttl_hours: Input should be greater than 0"),
         ('anthropic_api_key = "x"', "anthropic_api_key: unknown key"),
         ("[models", "Expected"),
     ],
@@ -162,10 +155,8 @@ def test_secrets_are_never_shown(places: Places) -> None:
 def test_workers_that_resolve_a_request_alike_have_the_same_mark(places: Places) -> None:
     """Digest and mark ignore folders and the values of keys; the mark tells which keys there are."""
     named = {"RESEARCH_MODEL": "m"}
-    one, same = (
-        places.load(**named, ANTHROPIC_API_KEY=KEY),
-        places.load(**named, ANTHROPIC_API_KEY="another", RESEARCH_HOME="/elsewhere"),
-    )
+    one = places.load(**named, ANTHROPIC_API_KEY=KEY)
+    same = places.load(**named, ANTHROPIC_API_KEY="another", RESEARCH_HOME="/elsewhere")
     assert (one.digest(), one.mark()) == (same.digest(), same.mark())
     assert places.load(RESEARCH_MODEL="other").digest() != one.digest()
     marks = {one.mark(), places.load(**named).mark(), places.load().mark(), places.load(TAVILY_API_KEY="key").mark()}

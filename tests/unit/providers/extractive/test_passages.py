@@ -121,13 +121,14 @@ class Shelf:
         ("Who designed the Kelvar pump?", "designed by Ada Lindqvist"),
         ("How often is the filter of the Kelvar pump changed?", "every 400 hours"),
         ("What is the default of the flow limit?", "40 l/min"),
+        ("What does flow_limit mean?", "| Setting | Default | Meaning |"),
         ("How long does the pump wait before it starts after a failure?", "The default is 30"),
         ("How do I start the pump again?", "kelvarctl start"),
         ("How do I change the filter?", "Close the inlet valve"),
     ],
 )
 def test_the_expected_passage_is_among_the_first_three(question: str, expected: str) -> None:
-    """Paragraphs, list items, rows and terms are found by the rare words of a question."""
+    """Paragraphs, list items, rows under their header and terms are found by the rare words of a question."""
     assert any(expected in passage for passage in Shelf().passages(question)[:3])
 
 
@@ -143,22 +144,6 @@ def test_what_the_documents_do_not_speak_of_is_empty(question: str) -> None:
     analysis = Shelf().analyze(question)
     assert analysis.findings == []
     assert [gap.description for gap in analysis.gaps] == [f"No passage matches enough of “{question}”."]
-
-
-def test_a_word_that_all_of_few_documents_have_counts() -> None:
-    """Two notes on one subject answer a question that has one word which neither has."""
-    notes = {
-        "a": "The database is backed up at two. Backups are kept for a year.",
-        "b": "Backups of the database are checked by a script.",
-    }
-    known = {"documents_searched": 2, "term_documents": {"backup": 2, "databas": 2}}
-    assert Shelf(notes).passages("How are backups of the database made?", **known)
-
-
-def test_short_passages_with_other_values_are_no_duplicates() -> None:
-    """Words such as `the` and `at` do not make two short statements the same."""
-    notes = {"a": "The old kiln vents at 80 degrees.", "b": "The kiln vents at 90 degrees at night, says the book."}
-    assert len(Shelf(notes).passages("At how many degrees does the kiln vent?")) == 2
 
 
 @pytest.mark.parametrize(
@@ -181,11 +166,6 @@ def test_sentences_that_need_each_other_stay_together(sentences: str, question: 
     filler = " ".join(f"Room {number} has a window to the garden." for number in range(48))
     shown = Shelf({"House": f"# House\n\n{filler} {sentences} {filler}\n"}).passages(question)
     assert any(expected in passage for passage in shown)
-
-
-def test_a_row_is_shown_under_the_header_of_its_table() -> None:
-    """A value without the name of its column says nothing."""
-    assert "| Setting | Default | Meaning |" in Shelf().passages("What does flow_limit mean?")[0]
 
 
 def test_near_duplicates_and_indexes_are_not_shown() -> None:
@@ -213,11 +193,17 @@ def test_stems_and_stop_words_are_those_of_the_language(language: str, question:
     assert "No language model" not in shelf.brief(question)
 
 
-@pytest.mark.parametrize("name", ["WHO", "IT"])
-def test_a_passage_of_stop_words_alone_is_no_duplicate(name: str) -> None:
-    """An acronym may be spelt like a stop word: then every word of a passage counts."""
-    shelf = Shelf({"One": f"# One\n\nThe {name} is what we are.\n", "Two": f"# Two\n\nThe {name} is an agency.\n"})
-    assert len(shelf.passages(f"What is the {name}?")) == 2
+@pytest.mark.parametrize(
+    ("one", "other", "question"),
+    [
+        ("The old kiln vents at 80 degrees.", "The kiln vents at 90 degrees at night.", "Degrees of a kiln?"),
+        ("The WHO is what we are.", "The WHO is an agency.", "What is the WHO?"),
+        ("The IT is what we are.", "The IT is an agency.", "What is the IT?"),
+    ],
+)
+def test_short_passages_with_other_words_are_no_duplicates(one: str, other: str, question: str) -> None:
+    """Words such as `the` make no two statements the same; where an acronym is spelt like one, every word counts."""
+    assert len(Shelf({"a": one, "b": other}).passages(question)) == 2
 
 
 def test_the_brief_shows_passages_and_judges_none() -> None:

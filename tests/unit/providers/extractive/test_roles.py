@@ -23,21 +23,19 @@ NOTHING_DONE = Transcript(opening="")
 
 @pytest.mark.parametrize("most", [1, 4])
 def test_a_plan_is_the_question_and_its_words_in_other_forms(most: int) -> None:
-    """Never more sub-queries than allowed, priorities from 1, the words of the question in each (S0-042 to S0-044)."""
+    """Never more sub-queries than allowed, priorities from 1, the words of the question in each; what a person asks for
+    comes as it is, right after the question (S0-042 to S0-044, S0-047, S0-081).
+    """
     made = roles.plan(PlanInput(query=QUESTION, max_sub_queries=most))
     assert made.sub_queries[0].query == QUESTION
     assert [each.priority for each in made.sub_queries] == list(range(1, most + 1))
     assert all("vacuum prevent wraparound" in each.query for each in made.sub_queries[1:])
     assert len({each.query for each in made.sub_queries}) == most
     assert len(roles.plan(PlanInput(query="WAL", max_sub_queries=3)).sub_queries[0].query) >= 10
-
-
-def test_what_a_person_asks_for_is_planned() -> None:
-    """As it is, right after the question (S0-047, S0-081)."""
     guidance = [Guidance(origin="person", text="look at base backups"), Guidance(origin="rules", text="more sources")]
-    made = roles.plan(PlanInput(query=QUESTION, guidance=guidance, max_sub_queries=3))
-    assert [each.query for each in made.sub_queries][:2] == [QUESTION, "look at base backups"]
-    assert not any("more sources" in each.query for each in made.sub_queries)
+    guided = [each.query for each in roles.plan(PlanInput(query=QUESTION, guidance=guidance)).sub_queries]
+    assert guided[:2] == [QUESTION, "look at base backups"]
+    assert not any("more sources" in query for query in guided)
 
 
 def test_a_decomposed_question_has_a_heading_for_each_query() -> None:

@@ -43,7 +43,7 @@ from providers.models.language_model import LanguageModelEngine
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import OpenLimiter, engine_for
 from tests.fakes.model_tokens import TokenBook
-from tests.unit.activities.scripted import common, finding, passage
+from tests.unit.activities.scripted import common
 
 QUESTION = "How does PostgreSQL prevent transaction ID wraparound?"
 SENTENCE = "Vacuuming marks old rows as frozen, so that transaction ID wraparound cannot hide them."
@@ -203,31 +203,6 @@ async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> 
     assert "cache_control" not in own
     assert marked["text"] + own["text"] == analysis(0).whole.prompt
     assert ' id="sq-0"' in own["text"]
-
-
-async def test_a_later_draft_reads_the_findings_of_the_earlier_one() -> None:
-    """Findings of another iteration come after those that are known, and change none of their bytes."""
-    text = "Vacuuming marks old rows as frozen. Freezing protects a table from wraparound."
-    passages = [passage(text, sentence) for sentence in text.split(". ")]
-    findings = [
-        finding("x" * 300, one).model_copy(update={"iteration": number}) for number, one in enumerate(passages, start=1)
-    ]
-
-    def draft(iteration: int) -> EngineTask:
-        given = WriteInput(
-            **{**COMMON, "model": MAIN}, iteration=iteration, findings=findings[:iteration], evidence=passages
-        )
-        rendered = render_role(SYNTHESIZER, given, {})
-        return EngineTask(SYNTHESIZER, given, {}, "role: synthesizer", rendered, "1")
-
-    async with one(own=KEEPS, book=TokenBook(cacheable=100)) as (engine, api):
-        for iteration in (1, 2):
-            await engine.answer(draft(iteration))
-    first, second = api.book.charges
-    assert second.read == first.write > 100
-    shared = draft(1).whole.prompt[: draft(1).whole.common_ends[-1]]
-    assert "x" * 300 in shared
-    assert draft(2).whole.prompt.startswith(shared)
 
 
 # --- failover --------------------------------------------------------------------------------------------------------

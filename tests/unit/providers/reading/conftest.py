@@ -1,12 +1,13 @@
 """Readers run in these tests as in their child processes; what they refuse has a kind."""
 
 import sys
-from collections.abc import Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 
 import pytest
 
 from providers.errors import SourceUnreadable
 from providers.isolation.child import RECURSION_LIMIT
+from tests.fakes.web import WebServer
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +17,12 @@ def recursion_limit() -> Iterator[None]:
     sys.setrecursionlimit(RECURSION_LIMIT)
     yield
     sys.setrecursionlimit(before)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[WebServer]:
+    async with WebServer({}) as running:
+        yield running
 
 
 async def kind_of(reading: Awaitable[object]) -> str:

@@ -1,6 +1,5 @@
 """Pages through the cache: the store that workers share holds only where they lie."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -24,17 +23,11 @@ class Site:
 
     def __init__(self) -> None:
         self.read_urls: list[str] = []
-        self.error: SourceUnreadable | None = None
-        self.gate: asyncio.Event | None = None
 
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
         self.read_urls.append(url)
-        if self.gate is not None:
-            await self.gate.wait()
         for address in WAY:
             domains.check(address)
-        if self.error:
-            raise self.error
         return ExtractedDocument(
             url="https://a.example/page/final",
             title="Ünïcode",

@@ -26,6 +26,8 @@ from tests.fakes.office_documents import (
     pdf_of,
     presentation,
     saved,
+    stream_of,
+    text_at,
     workbook,
 )
 
@@ -148,21 +150,14 @@ def test_a_mail_has_its_subject_sender_and_date() -> None:
     assert "Words of the" in found.text
 
 
-def two_pages(second: bytes) -> bytes:
-    """A PDF of two pages; the second has a content stream of its own."""
-    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</Font<</F1 5 0 R>>>>>>"
-    first = b"BT /F1 24 Tf 72 700 Td (Big Title) Tj ET BT /F1 12 Tf 72 660 Td (" + SENTENCE.encode() + b") Tj ET"
-    return pdf_of([
-        b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R 6 0 R]/Count 2>>", page % 4,
-        b"<</Length %d>>stream\n" % len(first) + first + b"\nendstream",
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>", page % 7,
-        b"<</Length %d>>stream\n" % len(second) + second + b"\nendstream",
-    ])  # fmt: skip
-
-
 def test_a_pdf_has_headings_and_page_numbers() -> None:
     """Large letters are headings; every page begins at its first words."""
-    found = extract(two_pages(b"BT /F1 12 Tf 72 700 Td (Second page, other words.) Tj ET"), "x")
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</Font<</F1 5 0 R>>>>>>"
+    first = text_at(72, 700, "Big Title", 24) + b" " + text_at(72, 660, SENTENCE)
+    found = extract(pdf_of([
+        b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R 6 0 R]/Count 2>>", page % 4, stream_of(first),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>", page % 7, stream_of(text_at(72, 700, "Second page, other words.")),
+    ]), "x")  # fmt: skip
     assert found.text == f"# Big Title\n\n{SENTENCE}\n\nSecond page, other words."
     assert (found.title, found.pages) == ("Big Title", [0, found.text.index("Second")])
 

@@ -1,10 +1,8 @@
 """HTML pages as text: structure, navigation, statements about themselves, and what hostile pages try."""
 
-import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import pairwise
 
 import pytest
 
@@ -83,11 +81,8 @@ def test_navigation_is_dropped_and_content_is_not() -> None:
 
 
 def test_deep_pages_keep_their_words() -> None:
-    """Elements nested deeper than the library goes become a sequence; beyond 512 the page is refused."""
+    """Elements nested deeper than the library goes become a sequence."""
     assert read("<div><section>" * 200 + f"<p>{WORDS}</p><ul><li>item" + "</div>" * 200).text.startswith(WORDS)
-    with pytest.raises(SourceUnreadable) as caught:
-        read("<div>" * 600 + WORDS)
-    assert caught.value.kind == "too_large"
 
 
 def test_facts_come_from_meta_elements() -> None:
@@ -116,9 +111,11 @@ def test_a_long_page_keeps_whole_blocks_of_its_beginning() -> None:
     assert len(read("x" * 300_000).text) == 200_000
 
 
-@pytest.mark.parametrize("markup", ["<p " + "a=1 " * 1_001 + ">", "<b>" * 200_001, "<p>" + "x" * 3_000_000])
+@pytest.mark.parametrize(
+    "markup", ["<p " + "a=1 " * 1_001 + ">", "<b>" * 200_001, "<p>" + "x" * 3_000_000, "<div>" * 600 + WORDS]
+)
 def test_markup_that_hangs_parsers_is_refused(markup: str) -> None:
-    """Attributes, tags and characters are counted before anything is parsed."""
+    """Attributes, tags, characters and levels are counted before anything is parsed."""
     with pytest.raises(SourceUnreadable) as caught:
         read(markup)
     assert caught.value.kind == "too_large"
@@ -165,7 +162,7 @@ PUMPS: dict[str, Callable[[int], str]] = {
     "opening": lambda size: "<!---->" * (size // 7),
     "charset": lambda size: "<meta " * (size // 6),
 }
-SIZES = (1_000, 50_000, 250_000)
+SMALL, LARGE = 50_000, 250_000
 MOST_GROWTH = 2.5
 """Times the growth of the page: a machine that others use adds to it, and caches of a processor are small."""
 NOISE_SECONDS = 0.1
@@ -173,15 +170,11 @@ NOISE_SECONDS = 0.1
 
 @pytest.mark.parametrize("name", PUMPS)
 def test_reading_takes_time_in_proportion(name: str) -> None:
-    """From 1 kB to 250 kB, the processor time of a whole page grows no faster than the page."""
-    seconds = {}
-    for size in SIZES:
-        body = PUMPS[name](size).encode()[:size]
-        seconds[size] = math.inf
-        for _ in range(2 if size < SIZES[-1] else 1):
-            begun = time.process_time()
-            with suppress(SourceUnreadable):
-                read_page(body, HTML, None, "https://a.test/x")
-            seconds[size] = min(seconds[size], time.process_time() - begun)
-    for small, large in pairwise(SIZES):
-        assert seconds[large] <= MOST_GROWTH * large / small * seconds[small] + NOISE_SECONDS, seconds
+    """From 50 kB to 250 kB, the processor time of a whole page grows no faster than the page."""
+    seconds = []
+    for size in (SMALL, SMALL, LARGE):
+        begun = time.process_time()
+        with suppress(SourceUnreadable):
+            read_page(PUMPS[name](size).encode()[:size], HTML, None, "https://a.test/x")
+        seconds.append(time.process_time() - begun)
+    assert seconds[-1] <= MOST_GROWTH * LARGE / SMALL * min(seconds[:2]) + NOISE_SECONDS, seconds

@@ -10,8 +10,7 @@ from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.robots import FAILURE_SECONDS, FRESH_SECONDS, POLICY, Robots, parse
-from tests.fakes.web import Reply, WebServer, redirect, reply
-from tests.unit.providers.reading.conftest import kind_of
+from tests.fakes.web import Reply, WebServer, reply
 
 AGENT = "durable-research"
 
@@ -35,12 +34,11 @@ class Site:
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    async with WebServer({}) as server:
-        egress = Egress("test", allow_hosts=hosts_and_ports([server.host]))
-        here = Site(server, Robots(egress, AGENT, clock=lambda: here.now))
-        yield here
-        await egress.close()
+async def site(server: WebServer) -> AsyncIterator[Site]:
+    egress = Egress("test", allow_hosts=hosts_and_ports([server.host]))
+    here = Site(server, Robots(egress, AGENT, clock=lambda: here.now))
+    yield here
+    await egress.close()
 
 
 def rules(text: str, **headers: str) -> bytes:
@@ -107,12 +105,6 @@ async def test_a_site_may_ask_for_a_delay_up_to_a_limit(site: Site, text: str, d
     """The delay of our own group, at most ten seconds; nonsense is none."""
     site.server.pages["/robots.txt"] = rules(text)
     assert await site.robots.check(httpx2.URL(site.server.url("/x"))) == delay
-
-
-async def test_rules_that_point_into_the_network_are_refused(site: Site) -> None:
-    """robots.txt goes through the same guard as pages."""
-    site.server.pages["/robots.txt"] = redirect("http://169.254.169.254/latest")
-    assert await kind_of(site.robots.check(httpx2.URL(site.server.url()))) == "refused_address"
 
 
 async def test_only_the_first_part_of_a_huge_file_counts(site: Site) -> None:

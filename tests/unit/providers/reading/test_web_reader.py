@@ -21,12 +21,6 @@ HERE, THERE = "127.0.0.1", "localhost"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[WebServer]:
-    async with WebServer({}) as running:
-        yield running
-
-
-@pytest.fixture
 async def other() -> AsyncIterator[WebServer]:
     """Another server, which the reader knows by another name as well."""
     async with WebServer({}) as running:

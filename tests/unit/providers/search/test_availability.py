@@ -21,7 +21,9 @@ def set_to(variables: list[str]) -> dict[str, str]:
 
 
 def test_the_order_and_what_is_missing() -> None:
-    """Tavily, Google, Semantic Scholar, then the others; each skipped one names what to set (S0-102, S0-171)."""
+    """Tavily, Google, Semantic Scholar, then the others; each skipped one names what to set, also where none is left that
+    has the type of a request (S0-102, S0-171).
+    """
     choices = provider_choices({})
     assert [choice.name for choice in choices] == [
         "tavily", "google", "semantic_scholar", "brave", "searxng", "wikipedia", "anthropic",
@@ -35,6 +37,9 @@ def test_the_order_and_what_is_missing() -> None:
         "without ANTHROPIC_BASE_URL",
     }
     assert usable(choices) == ["semantic_scholar", "wikipedia"]
+    assert choose(choices, None, NEWS) == [
+        choice for choice in choices if choice.name in {"tavily", "brave", "searxng"}
+    ]
 
 
 def test_an_operator_may_choose_the_order() -> None:
@@ -107,17 +112,6 @@ def test_providers_of_a_requested_type_are_used(
     assert [choice.name for choice in chosen] == names
     assert all(choice.available for choice in chosen)
     assert all(set(choice.source_types) & set(types) for choice in chosen)
-
-
-def test_a_type_that_nobody_has_names_what_to_set() -> None:
-    """If none is left, those that could be set up are given with their reasons, none of them available (S0-102)."""
-    chosen = choose(provider_choices({}), None, NEWS)
-    assert {choice.name: choice.reason for choice in chosen} == {
-        "tavily": "set TAVILY_API_KEY",
-        "brave": "set BRAVE_API_KEY",
-        "searxng": "set SEARXNG_URL",
-    }
-    assert usable(chosen) == []
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -1,5 +1,6 @@
 """Search providers of installed packages: the example of the documentation, built, installed and used."""
 
+import asyncio
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import pytest
 
 from providers.search import declarations
 from providers.search.declarations import SearchDeclaration, declare_installed, declared_names
-from tests.fakes.loopback import HttpRequest, LoopbackServer
+from tests.fakes.web import WebServer, reply
 from workers.settings.loading import SettingsError, load_settings
 
 ROOT = Path(__file__).parents[4]
@@ -37,20 +38,7 @@ asyncio.run(main())
 """
 
 
-class ExampleService(LoopbackServer):
-    """The service of the example."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[HttpRequest] = []
-
-    async def serve(self, request: HttpRequest, reader: object, writer: object) -> bool:
-        self.asked.append(request)
-        body = json.dumps({"found": [{"link": "https://moss.example/", "title": "Moss"}, {"title": "Nowhere"}]})
-        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        writer.write((head + body).encode())  # type: ignore[attr-defined]
-        await writer.drain()  # type: ignore[attr-defined]
-        return True
+FOUND = {"found": [{"link": "https://moss.example/", "title": "Moss"}, {"title": "Nowhere"}]}
 
 
 @pytest.fixture
@@ -65,23 +53,20 @@ def site(tmp_path: Path) -> Path:
 
 async def test_the_example_is_installed_and_used(site: Path, tmp_path: Path) -> None:
     """Another process finds the provider of an installed package, with its variables, and searches through it (X-16)."""
-    async with ExampleService() as service:
+    answer = reply(json.dumps(FOUND), content_type="application/json")
+    async with WebServer({"/find?words=moss&most=10&language=de": answer}) as service:
         environment = os.environ | {
             "PYTHONPATH": f"{ROOT}:{site}",
             "HOME": str(tmp_path),
             "EXAMPLE_API_KEY": "planted-key",
             "EXAMPLE_BASE_URL": service.base_url,
         }
-        import asyncio
-
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", SEARCH, env=environment, cwd=tmp_path, stdout=subprocess.PIPE
         )
         printed, _ = await process.communicate()
     assert json.loads(printed) == {"reason": "EXAMPLE_API_KEY set", "urls": ["https://moss.example/"]}
-    (asked,) = service.asked
-    assert asked.target == "/find?words=moss&most=10&language=de"
-    assert asked.headers["x-api-key"] == "planted-key"
+    assert [head["x-api-key"] for head in service.heads] == ["planted-key"]
 
 
 def test_the_documentation_shows_the_example() -> None:

@@ -1,6 +1,5 @@
 """Stores of every kind for the tests of this folder; the kinds that processes can share are real ones."""
 
-import contextlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -36,26 +35,20 @@ def address(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
     return f"{kind}:{tmp_path / 'data' / 'shared.sqlite3' if kind == 'sqlite' else ''}"
 
 
-class Stores:
-    """Opens stores on the same values."""
+@pytest.fixture
+async def open_store(address: str) -> AsyncIterator[Opener]:
+    """Opens one more store on the same values, closed with the test."""
+    open_one, stores = opener(address), list[SharedStore]()
 
-    def __init__(self, open_store: Opener, stack: contextlib.AsyncExitStack) -> None:
-        self._open = open_store
-        self._stack = stack
+    def opening() -> SharedStore:
+        stores.append(open_one())
+        return stores[-1]
 
-    def open(self) -> SharedStore:
-        """One more store, closed with the test."""
-        store = self._open()
-        self._stack.push_async_callback(store.close)
-        return store
+    yield opening
+    for store in stores:
+        await store.close()
 
 
 @pytest.fixture
-async def stores(address: str) -> AsyncIterator[Stores]:
-    async with contextlib.AsyncExitStack() as stack:
-        yield Stores(opener(address), stack)
-
-
-@pytest.fixture
-def store(stores: Stores) -> SharedStore:
-    return stores.open()
+def store(open_store: Opener) -> SharedStore:
+    return open_store()

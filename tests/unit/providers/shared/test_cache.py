@@ -10,8 +10,8 @@ import pytest
 from providers.errors import RateLimited, SharedStateUnavailable, StorageFull
 from providers.shared.cache import PAGE, SEARCH, Cache, Cached, CacheKind
 from tests.fakes.memory_store import MemorySharedStore
-from tests.fakes.shared_stores import BrokenStore
-from tests.unit.providers.shared.conftest import Stores, everywhere
+from tests.fakes.shared_stores import BrokenStore, Opener
+from tests.unit.providers.shared.conftest import everywhere
 
 SOON = 20.0
 
@@ -59,9 +59,9 @@ async def ask(
 
 
 @everywhere
-async def test_identical_searches_at_once_are_one_call(stores: Stores) -> None:
+async def test_identical_searches_at_once_are_one_call(open_store: Opener) -> None:
     """Fifty searches of the same words by two workers ask the provider once, and one of them alone pays."""
-    service, workers = Service(), [Cache(stores.open()), Cache(stores.open())]
+    service, workers = Service(), [Cache(open_store()), Cache(open_store())]
     service.gate.clear()
     tasks = [asyncio.create_task(ask(workers[number % 2], service)) for number in range(50)]
     await service.asked.wait()
@@ -90,9 +90,9 @@ async def test_tenants_and_kinds_and_requests_are_apart() -> None:
 
 @everywhere
 @pytest.mark.parametrize("error", [None, RateLimited("wait", retry_after=7.0)])
-async def test_a_caller_that_waits_takes_over(stores: Stores, error: Exception | None) -> None:
+async def test_a_caller_that_waits_takes_over(open_store: Opener, error: Exception | None) -> None:
     """When the caller that makes the value is cancelled or fails, one that waits makes it at once."""
-    service, one, other = Service(errors=[error] if error else []), Cache(stores.open()), Cache(stores.open())
+    service, one, other = Service(errors=[error] if error else []), Cache(open_store()), Cache(open_store())
     service.gate.clear()
     first = asyncio.create_task(ask(one, service))
     await service.asked.wait()

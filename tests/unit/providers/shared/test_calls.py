@@ -9,8 +9,8 @@ from providers.interfaces import SharedStore
 from providers.shared import paid_calls
 from providers.shared.paid_calls import CallLease, CallStore
 from tests.fakes.memory_store import MemorySharedStore
-from tests.fakes.shared_stores import BrokenStore, processes
-from tests.unit.providers.shared.conftest import Stores, everywhere, shared_by_processes
+from tests.fakes.shared_stores import BrokenStore, Opener, processes
+from tests.unit.providers.shared.conftest import everywhere, shared_by_processes
 
 SOON = 40.0
 
@@ -40,15 +40,15 @@ asyncio.run(main())
 class Journals:
     """Two journals on the same values, as two processes have them."""
 
-    def __init__(self, stores: Stores) -> None:
-        self.store = stores.open()
+    def __init__(self, open_store: Opener) -> None:
+        self.store = open_store()
         self.calls = CallStore(self.store)
-        self.other = CallStore(stores.open())
+        self.other = CallStore(open_store())
 
 
 @pytest.fixture
-def journals(stores: Stores) -> Journals:
-    return Journals(stores)
+def journals(open_store: Opener) -> Journals:
+    return Journals(open_store)
 
 
 async def begun(calls: CallStore, key: str = "k", research_id: str = "r-1") -> CallLease:

@@ -24,11 +24,11 @@ from providers.shared.limits import (
 from providers.shared.run_queue import (
     GRACE_SECONDS,
     LONGEST_RUN_SECONDS,
+    LOOKED_EVERY_SECONDS,
     QueueLimits,
     QueueState,
     RunQueue,
     ask,
-    forget_lost,
     release,
 )
 from tests.fakes.memory_store import MemorySharedStore
@@ -237,19 +237,10 @@ def test_who_is_not_heard_of_loses_its_place() -> None:
     assert hall.place("c") == 0
 
 
-def test_a_run_that_is_not_open_any_more_gives_its_place_back() -> None:
-    """A terminated run reported no end; one that began just now may not be listed yet."""
-    hall = Hall(QueueLimits(at_once=2))
-    hall.place("lost")
-    hall.now += GRACE_SECONDS + 1
-    hall.place("new")
-    assert hall.place("next") == 1
-    assert forget_lost(hall.state, [], hall.now) == ["lost"]
-    assert hall.place("next") == 0
-
-
 async def test_workers_share_one_queue() -> None:
-    """What one worker admits counts for another; the server is asked who is open only while somebody waits."""
+    """What one worker admits counts for another; while somebody waits, runs that the server lists no more lose their place,
+    but for one that began just now.
+    """
     now, asked = [START], []
 
     async def open_runs() -> list[str]:
@@ -267,5 +258,8 @@ async def test_workers_share_one_queue() -> None:
     assert asked == [START]
     await there.release("one")
     assert (await here.take("two", "a")).place == 0
-    now[0] += GRACE_SECONDS + 1
+    now[0] += LOOKED_EVERY_SECONDS
+    assert (await here.take("three", "a")).place == 1
+    assert len(asked) == 2
+    now[0] += GRACE_SECONDS
     assert (await here.take("three", "a")).place == 0

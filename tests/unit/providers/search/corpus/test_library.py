@@ -37,13 +37,16 @@ async def pool():
         yield started
 
 
+def written(root, files):
+    for path, data in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    return root
+
+
 @pytest.fixture
 def folder(tmp_path):
-    root = tmp_path / "manual"
-    for path, text in PAGES.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return root
+    return written(tmp_path / "manual", {path: text.encode() for path, text in PAGES.items()})
 
 
 @pytest.fixture
@@ -144,14 +147,12 @@ async def test_the_digest_depends_on_paths_and_contents_alone(tmp_path, folder, 
 
 async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, folder, tmp_path):
     """No file of a folder can hang or break indexing; each odd one is named with its kind, unless it is no document."""
-    (folder / "empty.txt").touch()
-    (folder / "blob.md").write_bytes(bytes(range(256)) * 8)
-    for name in ("photo.heic", "table.parquet", "song.flac", "core", "picture.png"):
-        (folder / name).write_bytes(bytes(range(256)) * 8)
-    (folder / "style.css").write_text("p { color: red }")
-    (folder / "scan.pdf").write_bytes(one_page_pdf(""))
-    (folder / "deep.html").write_text("<div>" * 50_000)
-    (folder / ".hidden.md").write_text("never looked at")
+    binary = bytes(range(256)) * 8
+    written(folder, dict.fromkeys(("blob.md", "photo.heic", "table.parquet", "core", "picture.png"), binary) | {
+        "empty.txt": b"", "style.css": b"p { color: red }", "scan.pdf": one_page_pdf(""), "deep.html": b"<div>" * 50_000,
+        ".hidden.md": b"never looked at", "x.pdf": b"<!DOCTYPE html><html><p>A page by another name.</p>",
+        "half.ipynb": b'{"cells": [{"cell_type": "markdown", "source": ["rhu',
+    })  # fmt: skip
     with (folder / "huge.txt").open("wb") as file:
         file.truncate(2 * 1024**3)
     os.mkfifo(folder / "pipe.txt")
@@ -161,8 +162,6 @@ async def test_files_that_cannot_be_used_are_skipped_with_a_reason(library, fold
     (tmp_path / "secret.md").write_text("secret")
     (folder / "inside.md").symlink_to("guide/notes.md")
     (folder / os.fsdecode(b"b\xe4d")).mkdir()
-    (folder / "half.ipynb").write_text('{"cells": [{"cell_type": "markdown", "source": ["rhu')
-    (folder / "x.pdf").write_bytes(b"<!DOCTYPE html><html><p>A page by another name.</p>")
     snapshot = await library.refresh("manual")
     kinds = {skipped.path: skipped.kind for skipped in await library.skipped("manual")}
     assert kinds == {
@@ -195,8 +194,7 @@ async def test_a_file_that_kills_its_reader_costs_only_itself(tmp_path, folder):
 async def test_names_with_odd_characters_are_found_and_read(library, folder):
     """Spaces, signs and undecodable bytes in names survive the way through an address."""
     names = [b"a b#c?100%.md", "größe ☃.md".encode(), b"bad\xff.md"]
-    for name in names:
-        (folder / os.fsdecode(name)).write_bytes(b"all about rhubarb\n")
+    written(folder, dict.fromkeys(map(os.fsdecode, names), b"all about rhubarb\n"))
     response = await ask(library, "rhubarb")
     assert sorted(hit.title for hit in response.hits) == ["a b#c?100%", "bad\ufffd", "größe ☃"]
     for hit in response.hits:
@@ -367,35 +365,22 @@ ACCOUNT = '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY---
 CERTIFICATES = "# Certificates\n\nA key file begins with `-----BEGIN PRIVATE KEY-----`; keep it for yourself.\n"
 
 
-@pytest.fixture
-def project(tmp_path):
-    made = tmp_path / "project"
-    for place in ("keys", ".ssh", "notes"):
-        (made / place).mkdir(parents=True)
-    (made / "certificates.md").write_text(CERTIFICATES)
-    (made / "id_ed25519").write_text("planted without its first line")
-    (made / "keys" / "Server.PEM").write_text("planted")
-    (made / ".env").write_text("TOKEN=planted")
-    (made / ".env.local").write_text("TOKEN=planted")
-    (made / ".ssh" / "config").write_text("planted")
-    (made / ".hidden.md").write_text("hidden, and no key")
-    (made / "credentials").write_text("planted")
-    (made / "notes" / "backup.txt").write_text("\n" + PEM)
-    (made / "notes" / "wide.txt").write_text(PEM, encoding="utf-16")
-    (made / "notes" / "account.json").write_text(ACCOUNT)
-    (made / "notes" / "linked.md").symlink_to("../credentials")
-    (made / "notes" / "out").symlink_to("/etc")
-    return made
-
-
-SECRET = {
-    *("id_ed25519", "keys/Server.PEM", ".env", ".env.local", ".ssh", "credentials", "notes/backup.txt"),
-    *("notes/wide.txt", "notes/account.json"),
+NAMED_LIKE_KEYS = ("id_ed25519", "keys/Server.PEM", ".env", ".env.local", ".ssh/config", "credentials")
+PROJECT = dict.fromkeys(NAMED_LIKE_KEYS, b"planted") | {
+    "certificates.md": CERTIFICATES.encode(),
+    ".hidden.md": b"hidden, and no key",
+    "notes/backup.txt": b"\n" + PEM.encode(),
+    "notes/wide.txt": PEM.encode("utf-16"),
+    "notes/account.json": ACCOUNT.encode(),
 }
+SECRET = {*PROJECT, ".ssh"} - {"certificates.md", ".hidden.md", ".ssh/config"}
 
 
-async def test_keys_are_skipped_and_never_read(tmp_path, project, pool):
+async def test_keys_are_skipped_and_never_read(tmp_path, pool):
     """By name or by content, hidden or linked, by the index or by address; a page about keys is a document until it is one."""
+    project = written(tmp_path / "project", PROJECT)
+    (project / "notes" / "linked.md").symlink_to("../credentials")
+    (project / "notes" / "out").symlink_to("/etc")
     library = CorpusLibrary(tmp_path / "home", pool)
     library.add("project", project)
     snapshot = await library.refresh("project")
