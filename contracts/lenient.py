@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ValidationError
 
 from contracts.addresses import normalized_text
-from contracts.texts import shorten
+from contracts.texts import problem_message, shorten
 
 E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
@@ -75,6 +75,6 @@ def first(items: list[T], most: int, notes: list[str], noun: str) -> list[T]:
 
 def lines_of(error: ValidationError, most: int) -> list[str]:
     """At most so many lines `path: message` of an answer that does not fit, without any of its words."""
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    lines = [f"{'.'.join(map(str, item['loc'])) or '$'}: {item['msg']}"[:160] for item in found[:most]]
+    found = error.errors(include_input=False, include_url=False)
+    lines = [f"{'.'.join(map(str, item['loc'])) or '$'}: {problem_message(item)}"[:160] for item in found[:most]]
     return [*lines, f"and {len(found) - most} more"] if len(found) > most else lines

@@ -1,15 +1,14 @@
 """Reading of a request: a valid one, or one line for each problem."""
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
 from contracts.protected_sources import protected_sources_of
 from contracts.request import Mode, ResearchRequest, published_between
 from contracts.strategies import list_selectable
-from contracts.texts import either, expectation
+from contracts.texts import either, problem_message
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20
@@ -45,7 +44,7 @@ def error_lines(error: ValidationError) -> list[str]:
     lines = []
     for problem in error.errors(include_input=False, include_url=False):
         path = ".".join(str(part)[:64] for part in problem["loc"]) or "request"
-        lines.append(f"{path}: {_message(problem)}")
+        lines.append(f"{path}: {problem_message(problem)}")
     return lines
 
 
@@ -93,17 +92,3 @@ def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
         if less in limits and more in limits and limits[less] > limits[more]:
             lines.append(f"limits.{less}: more than limits.{more}")
     return lines
-
-
-def _message(problem: Mapping[str, Any]) -> str:
-    least = problem.get("ctx", {}).get("min_length")
-    message = str(problem["msg"]).removeprefix("Value error, ")[:200]
-    known: dict[str, str] = {
-        "too_short": f"expected at least {least}, and there is none" if least == 1 else message,
-        "extra_forbidden": "unknown key",
-        "missing": "required",
-        "string_too_short": "must not be empty",
-        "json_invalid": "not valid JSON",
-        "model_type": "expected an object",
-    }
-    return expectation(problem) or known.get(problem["type"], message)

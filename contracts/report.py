@@ -13,6 +13,7 @@ from contracts.outcome import AgentDecision, Citation, Guidance
 from contracts.plan import PlanContent, PlanNode
 from contracts.report_changes import ReportChanges, compare_reports
 from contracts.resolved import CorpusSnapshot
+from contracts.texts import problem_message
 from contracts.tokens import Band, ContentEntry, FidelityTotals, total_of
 from contracts.vocabulary import ReportKind
 
@@ -257,7 +258,7 @@ def read_report(data: bytes) -> Report | list[tuple[str, str]]:
         return Report.model_validate_json(data)
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)[:MOST_PROBLEMS]
-        return [(".".join(str(part) for part in each["loc"]), each["msg"]) for each in problems]
+        return [(".".join(str(part) for part in each["loc"]), problem_message(each)) for each in problems]
 
 
 def compare_documents(before: bytes, after: bytes) -> ReportChanges | int:

@@ -128,9 +128,17 @@ EXPECTED: Final[Mapping[str, str]] = {
 }
 
 
-def expectation(problem: Mapping[str, Any]) -> str | None:
-    """Return the expected shape for an error of pydantic about a text; None for any other error."""
-    if problem["type"] != "string_pattern_mismatch":
-        return None
-    expected = EXPECTED.get(str(problem.get("ctx", {}).get("pattern")))
-    return None if expected is None else f"must be {expected}"
+def problem_message(problem: Mapping[str, Any]) -> str:
+    """Return the message of an error of pydantic in words for people; of a text, the shape that is expected."""
+    context = problem.get("ctx", {})
+    if shape := EXPECTED.get(str(context.get("pattern"))):
+        return f"must be {shape}"
+    known: dict[str, str] = {
+        "extra_forbidden": "unknown key",
+        "missing": "required",
+        "json_invalid": "not valid JSON",
+        "model_type": "expected an object",
+    }
+    if context.get("min_length") == 1:
+        known |= {"too_short": "expected at least 1, and there is none", "string_too_short": "must not be empty"}
+    return known.get(problem["type"]) or str(problem["msg"]).removeprefix("Value error, ")[:200]

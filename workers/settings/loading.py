@@ -25,7 +25,7 @@ from contracts.presets import depth_of, effective_limits, preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
-from contracts.texts import expectation, visible
+from contracts.texts import problem_message, visible
 from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
@@ -309,4 +309,4 @@ def _message(item: Mapping[str, Any]) -> str:
         keys = {key for table in tables for key in table.get("properties", {})}
         near = get_close_matches(str(item["loc"][-1]), keys, 1)
         return f"unknown key: is {near[0]} meant?" if near else "unknown key"
-    return expectation(item) or str(item["msg"]).removeprefix("Value error, ")
+    return problem_message(item)

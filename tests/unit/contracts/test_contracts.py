@@ -5,13 +5,17 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from contracts.addresses import gap_id, sub_query_id
 from contracts.evidence import Source
+from contracts.lenient import lines_of
 from contracts.messages import SearchRequest
 from contracts.outcome import Usage
-from contracts.parse_request import InvalidRequest, parse_request
+from contracts.parse_request import InvalidRequest, error_lines, parse_request
+from contracts.plan import PlanRevision
 from contracts.presets import effective_gates, effective_limits, preset
+from contracts.report import read_report
 from contracts.request import Approve, Clarify, Depth, Gates, Limits, ResearchRequest, published_between
 from contracts.roles import CLARIFIER, PlanInput
 from contracts.strategies import declaration
@@ -77,6 +81,15 @@ def test_any_bytes_end_in_a_request_or_in_lines(data: bytes) -> None:
     """No input whatever raises anything else."""
     with contextlib.suppress(InvalidRequest):
         assert parse_request(data).query
+
+
+def test_problems_of_every_model_are_in_the_same_words() -> None:
+    """Neither a report nor an answer that does not fit shows the words of the library that validates it."""
+    assert read_report(b"{}") == [("research_id", "required"), ("report", "required")]
+    with pytest.raises(ValidationError) as refused:
+        PlanRevision.model_validate({"sub_queries": [5]})
+    assert lines_of(refused.value, 8) == error_lines(refused.value)
+    assert lines_of(refused.value, 8)[0].startswith("sub_queries.0: expected a text, or {")
 
 
 def test_presets_carry_the_documented_figures() -> None:

@@ -66,7 +66,7 @@ def sent(request: ToolTurnInput, stored: str = "") -> list[dict[str, Any]]:
     [
         (("send_mail", {"to": "someone"}), "send_mail is no tool: call one of look_up, think_tool, hand_over"),
         ((None, {}), "unnamed is no tool: call one of look_up, think_tool, hand_over"),
-        (("look_up", {}), "the arguments do not fit look_up: word: Field required"),
+        (("look_up", {}), "the arguments do not fit look_up: word: required"),
         (("look_up", "a word"), "the arguments are no JSON object"),
         (("look_up", '{"word": ' + "[" * 3_000 + "]" * 3_000 + "}"), "the arguments are no JSON object"),
         (("think_tool", {"reasoning": "x" * 9_000}), "the arguments are longer than 8000 characters"),

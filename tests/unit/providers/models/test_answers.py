@@ -89,7 +89,7 @@ def test_thoughts_before_the_answer_are_no_part_of_it(before: str, between: str)
         ('{"a": ' + "[" * 3_000 + "]" * 3_000 + "}", "no JSON object"),
         ('{"a": "' + "x" * MAX_ANSWER_CHARACTERS + '"}', "longer than"),
         (f'{{"sub_queries": [{{"query": "q", "priority": "{SECRET}"}}]}}', "sub_queries.0.priority: "),
-        ('{"research_brief": "b"}', "sub_queries: Field required"),
+        ('{"research_brief": "b"}', "sub_queries: required"),
     ],
 )
 def test_the_problem_is_named_by_path_and_never_repeats_the_answer(text: str, named: str) -> None:

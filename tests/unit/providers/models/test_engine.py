@@ -157,10 +157,10 @@ async def test_refused_parameters_lead_to_weaker_modes(scenario: str, tried: lis
 async def test_the_problem_of_an_unusable_answer_is_in_the_prompt_of_its_repair() -> None:
     """In text mode the prompt says the schema in words; a report has none."""
     async with one(own=EndpointCapabilities(mode=ChatMode.TEXT)) as (engine, api):
-        await engine.answer(task_of("planner", repair="sub_queries: Field required"))
+        await engine.answer(task_of("planner", repair="sub_queries: required"))
         await engine.answer(task_of("synthesizer"))
     assert '"sub_queries"' in api.requests[0].prompt
-    assert "sub_queries: Field required" in api.requests[0].prompt
+    assert "sub_queries: required" in api.requests[0].prompt
     assert "schema" not in api.requests[1].prompt
 
 
