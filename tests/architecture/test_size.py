@@ -16,7 +16,7 @@ BUDGET = {
     "activities/roles": 1_250,
     "activities/verifying": 330,
     "client": 695,
-    "client/cli": 2_650,
+    "client/cli": 2_655,
     "client/exchange": 445,
     "client/view": 450,
     "contracts": 5_085,
