@@ -49,9 +49,10 @@ def bare_result(research_id: str, outcome: Outcome, explanation: str = "") -> Re
 
 def checkpoint_result(research_id: str, state: ResearchState, outcome: Outcome) -> ResearchResult:
     """Make a result without a report from the last checkpoint of a run."""
-    shared = ("usage", "degraded", "failed_branches", "limitations", "started_at")
+    shared = ("usage", "degraded", "failed_branches", "started_at")
     known = {name: getattr(state, name) for name in shared} | {"counts": state.counts(), "resumable": True}
     known["stop_reason"] = SESSION_STOP_REASONS[outcome]
+    known["limitations"] = list(filter(None, [*state.limitations, state.last_failure]))
     return bare_result(research_id, outcome).model_copy(update=known)
 
 
@@ -94,8 +95,14 @@ def shortcomings_of(result: ResearchResult) -> list[str]:
     return list(dict.fromkeys([*result.failed_branches, *result.degraded, *reasons]))
 
 
+def resume_words(research_id: str) -> str:
+    """Word how to continue a run that has a session."""
+    return f"its state is saved: research resume {research_id}"
+
+
 def refusal_of(result: ResearchResult) -> str:
     """Word a refused run: why, and what to do."""
     reason = "; ".join(reasons_of(result)) or result.stop_reason.text
-    remedy = result.advice or "it cannot be resumed: correct this and start a new run"
+    final = "it cannot be resumed: correct this and start a new run"
+    remedy = result.advice or (resume_words(result.research_id) if result.resumable else final)
     return f"the run {result.research_id} was refused: {reason}\n{remedy}"

@@ -221,13 +221,13 @@ class DeepResearchWorkflow(PersonMessages):
                 raise
             run.state.status = RunStatus.FAILED
             await run.checkpoints.save(closed=True)
-            raise _refusal_of(error) from None
+            raise _refusal_of(error, resumable=True) from None
         run.state.resolved = resolved = resolved.without_providers(checked)
         if not any(choice.available for choice in resolved.providers):
-            run.state.status = RunStatus.REFUSED
+            reasons = [NOTHING_TO_ASK, *(f"{one.name}: {one.reason}" for one in resolved.providers), *resolved.advice]
+            run.state.status, run.state.last_failure = RunStatus.REFUSED, "; ".join(reasons)
             await run.checkpoints.save(closed=True)
-            reasons = [*(f"{choice.name}: {choice.reason}" for choice in resolved.providers), *resolved.advice]
-            raise _end_early(Outcome.REFUSED, StopReason.NO_PROVIDERS, "\n".join([NOTHING_TO_ASK, *reasons]))
+            raise _end_early(Outcome.REFUSED, StopReason.NO_PROVIDERS, "\n".join(reasons), resumable=True)
         _note_unavailable(run, checked)
 
     def _show_phase(self) -> None:
@@ -311,15 +311,15 @@ def _parse(request: RawValue) -> ResearchRequest:
         raise _end_early(Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
 
 
-def _refusal_of(error: ActivityError) -> ApplicationError:
-    """Return the failure of a run that cannot start."""
+def _refusal_of(error: ActivityError, *, resumable: bool = False) -> ApplicationError:
+    """Return the failure of a run that cannot start; a `resumable` one has a session."""
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
     reason = StopReason(detail.get("stop_reason", StopReason.INTERNAL_ERROR)) if isinstance(detail, dict) else None
     message = cause.message if isinstance(cause, ApplicationError) else describe_unstarted(error)
     outcome = Outcome.REFUSED if kind == failures.REFUSED else Outcome.FAILED
-    return _end_early(outcome, reason or StopReason.INTERNAL_ERROR, message)
+    return _end_early(outcome, reason or StopReason.INTERNAL_ERROR, message, resumable=resumable)
 
 
 def _stopped_before_work() -> ApplicationError:
@@ -327,7 +327,7 @@ def _stopped_before_work() -> ApplicationError:
     return _end_early(Outcome.FAILED, StopReason.USER_STOPPED, message)
 
 
-def _end_early(outcome: Outcome, reason: StopReason, message: str) -> ApplicationError:
+def _end_early(outcome: Outcome, reason: StopReason, message: str, *, resumable: bool = False) -> ApplicationError:
     """Return the failure of a run that did not start; a refusal's type is its stop reason."""
     kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
@@ -336,6 +336,7 @@ def _end_early(outcome: Outcome, reason: StopReason, message: str) -> Applicatio
         outcome=outcome,
         stop_reason=reason,
         limitations=[message],
+        resumable=resumable,
         started_at=now,
         ended_at=now,
     )

@@ -30,7 +30,7 @@ from client.cli.output import (
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError
 from client.handle import CLOSING_SECONDS, DEFAULT_TENANT, ResearchHandle
-from client.run_results import SESSION_STOP_REASONS, bare_status, reasons_of
+from client.run_results import SESSION_STOP_REASONS, bare_status, reasons_of, resume_words
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow, status_rows
 from client.view.words import local_time, pasteable, printable
 from contracts.outcome import ResearchResult, ResearchStatus
@@ -92,7 +92,8 @@ async def watch(
     if events:
         code: int = ExitCode.of(result.outcome, result.stop_reason)
     else:
-        code = await deliver_report(context, result, out, as_json=as_json, quiet=quiet, resume="")
+        resume = f"research resume {research_id}" if result.resumable else ""
+        code = await deliver_report(context, result, out, as_json=as_json, quiet=quiet, resume=resume)
     if then:
         command = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
         await asyncio.to_thread(command, then)  # the person's own command
@@ -203,7 +204,7 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
         return known, f"the run was interrupted: research resume {run.research_id}"
     outcome = OUTCOMES[state.status]
     over = {"outcome": outcome, "stop_reason": SESSION_STOP_REASONS[outcome], "ended_at": saved_at}
-    return known.model_copy(update=over), f"its state is saved: research resume {run.research_id}"
+    return known.model_copy(update=over), resume_words(run.research_id)
 
 
 # --- list ----------------------------------------------------------------------------------------------------------

@@ -9,17 +9,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError
 
 from client.client_errors import NoWorker
 from client.handle import ResearchClient
 from client.view.words import waits_of
 from contracts.outcome import ResearchResult
-from contracts.vocabulary import Outcome
+from contracts.vocabulary import Outcome, StopReason
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.web_world import WebWorld
 from tests.fakes.world import model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
+from tests.integration.web_pools import over_the_web, web_workers
 
 pytestmark = pytest.mark.integration
 
@@ -71,3 +73,23 @@ async def test_a_model_endpoint_that_fails_for_a_while_delays_runs_of_every_stra
     assert [result.outcome for result in results] == [Outcome.COMPLETED] * 3, [one.failed_branches for one in results]
     assert [result.degraded for result in results] == [[]] * 3
     assert answered_twice(api) == []
+
+
+async def test_a_run_that_reaches_no_search_provider_is_refused_and_can_be_resumed(
+    client: Client, tmp_path: Path
+) -> None:
+    """The refusal names the reason of each provider, before anything is paid; once one answers, the run completes."""
+    async with WebWorld() as world:
+        pass
+    async with web_workers(client, tmp_path, world):
+        run = await start(client, over_the_web())
+        with pytest.raises(WorkflowFailureError):
+            await run.result()
+        refused = await ResearchClient(client).handle(run.id).result()
+        async with world:
+            resumed = await start(client, over_the_web(continue_from=run.id), id=run.id)
+            result = await resumed.result()
+    assert (refused.outcome, refused.stop_reason) == (Outcome.REFUSED, StopReason.NO_PROVIDERS)
+    assert "searxng: 127.0.0.1 is not reachable" in refused.limitations[0]
+    assert refused.resumable
+    assert result.outcome is Outcome.COMPLETED

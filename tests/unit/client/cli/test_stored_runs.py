@@ -52,6 +52,17 @@ def test_the_status_of_a_stored_run(home: Path) -> None:
     assert "the run was interrupted: research resume cut-off" in shown.stderr
 
 
+def test_a_refused_run_with_a_session_can_be_resumed(home: Path) -> None:
+    """Every command that shows why no provider could be reached names the same way to continue."""
+    why = "no search provider can be asked"
+    save_run(home, "away", stored(status=RunStatus.REFUSED, last_failure=why), closed=True)
+    for command in ("status", "report", "watch"):
+        shown = research(command, "away").output
+        assert why in shown
+        assert "research resume away" in shown
+        assert "cannot be resumed" not in shown
+
+
 def test_the_list_of_stored_runs(home: Path) -> None:
     """Newest first, chosen by words and number; a run whose worker is gone is interrupted."""
     for name, status, closed in (("r-1", RunStatus.CANCELLED, True), ("r-2", RunStatus.RUNNING, False)):
