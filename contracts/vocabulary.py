@@ -106,6 +106,7 @@ class StopReason(StrEnum):
     INFEASIBLE = "infeasible", "the question is too wide for the limits of the run"
     USER_STOPPED = "user_stopped", "the user asked for the report early"
     USER_CANCELLED = "user_cancelled", "the user cancelled the run"
+    CALL_NOT_ALLOWED = "call_not_allowed", "a role may not call another role that the work needs"
     INTERNAL_ERROR = "internal_error", "an internal error ended the run"
 
 

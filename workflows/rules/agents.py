@@ -223,6 +223,7 @@ ENDS: Final = {
     StopReason.BUDGET_TIME: NodeEnd.TIME,
     **dict.fromkeys((StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST), NodeEnd.BUDGET),
     **dict.fromkeys((StopReason.USER_STOPPED, StopReason.USER_CANCELLED), NodeEnd.STOPPED),
+    StopReason.CALL_NOT_ALLOWED: NodeEnd.FAILED,
     **dict.fromkeys((StopReason.PROVIDER_OUTAGE, StopReason.INTERNAL_ERROR), NodeEnd.FAILED),
 }
 """Ends of nodes whose work was cut short."""

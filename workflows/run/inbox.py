@@ -42,7 +42,7 @@ class CallNotAllowed(Interrupted):
     """One role may not call another one: it costs its branch, and ends the work of a run without any other branch."""
 
     def __init__(self, caller: str, role: str) -> None:
-        super().__init__(StopReason.INTERNAL_ERROR)
+        super().__init__(StopReason.CALL_NOT_ALLOWED)
         self.args = (f"{caller} may not call {role}: this branch ends here",)
 
 

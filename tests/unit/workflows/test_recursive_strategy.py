@@ -15,7 +15,7 @@ from contracts.agents import AgentRequest, TaskResult
 from contracts.recursive_roles import ACTS_AS, MAY_CALL, may_call
 from contracts.research_trees import ResearchTree, TaskType, TreeLeaf, TreeNode
 from contracts.vetting import Vetted
-from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Outcome
+from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Outcome, StopReason
 from tests.every_strategy.joined import Trial, trial_of
 from tests.fakes import library_work
 from tests.fakes.model_work import element, key_words
@@ -415,11 +415,14 @@ async def test_who_called_whom_is_the_table(tmp_path: Path, monkeypatch: pytest.
 async def test_a_call_that_the_table_lacks_costs_its_branch(
     caller: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not made, and is on record; the run goes on to a report of what was found without it (S4-002)."""
+    """It is not made, and is on record; the run reports what was found without it, and what ended its work (S4-002)."""
     monkeypatch.setitem(MAY_CALL, caller, MAY_CALL[caller] - {role})
     trial, made = await calls_of_a_run(tmp_path, monkeypatch)
     assert (caller, role) not in made
     assert any(f"{caller} may not call" in note for note in trial.state.failed_branches)
+    ended = trial.state.result.stop_reason
+    assert (ended is StopReason.CALL_NOT_ALLOWED) is (caller == "manager" or (caller, role) in WITHOUT_TREE)
+    assert ended is not StopReason.INTERNAL_ERROR
     assert "## Method and limits" in await trial.report()
     without_tree = {(query.status, bool(query.error)) for query in trial.state.plan.parts[:1]}
     assert (without_tree == {(NodeStatus.FAILED, True)}) is ((caller, role) in WITHOUT_TREE)

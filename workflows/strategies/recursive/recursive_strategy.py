@@ -172,12 +172,12 @@ async def _plan_trees(run: ResearchRun) -> None:
     room = max(min(left, FEWEST_CANDIDATES * len(due)), int(left * VETTING_SHARE))
     most = max(1, min(MOST_CANDIDATES, room // len(due)))
     vetted = {key for key, record in position.vetted.items() if record.complete}
-    failed = dict[str, str]()
+    failed, reason = dict[str, str](), StopReason.INTERNAL_ERROR
     if unvetted := [query for query in due if need_id(query.text) not in vetted]:
         try:
             await Vetting(run, position.vetted, "planner", most).carry_out([query.text for query in unvetted])
         except CallNotAllowed as refused:
-            failed = {query.id: str(refused) for query in unvetted}
+            failed, reason = {query.id: str(refused) for query in unvetted}, refused.reason
 
     with_sources = [query for query in due if query.id not in failed and position.vetted[need_id(query.text)].accepted]
 
@@ -191,6 +191,7 @@ async def _plan_trees(run: ResearchRun) -> None:
             position.trees[query.id] = tree.result()
         else:
             failed[query.id] = why
+            reason = StopReason.CALL_NOT_ALLOWED if isinstance(tree.exception(), CallNotAllowed) else reason
     for query in due:
         if why := failed.get(query.id):
             run.branch_failed(f"no tree for “{shorten(query.text, 150)}”: {why}")
@@ -206,7 +207,7 @@ async def _plan_trees(run: ResearchRun) -> None:
         state.plan = state.plan.with_nodes(state.plan.newest(query).model_copy(update=update))
         run.note("status", f"no source was vetted: {query.text}", level="warning")
     if failed and not position.trees:
-        raise Interrupted(StopReason.INTERNAL_ERROR)  # the report is written from the vetted passages
+        raise Interrupted(reason)  # the report is written from the vetted passages
 
 
 # --- executors -------------------------------------------------------------------------------------------------------
