@@ -6,8 +6,9 @@ Every strategy that a request can name joins: those of the product, those of ins
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ROLES
 from tests.fakes.model_tokens import TokenBook
 from tests.fakes.world import World, model_world
+from tests.toy import declared
 from tests.toy.roles import TOY
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
@@ -39,14 +41,7 @@ UNPAID: Final = ("save_session", "prepare_research", "check_providers", "take_tu
 """Activities that are no part of a unit's work."""
 
 
-@contextmanager
-def toy_declared() -> Iterator[None]:
-    """The toy, for the time of a block, unless a package brought it."""
-    there = any(one.name == TOY.name for one in strategies.list_declared())
-    strategies.declare(TOY)
-    yield
-    if not there:
-        del strategies._declared[TOY.name]
+toy_declared = partial(declared, TOY)
 
 
 def _can_be_named(strategy: StrategyDeclaration) -> bool:

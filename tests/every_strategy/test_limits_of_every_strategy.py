@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contracts.request import Limits, Mode
+from contracts.request import Mode
 from contracts.resolved import ModelPrice
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, NodeKind, Outcome, StopReason, Tier
@@ -70,23 +70,11 @@ HELD: dict[str, Callable[[Trial], float]] = {
     ),
 }
 """Limits of how much is done: what must not exceed 1 where 1 is asked for."""
-ELSEWHERE = {
-    *("deadline_seconds", "max_wait_seconds", "agent_seconds", "agent_wait_seconds", "max_source_characters"),
-    "max_update_characters",
-    *("max_nodes", "max_leaves", "max_corrections", "max_levels"),
-}
-"""The tests of time are below, those of waiting beside those of approvals, of agents beside their strategy, of the
-characters of a source beside windows, of an update beside live reports, of trees beside their rules."""
 OF_STEPS = {"min_steps", "max_steps", "max_searches_per_step", "max_reads_per_step"}
 
 
 def knows(name: str, limit: str) -> bool:
     return limit not in OF_STEPS or bool(declaration(name).presets[SMALL["depth"]].max_steps)
-
-
-def test_every_limit_is_tried() -> None:
-    """A new limit gets a line in the tables above."""
-    assert {*SPENT, *HELD, *ELSEWHERE} == set(Limits.model_fields)
 
 
 @pytest.mark.parametrize("limit", HELD)
@@ -175,16 +163,6 @@ async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Pa
             assert bool(trial.state.citations) is bool(trial.state.findings), unit
             assert trial.run.clock.remaining_seconds() >= 0
             assert any("time limit" in line for line in result.limitations)
-
-
-@pytest.mark.parametrize("name", NAMES)
-async def test_where_no_report_is_wanted_then_none_is_written(tmp_path: Path, name: str) -> None:
-    """`on_deadline: abort` keeps the session and writes nothing."""
-    async with trial_of(tmp_path, name, on_deadline="abort") as trial:
-        trial.host.acts[units_of(await whole_run(tmp_path / "whole", name))[-1], 1] = trial.run_out_of_time
-        await trial.conduct()
-        assert await trial.world.sessions.load("r-unit")
-    assert (trial.state.status.value, trial.state.result, trial.state.citations) == ("timed_out", None, [])
 
 
 OUTSIDE = 0.5

@@ -119,8 +119,8 @@ async def test_a_document_beyond_a_limit_costs_itself_alone(tmp_path: Path, name
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_failure_is_stated_before_the_end(tmp_path: Path, name: str) -> None:
-    """A run without a report has a status of the level error, once, before it ends; one with a report has none
-    (S2-041).
+    """A run without a report, because none is wanted after the deadline, keeps its session and has a status of the level
+    error, once, before it ends; one with a report has none (S2-041).
     """
 
     def errors(trial: Trial) -> list[str]:
@@ -129,8 +129,10 @@ async def test_a_failure_is_stated_before_the_end(tmp_path: Path, name: str) -> 
     whole = await whole_run(tmp_path / "whole", name)
     assert errors(whole) == []
     async with trial_of(tmp_path, name, on_deadline="abort") as trial:
-        trial.host.acts[units_of(whole)[0], 1] = trial.run_out_of_time
+        trial.host.acts[units_of(whole)[-1], 1] = trial.run_out_of_time
         assert await trial.conduct() is Outcome.TIMED_OUT
+        assert await trial.world.sessions.load("r-unit")
+    assert (trial.state.result, trial.state.citations) == (None, [])
     stated, ended = trial.state.events[-2:]
     assert errors(trial) == [stated.text] == [ended.text]
     assert (stated.type, ended.type) == ("status", "run.finished")

@@ -176,19 +176,9 @@ def test_a_timeframe_has_a_first_and_a_last_day(timeframe: str | None, expected:
 
 COSTS = st.none() | st.integers(0, 10**10).map(lambda tenths: tenths / 1e10)
 COUNTS = st.integers(0, 10**6)
-USAGES = st.builds(
-    Usage,
-    model_calls=COUNTS,
-    input_tokens=COUNTS,
-    output_tokens=COUNTS,
-    cached_tokens=COUNTS,
-    cache_write_tokens=COUNTS,
-    cost_usd=COSTS,
-    searches=COUNTS,
-    cached_searches=COUNTS,
-    reads=COUNTS,
-    cached_reads=COUNTS,
-)
+TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+COUNTED = ("model_calls", *TOKENS, "searches", "cached_searches", "reads", "cached_reads")
+USAGES = st.builds(Usage, cost_usd=COSTS, **dict.fromkeys(COUNTED, COUNTS))
 
 
 def added(usages: list[Usage]) -> Usage:

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.reporting.drafts import describe_draft, parse_draft, store_draft
 from activities.reporting.updates import measure_reports, read_live
-from contracts import failures, strategies
+from contracts import failures
 from contracts.addresses import digest
 from contracts.checking_roles import ReviewerAnswer
 from contracts.evidence import DocumentRef, ReportDraft
@@ -20,9 +20,10 @@ from contracts.outcome import Event, GateIssue
 from contracts.report_updates import MOST_REVISIONS, REPORTER, AppliedUpdates, Operation, ReportUpdate
 from contracts.strategies import SUPERVISOR_STRATEGY
 from contracts.vocabulary import Outcome, ReportKind, StopReason
-from tests.every_strategy.joined import Trial, trial_of
+from tests.every_strategy.joined import trial_of, undisturbed
 from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
 from tests.fakes.world import World
+from tests.toy import declared
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.phases.drafts import _write_by_sections, apply_updates, revise_sections, take_draft, take_step
 from workflows.run.inbox import Inbox, Interrupted
@@ -45,9 +46,8 @@ SENTENCE = "This sentence about the vacuum of tables has a number of words in it
 
 @pytest.fixture(autouse=True)
 def _declared() -> Iterator[None]:
-    strategies.declare(GROWING)
-    yield
-    del strategies._declared[GROWING.name]
+    with declared(GROWING):
+        yield
 
 
 @asynccontextmanager
@@ -195,22 +195,16 @@ async def test_updates_are_applied_in_order_and_a_refused_one_says_why(tmp_path:
 
 
 # --- whole runs ------------------------------------------------------------------------------------------------------
-async def run_of(folder: Path, engine: str = "model", **fields: Any) -> tuple[Trial, World]:
-    async with trial_of(folder, "growing", engine, **fields) as trial:
-        await trial.conduct()
-        return trial, trial.world
-
-
 @pytest.mark.parametrize("writer", ["good", "embroiders"])
 async def test_corrections_and_revisions_arrive_as_updates(tmp_path: Path, writer: str) -> None:
     """What verification corrects and what a review asks for goes through the same door (S2-013, S2-029, X-12)."""
     by_role = {"synthesizer": writer}
-    trial, world = await run_of(tmp_path, by_role=by_role, verify="full", checks={"review": "model"})
+    trial = await undisturbed(tmp_path, "growing", "model", by_role=by_role, verify="full", checks={"review": "model"})
     events = updates_in(trial.run)
-    await assert_bounded(world, events)
+    await assert_bounded(trial.world, events)
     assert trial.state.draft is not None
     assert events[-1].data["report"] == trial.state.draft.document.hash
-    text = await text_of(world, trial.state.draft.document.hash)
+    text = await text_of(trial.world, trial.state.draft.document.hash)
     assert ("Zyzzyva" in text) is False
     assert trial.state.result is not None
     assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)

@@ -81,16 +81,6 @@ async def test_sources_are_linked_counted_and_reconciled() -> None:
     assert sorted(shelf.read) == ["corpus:m/a", "corpus:m/b", "corpus:m/c"]
 
 
-async def test_a_failed_search_costs_its_own_sub_query() -> None:
-    """Marked failed with its reason; the others go on; the run knows of the failed branch (S0-053, S0-054)."""
-    shelf = Shelf({SECOND.text: ["corpus:m/a"]}, failing=FIRST.text)
-    state = await gather(run_with(shelf))
-    first, second = state.plan.sub_queries
-    assert (first.status, first.error) == (NodeStatus.FAILED, failures.RATE_LIMITED)
-    assert second.status is NodeStatus.COMPLETED
-    assert any(FIRST.text in note for note in state.failed_branches)
-
-
 SITES = [f"https://e.org/{number}" for number in range(5)]
 FOUND = st.lists(
     st.tuples(st.sampled_from(SITES), st.sampled_from([None, "10.1000/a", "10.1000/b"])), max_size=5, unique=True

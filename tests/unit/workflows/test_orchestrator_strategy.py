@@ -280,8 +280,7 @@ async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_wit
 
 async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
     """It calls a tool without arguments, asks nothing, and the plan follows at once (S3-002, S3-003, S3-057)."""
-    async with trial_of(tmp_path, "orchestrator", "model", gates={"clarify": "auto"}) as trial:
-        await trial.conduct()
+    trial = await undisturbed(tmp_path, "orchestrator", "model", gates={"clarify": "auto"})
     trial.assert_completed()
     assert [call.role for call in trial.api.calls][:2] == ["intake", "outliner"]
     assert [tool["name"] for tool in requests_of(trial.api, "intake")[0]["tools"]] == ["generate_plan", "ask_person"]
@@ -367,8 +366,7 @@ async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
         return blocks(body, ("research_agent", {"task": f"{TASKS[0]} {canary}", "steps": [1]}))
 
     works(monkeypatch, "orchestrator", betray)
-    async with trial_of(tmp_path, "orchestrator", "model") as trial:
-        await trial.conduct()
+    trial = await undisturbed(tmp_path, "orchestrator", "model")
     assert STEERED_NOTE in trial.state.degraded
     canary = trial.state.resolution.canary
     assert not any(canary in json.dumps(request.body["messages"]) for request in trial.api.requests)

@@ -4,6 +4,7 @@ import asyncio
 import random
 import re
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -16,7 +17,7 @@ from contracts.recursive_roles import ACTS_AS, MAY_CALL, may_call
 from contracts.research_trees import ResearchTree, TaskType, TreeLeaf, TreeNode
 from contracts.vetting import Vetted
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Outcome, StopReason
-from tests.every_strategy.joined import Trial, trial_of
+from tests.every_strategy.joined import Trial, trial_of, undisturbed
 from tests.fakes import library_work
 from tests.fakes.model_work import element, key_words
 from tests.unit.workflows.test_agents import turns
@@ -49,9 +50,7 @@ def endless(prompt: str) -> dict[str, Any]:
 
 
 async def run_of(folder: Path, **fields: Any) -> Trial:
-    async with trial_of(folder, "recursive", "model", **(MEDIUM | fields)) as trial:
-        await trial.conduct()
-    return trial
+    return await undisturbed(folder, "recursive", "model", **(MEDIUM | fields))
 
 
 def nodes_of(trial: Trial) -> list[Any]:
@@ -161,22 +160,19 @@ async def test_the_units_of_an_executor_have_labels_of_their_own(
     assert trial.state.events[-2].data["label"] == "report"
 
 
-class Sentences:
-    """An extractor that quotes another sentence of its source at each turn, or always the same, and asks on."""
+def quoting_on() -> Answer:
+    """An extractor that quotes another sentence of its source at each turn, and asks on."""
+    turns_taken = count(1)
 
-    def __init__(self, *, fresh: bool) -> None:
-        self.fresh, self.turn = fresh, 0
-
-    def __call__(self, prompt: str) -> dict[str, Any]:
-        self.turn += 1
-        found = library_work.analysis(prompt)["findings"]
+    def answer(prompt: str) -> dict[str, Any]:
+        turn, source = next(turns_taken), library_work.analysis(prompt)["findings"][0]["quotes"][0]["source_id"]
         sentences = re.findall(r"[A-Z][^.!?\n|#>`]{30,200}[.]", element(prompt, "source"))
-        quote = sentences[self.turn % len(sentences) if self.fresh else 0]
-        source = found[0]["quotes"][0]["source_id"]
-        return {
-            "findings": [{"content": quote, "quotes": [{"source_id": source, "quote": quote}]}],
-            "follow_up_questions": [f"What of turn {self.turn}, in the {key_words(quote)[0]} of it?"],
-        }
+        quote = sentences[turn % len(sentences)]
+        finding = {"content": quote, "quotes": [{"source_id": source, "quote": quote}]}
+        question = f"What of turn {turn}, in the {key_words(quote)[0]} of it?"
+        return {"findings": [finding], "follow_up_questions": [question]}
+
+    return answer
 
 
 @pytest.mark.parametrize("nodes", [1, 9])
@@ -192,7 +188,7 @@ async def test_a_question_is_closed_by_the_executor_that_was_made_for_it(
             return {"leaves": own, "nodes": []}
         return {"leaves": [], "nodes": [{"goal": f"Find out: {goal}", "leaves": own, "nodes": []}]}
 
-    answers(monkeypatch, extraction=Sentences(fresh=True), self_check=never_content, tree=delegating)
+    answers(monkeypatch, extraction=quoting_on(), self_check=never_content, tree=delegating)
     trial = await run_of(tmp_path, limits={"max_nodes": nodes})
     closed = {gap.description for gap in trial.state.gaps if gap.status is GapStatus.ADDRESSED}
     made_for = {node.goal.removeprefix("Find out: ") for node in nodes_of(trial) if node.level == 2}
@@ -249,7 +245,7 @@ async def test_a_work_that_no_source_mentions_is_neither_opened_nor_searched(
     assert "secret credentials" not in sent
 
 
-# --- what is passed on ---------------------------------------------------------------------------------------------
+# --- what is passed on -----------------------------------------------------------------------------------------------
 def in_world(seed: int) -> Answer:
     """An extractor that raises questions and gaps by chance."""
 
@@ -449,7 +445,7 @@ async def test_a_query_without_a_tree_costs_itself_alone(tmp_path: Path, monkeyp
     assert trial.state.result.outcome is Outcome.PARTIAL
 
 
-# --- faults of whole branches --------------------------------------------------------------------------------------
+# --- faults of whole branches ----------------------------------------------------------------------------------------
 async def with_deaf_nodes(trial: Trial, level: int, *, fails: bool) -> None:
     """Conduct a run whose executors of a level fail, or never answer and are not waited for any longer."""
     usual, asked = trial.host.run_agent, list[AgentRequest]()

@@ -33,8 +33,7 @@ WISH = "What is the default of freeze_max_age?"
 
 async def conducted(folder: Path, **fields: Any) -> tuple[Trial, ResearchState, list[str]]:
     """A whole run with a model, its state, and the roles that were asked, in order."""
-    async with trial_of(folder, "reflective", "model", **({"depth": "auto"} | fields)) as trial:
-        await trial.conduct()
+    trial = await undisturbed(folder, "reflective", "model", **({"depth": "auto"} | fields))
     return trial, trial.state, [call.role for call in trial.api.calls]
 
 
@@ -62,13 +61,12 @@ def adds(monkeypatch: pytest.MonkeyPatch, work: str, **fields: Any) -> list[str]
 
 def reflections(monkeypatch: pytest.MonkeyPatch, *decisions: str) -> None:
     """Have the reflector answer this, one after the other, the last one for ever."""
-    left = list(decisions)
 
-    def reflect(_: str) -> dict[str, Any]:
-        decision = left.pop(0) if len(left) > 1 else left[0]
+    def reflect(_: dict[str, Any], call: int) -> dict[str, Any]:
+        decision = decisions[min(call, len(decisions)) - 1]
         return {"decision": decision, "reasoning": f"it says {decision}", "suggested_changes": ["look at limits"]}
 
-    monkeypatch.setattr(reflective_work, "reflection", reflect)
+    answers(monkeypatch, "reflection", reflect)
 
 
 async def test_it_answers_without_a_model(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from contracts import strategies
 from contracts.canary import STEERED_NOTE
 from contracts.evidence import Gap
 from contracts.roles import REFINER, RefineInput, RefinerAnswer
@@ -23,6 +22,7 @@ from tests.fakes.model_tokens import TokenBook
 from tests.fakes.model_work import element
 from tests.fakes.tool_work import answered
 from tests.fakes.world import World, model_world
+from tests.toy import declared
 from tests.toy.asker import ASKER, ASKING, AskerInput
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.run.inbox import Inbox
@@ -38,9 +38,8 @@ SUMMARY = "In short: "
 
 @pytest.fixture(autouse=True)
 def _declared() -> Iterator[None]:
-    strategies.declare(ASKING)
-    yield
-    del strategies._declared[ASKING.name]
+    with declared(ASKING):
+        yield
 
 
 @asynccontextmanager
