@@ -21,7 +21,7 @@ from contracts.vocabulary import Action, NodeStatus, Phase, Severity
 from providers.text import language_data, meaning_words, sentence_spans
 
 QUERY_CHARACTERS: Final = 400
-SHORTEST_QUERY: Final = 10  # characters, which the gate after planning demands
+SHORTEST_QUERY: Final = 10  # characters, which the gate after planning demands of all but the question itself
 GUIDED: Final = "guidance"  # facet of a query that a person or the operator wants
 SUBJECT_WORDS: Final = 8
 FEW_WORDS, MANY_WORDS = 4, 14  # words of meaning up to which a question is simple, and from which it is complex
@@ -56,8 +56,6 @@ def _queries(task: roles.BriefedInput, most: int, tried: Iterable[str] = ()) -> 
     found: list[tuple[str, str, str]] = []
     for text, rationale, facet in proposed:
         query = text.strip()[:QUERY_CHARACTERS]
-        if len(query) < SHORTEST_QUERY:
-            query = f"{query}: {language_data(task.language).forms[0]}"
         if (words := normalized_text(query)) not in known:
             known.add(words)
             found.append((query, rationale, facet))

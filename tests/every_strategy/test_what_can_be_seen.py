@@ -13,7 +13,7 @@ from contracts.request import Limits
 from contracts.texts import plural
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.errors import SourceUnreadable
-from tests.every_strategy.joined import NAMES, Trial, trial_of, units_of, whole_run
+from tests.every_strategy.joined import NAMES, Trial, trial_of, undisturbed, units_of, whole_run
 from tests.fakes import states
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.world import READ_AT
@@ -172,3 +172,12 @@ def test_an_unread_page_is_no_address_of_a_report() -> None:
         named.model_copy(update=not_fetched | {"provider": NAMED}),
     ]
     assert addresses_of(sources) == [read.url, named.url]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_question_of_one_word_is_searched_for_as_it_is(tmp_path: Path, name: str) -> None:
+    """Also without a model, and where all documents have the word: passages are shown, none is asked for more words."""
+    trial = await undisturbed(tmp_path, name, query="vacuum")
+    assert "vacuum" in [query.text for query in trial.state.searches()]
+    assert trial.state.result.outcome is Outcome.COMPLETED
+    assert trial.state.citations

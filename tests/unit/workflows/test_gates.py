@@ -40,10 +40,11 @@ from workflows.strategies.supervisor.supervisor_strategy import (
 )
 
 
-def planned(*texts: str, brief: str = "We look.", most: int = 5) -> ResearchState:
+def planned(*texts: str, brief: str = "We look.", most: int = 5, query: str = "a question") -> ResearchState:
     limits = states.resolved().limits.model_copy(update={"max_sub_queries": most})
     queries = [states.sub_query(text) for text in texts]
-    return states.state(resolved=states.resolved(limits=limits), plan=states.plan(*queries, brief=brief))
+    resolved = states.resolved(limits=limits, query=query)
+    return states.state(resolved=resolved, plan=states.plan(*queries, brief=brief))
 
 
 def read(count: int, quality: Quality = Quality.HIGH, *, failed: int = 0, done: int = 1) -> ResearchState:
@@ -74,6 +75,7 @@ PLANS = [
     (planned(*LONG), {"too_many_sub_queries"}, 10.0),
     (planned(*LONG[:3], brief="  "), {"no_brief"}, 7.5),
     (planned("123456789", "1234567890"), {"short_sub_query"}, 5.0),
+    (planned("WAL", "1234567890", query="WAL "), set(), 5.0),
     (planned(brief=""), {"too_few_sub_queries", "no_brief"}, 0.0),
 ]
 SOURCES = [
@@ -115,7 +117,8 @@ GAPS = [
     ],
 )
 def test_the_gate_of_each_phase(phase: Phase, state: ResearchState, issues: set[str], score: float) -> None:
-    """The plan has two to the limit of sub-queries of ten characters, and a brief; three sources, a good one, and half
+    """The plan has two to the limit of sub-queries of ten characters, unless one is the
+    question itself, and a brief; three sources, a good one, and half
     of the searches are completed; two findings, one of high confidence, cite three tenths of the analyzed sources; the
     report has a hundred characters, headings, and citations that resolve; the refinement is valid in any case
     (S0-103 to S0-122, S0-174, C0-3, C0-17, C0-23).

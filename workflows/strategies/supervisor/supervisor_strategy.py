@@ -336,10 +336,14 @@ def _issues(*checks: tuple[bool, str, str]) -> list[GateIssue]:
 
 
 def _check_plan(state: ResearchState) -> Check:
-    """Demand enough distinct sub-queries and a brief; a run that is limited to one sub-query needs one."""
+    """Demand enough distinct sub-queries and a brief; a run that is limited to one sub-query needs one.
+
+    A question of one word may be searched for as it is.
+    """
     queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
     limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
-    least, short = min(2, limit), [query.text for query in queries if len(query.text) < MIN_QUERY_CHARACTERS]
+    texts = (query.text for query in queries if query.text != " ".join(state.resolution.query.split()))
+    least, short = min(2, limit), [text for text in texts if len(text) < MIN_QUERY_CHARACTERS]
     issues = _issues(
         (count < least, "too_few_sub_queries", f"too few sub-queries: {count}, at least {least} needed"),
         (count > limit, "too_many_sub_queries", f"{count} sub-queries, at most {limit}"),
